@@ -1,0 +1,3 @@
+"""Hermes: one agent, every door."""
+
+__version__ = "0.1.0"

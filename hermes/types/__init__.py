@@ -1,0 +1,1 @@
+"""The shared language: frozen values and protocols. Imports nothing of ours."""

@@ -1,0 +1,100 @@
+"""What happened in a turn, in order: the one stream that every renderer folds."""
+
+from typing import Literal
+
+from hermes.types.identity import CallId, TurnId
+from hermes.types.value import Value
+
+
+class TextDelta(Value, tag=True):
+    text: str
+
+
+class ReasoningDelta(Value, tag=True):
+    text: str
+
+
+class SegmentEnded(Value, tag=True):
+    """The model stopped speaking; tools or the end follow."""
+
+
+class SegmentDiscarded(Value, tag=True):
+    """The text since `from_seq` was cut off and is said anew, in other words."""
+
+    from_seq: int
+
+
+class ToolStarted(Value, tag=True):
+    call: CallId
+    name: str
+    label: str = ""
+    """One line for people: what it works on."""
+
+
+class ToolProgress(Value, tag=True):
+    call: CallId
+    text: str
+
+
+class ToolFinished(Value, tag=True):
+    call: CallId
+    name: str
+    seconds: float = 0.0
+    failed: bool = False
+
+
+class QuestionAsked(Value, tag=True):
+    """The turn waits for a person: a clarification or an approval."""
+
+    id: str
+    call: CallId
+    kind: Literal["question", "approval"]
+    prompt: str
+    choices: tuple[str, ...] = ()
+
+
+class ContextCompacted(Value, tag=True):
+    dropped: int
+
+
+class UsageReported(Value, tag=True):
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class Notice(Value, tag=True):
+    """A remark of the gateway: never part of the answer or of the transcript."""
+
+    text: str
+
+
+class TurnFinished(Value, tag=True):
+    outcome: Literal["completed", "suspended", "stopped", "failed"]
+    text: str = ""
+    """Why it stopped or failed, for people."""
+    code: str = ""
+    """Why it failed, for programs: `rate_limited`, `auth_failed`, `deadline` …"""
+
+
+AgentEvent = (
+    TextDelta
+    | ReasoningDelta
+    | SegmentEnded
+    | SegmentDiscarded
+    | ToolStarted
+    | ToolProgress
+    | ToolFinished
+    | QuestionAsked
+    | ContextCompacted
+    | UsageReported
+    | Notice
+    | TurnFinished
+)
+
+
+class Envelope(Value):
+    """One numbered event of a turn; the number is the SSE event id."""
+
+    turn: TurnId
+    seq: int
+    event: AgentEvent

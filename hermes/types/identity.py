@@ -1,0 +1,108 @@
+"""Who and where: sources, targets, session keys, and the ids of ours."""
+
+import secrets
+import time
+from typing import Literal, NewType
+from urllib.parse import quote, unquote
+
+from hermes.types.value import Value
+
+ChatKind = Literal["private", "group", "channel"]
+AgentId = NewType("AgentId", str)
+PersonId = NewType("PersonId", str)
+OwnerId = NewType("OwnerId", str)
+"""A process that works on the store; alive while it holds its lock file."""
+TurnId = NewType("TurnId", str)
+CallId = NewType("CallId", str)
+"""Ours, `<turn>_<step>_<index>`: providers repeat theirs."""
+
+DEFAULT_AGENT = AgentId("main")
+
+
+def new_id() -> str:
+    """A unique id that sorts by time: 11 hex digits of milliseconds, 10 of chance."""
+    return f"{time.time_ns() // 1_000_000:011x}{secrets.token_hex(5)}"
+
+
+def call_id(turn: TurnId, step: int, index: int) -> CallId:
+    return CallId(f"{turn}_{step}_{index}")
+
+
+class Source(Value):
+    """Where a message came from, as the platform names it."""
+
+    platform: str
+    account: str
+    """Which of our credentials heard it: `telegram.support`."""
+    chat_kind: ChatKind
+    chat_id: str
+    user_id: str
+    thread_id: str | None = None
+    user_name: str | None = None
+    """For people and routes, never for authorisation; so are the next two."""
+    chat_name: str | None = None
+    guild_id: str | None = None
+
+
+class Target(Value):
+    """Where an answer goes: a chat of one of our accounts."""
+
+    account: str
+    chat_id: str
+    thread_id: str | None = None
+
+
+class SessionKey(Value):
+    """The name of a conversation. Its text is injective: `parse(str(key)) == key`."""
+
+    agent: AgentId
+    platform: str
+    kind: ChatKind
+    chat: str
+    account: str | None = None
+    """Only where it is not the platform's only account."""
+    user: str | None = None
+    thread: str | None = None
+
+    def __str__(self) -> str:
+        text = f"agent:{_q(self.agent)}:{_q(self.platform)}:{self.kind}:{_q(self.chat)}"
+        if self.account is not None:
+            text += f":account:{_q(self.account)}"
+        if self.user is not None:
+            text += f":user:{_q(self.user)}"
+        if self.thread is not None:
+            text += f":thread:{_q(self.thread)}"
+        return text
+
+    @classmethod
+    def parse(cls, text: str) -> "SessionKey":
+        """The key that prints as `text`; ValueError for anything else."""
+        parts = text.split(":")
+        if len(parts) < 5 or len(parts) % 2 == 0 or parts[0] != "agent":
+            raise ValueError(f"not a session key: {text!r}")
+        _, agent, platform, kind, chat, *rest = parts
+        named = dict(zip(rest[::2], map(_unq, rest[1::2]), strict=True))
+        if kind not in ("private", "group", "channel") or not named.keys() <= _OPTIONAL:
+            raise ValueError(f"not a session key: {text!r}")
+        key = cls(
+            agent=AgentId(_unq(agent)),
+            platform=_unq(platform),
+            kind=kind,  # type: ignore[arg-type]  # checked above
+            chat=_unq(chat),
+            **named,
+        )
+        if str(key) != text:
+            raise ValueError(f"not the canonical form of a session key: {text!r}")
+        return key
+
+
+_OPTIONAL = {"account", "user", "thread"}
+
+
+def _q(part: str) -> str:
+    # surrogatepass: a lone surrogate from a hostile client must not raise or collide.
+    return quote(part, safe="-_.~@+!#$&=,", errors="surrogatepass")
+
+
+def _unq(part: str) -> str:
+    return unquote(part, errors="surrogatepass")

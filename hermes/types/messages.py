@@ -1,0 +1,155 @@
+"""What is said: inbound events, transcript messages, outbound content."""
+
+from typing import Literal
+
+from hermes.types.identity import CallId, Source
+from hermes.types.value import Value
+
+
+class Attachment(Value):
+    """A file that came with a message, by path in the media cache."""
+
+    kind: Literal["image", "audio", "video", "file"]
+    path: str
+    media_type: str = "application/octet-stream"
+    name: str | None = None
+
+
+class ToolCall(Value):
+    """A tool that the model asks for."""
+
+    id: CallId
+    name: str
+    arguments: str
+    """The model's JSON, as it wrote it."""
+
+
+class UserMessage(Value, tag_field="role", tag="user"):
+    text: str
+    sender: str | None = None
+    """A name to show the model where several people share a session."""
+    attachments: tuple[Attachment, ...] = ()
+
+
+class AssistantMessage(Value, tag_field="role", tag="assistant"):
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    reasoning: str = ""
+
+
+class ToolMessage(Value, tag_field="role", tag="tool"):
+    call: CallId
+    text: str
+    failed: bool = False
+
+
+Message = UserMessage | AssistantMessage | ToolMessage
+
+
+class Said(Value, tag=True):
+    """Words and attachments from a person."""
+
+    text: str
+    attachments: tuple[Attachment, ...] = ()
+    message_id: str | None = None
+    reply_to: str | None = None
+
+
+class Edited(Value, tag=True):
+    """A person changed a message they had sent."""
+
+    message_id: str
+    text: str
+
+
+class Pressed(Value, tag=True):
+    """A button under a question of ours."""
+
+    question: str
+    choice: str
+    message_id: str | None = None
+
+
+class Sampling(Value):
+    """Options of an API request that are passed on to the model."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    reasoning_effort: str | None = None
+
+
+class Asked(Value, tag=True):
+    """A request over the API: the client's messages, or what is new in a session."""
+
+    messages: tuple[Message, ...]
+    instructions: str = ""
+    """The request's system messages: for this turn only, never stored in the transcript."""
+    model: str | None = None
+    """`provider/model` when the request overrides the agent's."""
+    sampling: Sampling = Sampling()
+    stateless: bool = True
+    """The body is the whole history: nothing of the session is read or added to."""
+    detached: bool = False
+    """Goes on when its last reader has gone."""
+
+
+Body = Said | Edited | Pressed | Asked
+
+
+class MessageEvent(Value):
+    """The only thing an entry point hands to control."""
+
+    dedupe_key: str
+    """Stable across redeliveries: the inbox is unique on it."""
+    source: Source
+    received_at: float
+    body: Body
+    addressed: bool = True
+    """False for a group message that was not meant for us."""
+    fingerprint: str = ""
+    """Of the request, where one key must not serve two bodies."""
+
+
+class Accepted(Value, tag=True):
+    """Durable. `turn` is the turn that will answer, where it is known already."""
+
+    id: str
+    turn: str | None = None
+    after: int = 0
+    """Events of the turn up to this number were before this message."""
+
+
+class Duplicate(Value, tag=True):
+    """Taken before, under the same key."""
+
+    id: str
+    turn: str | None = None
+    same: bool = True
+    """False when the key came with another body."""
+
+
+class Refused(Value, tag=True):
+    """Not admitted; nothing was stored."""
+
+    reason: str
+
+
+Receipt = Accepted | Duplicate | Refused
+
+
+class Content(Value):
+    """What goes out in one delivery, before a platform's dialect."""
+
+    text: str
+    attachments: tuple[Attachment, ...] = ()
+
+
+class MessageRef(Value):
+    """A message that stands on a platform."""
+
+    id: str

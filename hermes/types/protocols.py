@@ -1,0 +1,127 @@
+"""The seams: each can be faked in ten lines."""
+
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from hermes.types.events import AgentEvent
+from hermes.types.identity import CallId, Target
+from hermes.types.messages import (
+    AssistantMessage,
+    Content,
+    Message,
+    MessageEvent,
+    MessageRef,
+    Receipt,
+    Sampling,
+    ToolMessage,
+)
+from hermes.types.profile import ModelChoice
+from hermes.types.tools import Process, Tool
+from hermes.types.turns import Outcome, Turn
+from hermes.types.value import Value
+
+T = TypeVar("T")
+
+Accept = Callable[[MessageEvent], Awaitable[Receipt]]
+"""Returns once the event is durable: acknowledge only after."""
+Emit = Callable[[AgentEvent], None]
+"""Never waits."""
+
+
+# --- the store -------------------------------------------------------------------------------
+
+Row = tuple[Any, ...]
+Statement = tuple[str, Sequence[Any]]
+Work = Generator[Statement, list[Row], T]
+"""One transaction: yields statements, receives rows, returns its result. No await inside."""
+
+
+class Store(Protocol):
+    async def run(self, work: Work[T]) -> T:
+        """Commits the work, or raises and leaves nothing of it."""
+        ...
+
+    async def read(self, work: Work[T]) -> T:
+        """Runs the work on one snapshot; it must not write."""
+        ...
+
+
+# --- platforms -------------------------------------------------------------------------------
+
+
+class Limits(Value):
+    """What a platform allows."""
+
+    text: int = 4096
+    """Units of one message, counted by `measure`."""
+    chat_interval: float = 0.0
+    """Seconds between two calls to one chat."""
+
+
+class PlatformAdapter(Protocol):
+    """Reports facts and sends; decides nothing."""
+
+    @property
+    def account(self) -> str: ...
+    @property
+    def limits(self) -> Limits: ...
+
+    async def run(self, accept: Accept, ready: Callable[[], None]) -> None:
+        """Listens until cancelled; acknowledges to the platform after `accept` returned."""
+        ...
+
+    async def send(self, target: Target, content: Content) -> MessageRef: ...
+
+
+class CanEdit(Protocol):
+    async def edit(self, target: Target, ref: MessageRef, content: Content) -> None: ...
+
+
+class CanType(Protocol):
+    async def typing(self, target: Target) -> None: ...
+
+
+# --- models ----------------------------------------------------------------------------------
+
+
+class ModelRequest(Value):
+    choice: ModelChoice
+    system: str
+    messages: Sequence[Message]
+    step: str
+    """Prefix of the CallIds of this answer: `<turn>_<step>`."""
+    tools: Sequence[Tool] = ()
+    sampling: Sampling = Sampling()
+
+
+class ModelProvider(Protocol):
+    async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
+        """Streams to `emit`, returns the whole message. Raises one of our errors."""
+        ...
+
+
+# --- the agent -------------------------------------------------------------------------------
+
+
+class Checkpoint(Protocol):
+    """What the agent makes durable while it runs."""
+
+    async def said(self, message: AssistantMessage) -> None:
+        """The model asked for tools."""
+        ...
+
+    async def started(self, call: CallId, process: Process | None = None) -> None:
+        """A call that must not run twice is about to run."""
+        ...
+
+    async def answered(self, message: ToolMessage) -> None: ...
+
+
+class AgentRunner(Protocol):
+    async def run(self, turn: Turn, emit: Emit, checkpoint: Checkpoint) -> Outcome: ...
+
+
+class Toolbox(Protocol):
+    """The tools that a turn may use, by name."""
+
+    def for_turn(self, turn: Turn) -> Mapping[str, Tool]: ...

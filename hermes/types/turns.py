@@ -1,0 +1,91 @@
+"""One run of the agent: what it is given, and how it can end."""
+
+from typing import Literal
+
+import msgspec
+
+from hermes.types.events import UsageReported
+from hermes.types.identity import AgentId, CallId, PersonId, SessionKey, Target, TurnId
+from hermes.types.messages import AssistantMessage, Message, Sampling
+from hermes.types.profile import AgentProfile
+from hermes.types.value import Value
+
+
+class Approved(Value, tag=True):
+    digest: str
+    """Of exactly what was shown; anything else is not approved."""
+
+
+class Denied(Value, tag=True):
+    reason: str = ""
+
+
+class Expired(Value, tag=True):
+    pass
+
+
+class Answered(Value, tag=True):
+    text: str
+
+
+Decision = Approved | Denied | Expired | Answered
+Trigger = Literal["message", "api", "job", "webhook"]
+
+
+class Turn(Value):
+    """Everything the agent needs, by value."""
+
+    id: TurnId
+    session: SessionKey
+    agent: AgentId
+    profile: AgentProfile
+    history: tuple[Message, ...]
+    """Ends with the new message, or, when resumed, in unanswered tool calls."""
+    trigger: Trigger = "message"
+    person: PersonId | None = None
+    reply_to: Target | None = None
+    instructions: str = ""
+    model: str | None = None
+    sampling: Sampling = Sampling()
+    decisions: dict[CallId, Decision] = msgspec.field(default_factory=dict)
+    interrupted: frozenset[CallId] = frozenset()
+    """Calls that had started when the process died: their outcome is unknown."""
+    steps: int = 0
+    """Model calls already made in this turn."""
+
+
+class Question(Value):
+    """Something only a person can decide; the turn is suspended on it."""
+
+    call: CallId
+    kind: Literal["question", "approval"]
+    prompt: str
+    choices: tuple[str, ...] = ()
+    digest: str = ""
+    """Of what an approval would run."""
+    expires_in: float = 3600.0
+    """Seconds."""
+
+
+class Completed(Value, tag=True):
+    message: AssistantMessage
+    usage: UsageReported | None = None
+
+
+class Suspended(Value, tag=True):
+    questions: tuple[Question, ...]
+
+
+class Stopped(Value, tag=True):
+    reason: str
+    partial: str = ""
+    """What had been said of the segment that was cut."""
+
+
+class Failed(Value, tag=True):
+    reason: str
+    """One plain sentence for the person, with what to do."""
+    code: str = "agent_error"
+
+
+Outcome = Completed | Suspended | Stopped | Failed

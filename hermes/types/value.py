@@ -1,0 +1,14 @@
+"""The base of every value: frozen, keyword-only, and its own JSON codec."""
+
+from typing import dataclass_transform
+
+import msgspec
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class ValueMeta(msgspec.StructMeta):
+    """Tells type checkers that every value is frozen and keyword-only."""
+
+
+class Value(msgspec.Struct, metaclass=ValueMeta, frozen=True, kw_only=True, omit_defaults=True):
+    """A plain immutable value. Alternatives of a union add `tag=True`."""
