@@ -1,0 +1,1 @@
+"""Where side effects happen, and how the service runs."""

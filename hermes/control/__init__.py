@@ -1,0 +1,1 @@
+"""The control plane: from an accepted message to an owed answer."""

@@ -1,0 +1,1 @@
+"""The agent: prompt, models, tools."""

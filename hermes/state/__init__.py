@@ -1,0 +1,1 @@
+"""State and identity: what outlives the process."""

@@ -1,0 +1,1 @@
+"""How a turn looks at each edge: pure folds over its events."""

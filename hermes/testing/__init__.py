@@ -1,0 +1,1 @@
+"""The public test kit: fakes, contract suites, the crash harness. Not used by the product."""

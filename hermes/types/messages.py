@@ -122,6 +122,8 @@ class Accepted(Value, tag=True):
     turn: str | None = None
     after: int = 0
     """Events of the turn up to this number were before this message."""
+    reply: str | None = None
+    """The whole answer, where no turn is needed: a command's."""
 
 
 class Duplicate(Value, tag=True):

@@ -1,7 +1,7 @@
 """The seams: each can be faked in ten lines."""
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from hermes.types.events import AgentEvent
 from hermes.types.identity import CallId, Target
@@ -37,6 +37,11 @@ Work = Generator[Statement, list[Row], T]
 
 
 class Store(Protocol):
+    @property
+    def trouble(self) -> str | None:
+        """Why the last commit failed; None while commits succeed."""
+        ...
+
     async def run(self, work: Work[T]) -> T:
         """Commits the work, or raises and leaves nothing of it."""
         ...
@@ -73,10 +78,12 @@ class PlatformAdapter(Protocol):
     async def send(self, target: Target, content: Content) -> MessageRef: ...
 
 
+@runtime_checkable
 class CanEdit(Protocol):
     async def edit(self, target: Target, ref: MessageRef, content: Content) -> None: ...
 
 
+@runtime_checkable
 class CanType(Protocol):
     async def typing(self, target: Target) -> None: ...
 

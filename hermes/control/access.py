@@ -1,0 +1,53 @@
+"""Who may talk to us. Closed unless opened; decided by stable ids only."""
+
+from collections.abc import Mapping
+
+from hermes.types.identity import PersonId, Source
+from hermes.types.protocols import Work
+from hermes.types.value import Value
+
+AUTHENTICATED = frozenset({"api", "cli"})
+"""Doors that have checked the person before they hand us a message."""
+
+
+class Allowed(Value):
+    """Who is let in on a platform, or everywhere."""
+
+    everyone: bool = False
+    users: frozenset[str] = frozenset()
+
+
+class AccessPolicy(Value):
+    platforms: Mapping[str, Allowed] = {}
+    anywhere: Allowed = Allowed()
+
+
+class Access:
+    """Platform allow-all, platform allowlist, pairing, global allow-all, deny: in this order."""
+
+    def __init__(self, policy: AccessPolicy) -> None:
+        self._policy = policy
+        self.paired: Mapping[tuple[str, str], PersonId] = {}
+        """(platform, user id) of everybody who was let in by pairing."""
+
+    def admits(self, source: Source) -> bool:
+        if source.platform in AUTHENTICATED:
+            return True
+        platform = self._policy.platforms.get(source.platform, Allowed())
+        return (
+            platform.everyone
+            or source.user_id in platform.users
+            or (source.platform, source.user_id) in self.paired
+            or source.user_id in self._policy.anywhere.users
+            or self._policy.anywhere.everyone
+        )
+
+    def person(self, source: Source) -> PersonId:
+        """Whom the platform's user is: one person may have paired several."""
+        known = self.paired.get((source.platform, source.user_id))
+        return known or PersonId(f"{source.platform}:{source.user_id}")
+
+
+def load_paired() -> Work[dict[tuple[str, str], PersonId]]:
+    rows = yield "select platform, user_id, person from access", ()
+    return {(platform, user): PersonId(person) for platform, user, person in rows}

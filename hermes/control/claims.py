@@ -1,0 +1,254 @@
+"""Opening, resuming and closing turns: the transactions around a run of the agent."""
+
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from hermes.state import deliveries, inbox, transcript, turns
+from hermes.state.codec import Recorded
+from hermes.state.transcript import Scribe
+from hermes.state.turns import TurnRow
+from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey, Source, Target, TurnId
+from hermes.types.messages import (
+    Asked,
+    AssistantMessage,
+    Content,
+    Message,
+    MessageEvent,
+    Pressed,
+    Said,
+    ToolMessage,
+    UserMessage,
+)
+from hermes.types.profile import AgentProfile
+from hermes.types.protocols import Work
+from hermes.types.turns import Completed, Failed, Outcome, Question, Stopped, Suspended, Turn
+from hermes.types.value import Value
+
+Profiles = Callable[[AgentId], AgentProfile]
+
+QUESTION = -1
+"""The place of a person's message in its turn: before step 0."""
+
+
+class Claim(Value):
+    """A turn that this process runs, as long as its epoch stands."""
+
+    turn: Turn
+    row: TurnRow
+    scribe: Scribe
+    detached: bool
+    """Goes on without readers."""
+    said: tuple[str, ...] = ()
+    """Text of earlier steps that nobody has been given yet."""
+    recovered: bool = False
+    """Taken over from a process that died in the middle of it."""
+
+
+class Closing(Value):
+    """How a turn ends, ready to be committed."""
+
+    outcome: Outcome
+    step: int
+    """Of the model call that it ended in."""
+    first_seq: int
+    recorded: list[Recorded]
+    content: Content | None
+    """What the chat is owed."""
+    question_ids: tuple[str, ...] = ()
+
+
+class Desk:
+    """Writes turns for one process."""
+
+    def __init__(self, owner: OwnerId, profiles: Profiles, chats: frozenset[str]) -> None:
+        self.owner = owner
+        self._profiles = profiles
+        self._chats = chats
+        """Accounts whose answers go out through the outbox."""
+
+    def open(
+        self, id: str, event: MessageEvent, key: SessionKey, person: PersonId | None, now: float
+    ) -> Work[Claim]:
+        """Begins the turn that answers this message."""
+        body, source = event.body, event.source
+        transient = isinstance(body, Asked) and body.stateless
+        generation = 0
+        if not transient:
+            generation = yield from transcript.touch_session(key, source, person, now)
+        row = TurnRow(
+            id=TurnId(id),
+            session=str(key),
+            person=person,
+            account=source.account,
+            state="running",
+            owner=self.owner,
+            epoch=1,
+            trigger="api" if isinstance(body, Asked) else "message",
+            transient=transient,
+            generation=generation,
+            steps=0,
+            seq=0,
+            shown=0,
+            stop_requested=None,
+            reason=None,
+            code=None,
+            started_at=now,
+        )
+        yield from turns.insert(row, key.agent, source.chat_id)
+        claim = self._claim(row, key, event)
+        if transient:
+            return _with_history(claim, new_messages(event))
+        before = yield from transcript.history(row.session, generation)
+        new = new_messages(event)
+        for index, message in enumerate(new):
+            yield from transcript.append(claim.scribe, QUESTION, index, message, now)
+        if claim.turn.reply_to:
+            yield from deliveries.owe(claim.turn.reply_to, None, key.agent, row.id, now)
+        return _with_history(claim, [*before, *new])
+
+    def open_next(self, session: str, now: float) -> Work[Claim | None]:
+        """Begins the turn of the session's oldest waiting message, if there is one."""
+        waiting = yield from inbox.first_pending(session, self.owner)
+        if waiting is None:
+            return None
+        yield from inbox.bind(waiting.id, waiting.id)
+        key = SessionKey.parse(session)
+        return (yield from self.open(waiting.id, waiting.event, key, waiting.person, now))
+
+    def resume(self, row: TurnRow, now: float) -> Work[Claim]:
+        """Goes on with a turn whose process died, or whose questions are decided."""
+        epoch = yield from turns.claim(row.id, row.epoch, self.owner)
+        event = yield from inbox.event_of(row.id)
+        key = SessionKey.parse(row.session)
+        own = yield from transcript.of_turn(row.id)
+        if row.transient:
+            history = [*new_messages(event), *own]
+        else:
+            history = yield from transcript.history(row.session, row.generation)
+        started = yield from turns.started_calls(row.id)
+        decisions = yield from turns.decisions(row.id)
+        died = row.state == "running"
+        claim = self._claim(replace(row, epoch=epoch, state="running"), key, event)
+        if claim.turn.reply_to and not died:
+            yield from deliveries.owe(claim.turn.reply_to, None, key.agent, row.id, now)
+        turn = replace(
+            claim.turn,
+            history=tuple(history),
+            decisions=decisions,
+            interrupted=frozenset(started) if died else frozenset(),
+            steps=row.steps,
+        )
+        return replace(claim, turn=turn, said=_texts(own)[row.shown :], recovered=died)
+
+    def close(self, claim: Claim, closing: Closing, now: float) -> Work[Claim | None]:
+        """Commits how the turn ended, and begins the session's next one."""
+        row, outcome = claim.row, closing.outcome
+        match outcome:
+            case Completed(message=message, usage=usage):
+                yield from transcript.append(claim.scribe, closing.step, 0, message, now)
+                yield from turns.close(row.id, row.epoch, "completed", now, usage)
+            case Suspended(questions=questions):
+                yield from turns.close(row.id, row.epoch, "suspended", now)
+                yield from self._ask(claim, questions, closing.question_ids, now)
+            case Stopped(reason=reason, partial=partial):
+                yield from _pair(claim, "Not finished: the turn was stopped.", now)
+                if partial:
+                    cut = AssistantMessage(text=partial)
+                    yield from transcript.append(claim.scribe, closing.step, 0, cut, now)
+                yield from turns.close(row.id, row.epoch, "stopped", now, reason=(reason, ""))
+            case Failed(reason=reason, code=code):
+                yield from _pair(claim, "Not finished: the turn failed.", now)
+                yield from turns.close(row.id, row.epoch, "failed", now, reason=(reason, code))
+        if row.trigger == "api":
+            yield from turns.keep_events(row.id, closing.first_seq, closing.recorded)
+        if claim.turn.reply_to:
+            yield from deliveries.complete(row.id, closing.content, now)
+        if isinstance(outcome, Suspended):
+            return None
+        yield from inbox.finish(row.id)
+        if row.transient:
+            return None
+        return (yield from self.open_next(row.session, now))
+
+    def _ask(
+        self, claim: Claim, questions: Sequence[Question], ids: tuple[str, ...], now: float
+    ) -> Work[None]:
+        for id, question in zip(ids, questions, strict=True):
+            yield from turns.ask(id, claim.row, claim.turn.agent, question, now)
+
+    def _claim(self, row: TurnRow, key: SessionKey, event: MessageEvent) -> Claim:
+        body, source = event.body, event.source
+        turn = Turn(
+            id=row.id,
+            session=key,
+            agent=key.agent,
+            profile=self._profiles(key.agent),
+            history=(),
+            trigger="api" if isinstance(body, Asked) else "message",
+            person=row.person,
+            reply_to=target_of(source) if source.account in self._chats else None,
+        )
+        if isinstance(body, Asked):
+            turn = replace(
+                turn, instructions=body.instructions, model=body.model, sampling=body.sampling
+            )
+        scribe = Scribe(
+            turn=row.id,
+            session=key,
+            generation=row.generation,
+            transient=row.transient,
+            account=row.account,
+            person=row.person,
+        )
+        detached = not isinstance(body, Asked) or body.detached
+        return Claim(turn=turn, row=row, scribe=scribe, detached=detached)
+
+
+def target_of(source: Source) -> Target:
+    return Target(account=source.account, chat_id=source.chat_id, thread_id=source.thread_id)
+
+
+def new_messages(event: MessageEvent) -> tuple[Message, ...]:
+    """What the event adds to the conversation."""
+    match event.body:
+        case Said(text=text, attachments=attachments):
+            shared = event.source.chat_kind != "private"
+            sender = event.source.user_name if shared else None
+            return (UserMessage(text=text, sender=sender, attachments=attachments),)
+        case Asked(messages=messages):
+            return messages
+        case _:
+            return ()
+
+
+def answer_text(event: MessageEvent) -> str | None:
+    """The words with which an event can answer an open question."""
+    match event.body:
+        case Said(text=text):
+            return text
+        case Asked(stateless=False, messages=(*_, UserMessage(text=text))):
+            return text
+        case Pressed(choice=choice):
+            return choice
+        case _:
+            return None
+
+
+def _pair(claim: Claim, text: str, now: float) -> Work[None]:
+    """Every call of the turn gets a result: a history with an open call is refused for ever."""
+    own = yield from transcript.of_turn(claim.row.id)
+    answered = {message.call for message in own if isinstance(message, ToolMessage)}
+    for step, message in enumerate(m for m in own if isinstance(m, AssistantMessage)):
+        for index, call in enumerate(message.calls, 1):
+            if call.id not in answered:
+                result = ToolMessage(call=call.id, text=text, failed=True)
+                yield from transcript.append(claim.scribe, step, index, result, now)
+
+
+def _texts(messages: Sequence[Message]) -> tuple[str, ...]:
+    return tuple(m.text for m in messages if isinstance(m, AssistantMessage))
+
+
+def _with_history(claim: Claim, history: Sequence[Message]) -> Claim:
+    return replace(claim, turn=replace(claim.turn, history=tuple(history)))

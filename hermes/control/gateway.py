@@ -1,0 +1,200 @@
+"""The gateway: accepts messages, runs their turns, answers for both after a restart."""
+
+import logging
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import anyio
+import anyio.abc
+
+from hermes.control.access import Access, AccessPolicy, load_paired
+from hermes.control.claims import Desk, Profiles
+from hermes.control.commands import builtin_commands
+from hermes.control.hub import Hub
+from hermes.control.intake import Intake
+from hermes.control.keys import session_key
+from hermes.control.lanes import Lanes
+from hermes.control.outbox import Outbox
+from hermes.control.rate_gate import RateGate
+from hermes.control.recovery import IsAlive, Recovery
+from hermes.control.turns import TurnRunner
+from hermes.control.upkeep import Retention, Upkeep
+from hermes.streaming.policy import StreamingPolicy
+from hermes.types.errors import IntakeClosed, StoreUnavailable, TooBusy
+from hermes.types.identity import DEFAULT_AGENT, OwnerId, TurnId
+from hermes.types.messages import Asked, MessageEvent, Receipt, Refused
+from hermes.types.protocols import AgentRunner, PlatformAdapter, Store
+from hermes.types.value import Value
+
+log = logging.getLogger(__name__)
+
+UNREAD_SECONDS = 10.0
+"""How long a stateless request goes on after its last reader has gone."""
+STOP_SECONDS = 5.0
+
+
+class GatewayOptions(Value):
+    """What a gateway is told once, at its start."""
+
+    access: AccessPolicy = AccessPolicy()
+    streaming: StreamingPolicy = StreamingPolicy()
+    retention: Retention = Retention()
+    most_runs: int = 4096
+    """API turns at once; 0 for no bound."""
+    terminal: bool = False
+    """Works its own sessions only, and takes nothing over."""
+
+
+class Process(Value):
+    """The process that a gateway works for."""
+
+    store: Store
+    owner: OwnerId
+    is_alive: IsAlive
+
+
+class Gateway:
+    def __init__(
+        self,
+        process: Process,
+        group: anyio.abc.TaskGroup,
+        agent: AgentRunner,
+        profiles: Profiles,
+        accounts: Sequence[str],
+        options: GatewayOptions,
+    ) -> None:
+        chats = frozenset(accounts)
+        store, owner = process.store, process.owner
+        self.store = store
+        self.hub = Hub()
+        self.outbox = Outbox(store, group, owner, options.streaming, RateGate())
+        self._group = group
+        self._options = options
+        self._platforms = [account.partition(".")[0] for account in accounts]
+        self._access = Access(options.access)
+        desk = Desk(owner, profiles, chats)
+        self._intake = Intake(desk, builtin_commands(), chats=chats)
+        self._runner = TurnRunner(store, desk, self.hub, self.outbox, agent)
+        self._lanes = Lanes(group, self._runner)
+        self._recovery = Recovery(store, desk, process.is_alive)
+        self._upkeep = Upkeep(store, owner, self._recovery, options.retention, self._sweep)
+        self._changed = anyio.Event()
+        self._closed = False
+        self.hub.on_unread = self._mind_unread
+
+    @property
+    def busy(self) -> int:
+        """Sessions at work."""
+        return len(self._lanes)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why messages can't be taken now."""
+        return "the gateway is shutting down" if self._closed else self.store.trouble
+
+    async def accept(self, event: MessageEvent) -> Receipt:
+        """Takes a message in; returns once it is durable."""
+        source = event.source
+        if self._closed:
+            raise IntakeClosed("The gateway is shutting down; try again after the restart.")
+        if not event.addressed or not self._access.admits(source):
+            log.info("not admitted: user %s of %s", source.user_id, source.account)
+            return Refused(reason="not admitted")
+        if isinstance(event.body, Asked) and 0 < self._options.most_runs <= self.busy:
+            raise TooBusy(f"{self.busy} requests are under way; try again shortly.")
+        sole = self._platforms.count(source.platform) < 2 and source.platform != "api"
+        key = session_key(DEFAULT_AGENT, source, sole_account=sole)
+        person = self._access.person(source)
+        taken = await self.store.run(self._intake.take(event, key, person, time.time()))
+        if taken.claim:
+            self._lanes.start(taken.claim)
+        if taken.owed:
+            self.outbox.wake(taken.owed)
+        if taken.stop and not self._runner.stop(taken.stop, "stop"):
+            await self._resume()
+        return taken.receipt
+
+    async def hold_account(self, adapter: PlatformAdapter) -> bool:
+        """Makes this process the one that delivers for the account, unless another lives."""
+        epoch = await self._recovery.lease(f"account:{adapter.account}")
+        if epoch is None:
+            return False
+        await self.outbox.attach(adapter, epoch)
+        return True
+
+    def notice_change(self) -> None:
+        """Another process has committed something."""
+        self._changed.set()
+
+    async def start(self) -> None:
+        """Takes up what this process may own, and keeps looking after it."""
+        await self._sweep()
+        self._group.start_soon(self._watch)
+        if not self._options.terminal:
+            self._group.start_soon(self._upkeep.run)
+
+    async def drain(self, seconds: float) -> None:
+        """Closes the intake and lets running turns finish; the rest waits for the next start."""
+        self._closed = True
+        with anyio.move_on_after(seconds):
+            await self._lanes.idle()
+            await self.outbox.idle()
+        self._runner.stop_all("shutdown")
+        with anyio.move_on_after(STOP_SECONDS):
+            await self._lanes.idle()
+
+    async def _watch(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed = anyio.Event()
+            try:
+                await self._sweep()
+            except StoreUnavailable as error:
+                log.error("can't see what another process changed: %s", error)
+
+    async def _sweep(self) -> None:
+        self._access.paired = await self.store.run(load_paired())
+        if not self._options.terminal:
+            for claim in await self._recovery.take_over():
+                self._lanes.start(claim)
+                self._mind_unread(claim.turn.id)
+        await self._resume()
+        for turn in await self._recovery.stops():
+            self._runner.stop(turn, "stop")
+        await self.outbox.look()
+
+    async def _resume(self) -> None:
+        for claim in await self._recovery.resume():
+            self._lanes.start(claim)
+
+    def _mind_unread(self, turn: TurnId) -> None:
+        if self._runner.is_fleeting(turn):
+            self._group.start_soon(self._stop_unread, turn)
+
+    async def _stop_unread(self, turn: TurnId) -> None:
+        await anyio.sleep(UNREAD_SECONDS)
+        log_ = self.hub.get(turn)
+        if self._runner.is_fleeting(turn) and (log_ is None or not log_.readers):
+            self._runner.stop(turn, "unread")
+
+
+@asynccontextmanager
+async def running_gateway(
+    process: Process,
+    agent: AgentRunner,
+    profiles: Profiles,
+    accounts: Sequence[str],
+    options: GatewayOptions,
+    drain_seconds: float,
+) -> AsyncIterator[Gateway]:
+    """A gateway at work; it drains when the block ends."""
+    async with anyio.create_task_group() as group:
+        gateway = Gateway(process, group, agent, profiles, accounts, options)
+        await gateway.start()
+        try:
+            yield gateway
+        finally:
+            with anyio.CancelScope(shield=True):
+                await gateway.drain(drain_seconds)
+            group.cancel_scope.cancel()

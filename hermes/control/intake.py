@@ -1,0 +1,154 @@
+"""How a message gets in: one transaction that stores it and begins what it asks for."""
+
+from hermes.control.claims import Claim, Desk, answer_text, target_of
+from hermes.control.commands import CommandTable, Occasion
+from hermes.control.hub import EPOCH
+from hermes.state import deliveries, inbox, turns
+from hermes.state.turns import OpenQuestion, TurnRow
+from hermes.types.identity import PersonId, SessionKey, Target, TurnId, new_id
+from hermes.types.messages import (
+    Accepted,
+    Asked,
+    Content,
+    Edited,
+    MessageEvent,
+    Pressed,
+    Receipt,
+    Refused,
+)
+from hermes.types.protocols import Work
+from hermes.types.value import Value
+
+
+class Taken(Value):
+    """What to do once the message is committed."""
+
+    receipt: Receipt
+    claim: Claim | None = None
+    """A turn to run."""
+    stop: TurnId | None = None
+    """A turn to interrupt."""
+    owed: Target | None = None
+    """A chat to deliver to."""
+
+
+class Intake:
+    def __init__(self, desk: Desk, commands: CommandTable, *, chats: frozenset[str]) -> None:
+        self._desk = desk
+        self._commands = commands
+        self._chats = chats
+
+    def take(
+        self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
+    ) -> Work[Taken]:
+        if isinstance(event.body, Edited):
+            return Taken(receipt=Refused(reason="changed messages are not answered again"))
+        if isinstance(event.body, Asked) and event.body.stateless:
+            return (yield from self._begin(event, key, person, now))
+        turn = yield from turns.open_in(str(key))
+        if command := self._commands.find(event):
+            action, argument = command
+            occasion = Occasion(session=key, person=person, argument=argument, turn=turn, now=now)
+            duplicate = yield from self._insert(event, key, person, "done")
+            if duplicate:
+                return duplicate
+            done = yield from action(occasion)
+            return (yield from self._tell(event, key, done.reply, now, stop=done.stop))
+        if turn and turn.state == "suspended":
+            return (yield from self._answer(event, key, person, turn, now))
+        if isinstance(event.body, Pressed):
+            return Taken(receipt=Refused(reason="this question is no longer open"))
+        if turn is None and not (yield from inbox.count_pending(str(key))):
+            return (yield from self._begin(event, key, person, now))
+        return (yield from self._queue(event, key, person, "after the current one", now))
+
+    def _begin(
+        self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
+    ) -> Work[Taken]:
+        id = new_id()
+        duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner, "bound")
+        if duplicate:
+            return Taken(receipt=duplicate)
+        claim = yield from self._desk.open(id, event, key, person, now)
+        return Taken(receipt=Accepted(id=id, turn=id), claim=claim)
+
+    def _insert(
+        self, event: MessageEvent, key: SessionKey, person: PersonId, state: str
+    ) -> Work[Taken | None]:
+        id = new_id()
+        duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner, state)
+        return Taken(receipt=duplicate) if duplicate else None
+
+    def _answer(
+        self,
+        event: MessageEvent,
+        key: SessionKey,
+        person: PersonId,
+        turn: TurnRow,
+        now: float,
+    ) -> Work[Taken]:
+        """The turn waits for a person: this message decides, or waits too."""
+        open_ones = yield from turns.open_questions(turn.id)
+        question = _meant(event, open_ones) if turn.person == person else None
+        if question is None:
+            if isinstance(event.body, Pressed):
+                return Taken(receipt=Refused(reason="this question is no longer open"))
+            prompts = "; ".join(question.prompt for question in open_ones)
+            return (
+                yield from self._queue(event, key, person, f"once this is decided: {prompts}", now)
+            )
+        id = new_id()
+        duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner, "done")
+        if duplicate:
+            return Taken(receipt=duplicate)
+        yield from inbox.bind(id, turn.id, "done")
+        yield from turns.decide(question.id, "answered", answer_text(event), person, now)
+        if len(open_ones) > 1:
+            left = "; ".join(other.prompt for other in open_ones if other is not question)
+            return (yield from self._tell(event, key, f"Noted. Still open: {left}", now))
+        claim = yield from self._desk.resume(turn, now)
+        receipt = Accepted(id=id, turn=turn.id, after=claim.row.epoch * EPOCH)
+        return Taken(receipt=receipt, claim=claim)
+
+    def _queue(
+        self, event: MessageEvent, key: SessionKey, person: PersonId, when: str, now: float
+    ) -> Work[Taken]:
+        id = new_id()
+        duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner)
+        if duplicate:
+            return Taken(receipt=duplicate)
+        position = yield from inbox.count_pending(str(key))
+        text = f"Queued ({position}): I answer this {when}. /stop ends what is running."
+        # An API request's turn has the request's id: its reader can wait for it.
+        receipt = Accepted(id=id, turn=id)
+        if event.source.account not in self._chats:
+            return Taken(receipt=receipt)
+        target = target_of(event.source)
+        yield from deliveries.owe(target, Content(text=text), key.agent, None, now)
+        return Taken(receipt=receipt, owed=target)
+
+    def _tell(
+        self,
+        event: MessageEvent,
+        key: SessionKey,
+        reply: str,
+        now: float,
+        stop: TurnId | None = None,
+    ) -> Work[Taken]:
+        """Answers at once, without a turn."""
+        receipt = Accepted(id=event.dedupe_key, reply=reply)
+        if event.source.account not in self._chats:
+            return Taken(receipt=receipt, stop=stop)
+        target = target_of(event.source)
+        yield from deliveries.owe(target, Content(text=reply), key.agent, None, now)
+        return Taken(receipt=receipt, stop=stop, owed=target)
+
+
+def _meant(event: MessageEvent, open_ones: list[OpenQuestion]) -> OpenQuestion | None:
+    """The question that the event answers. Words answer the oldest; an approval needs its id."""
+    if isinstance(event.body, Pressed):
+        wanted = event.body.question
+        return next((question for question in open_ones if question.id == wanted), None)
+    if answer_text(event) is None:
+        return None
+    return next((question for question in open_ones if question.kind == "question"), None)

@@ -1,0 +1,36 @@
+"""The one gate through which every call to a chat passes."""
+
+import time
+
+import anyio
+
+from hermes.types.identity import Target
+
+
+class RateGate:
+    """Keeps a platform's interval between calls, and makes none inside a freeze.
+
+    Freezes are wall-clock times, because they are stored and read again after a restart.
+    """
+
+    def __init__(self) -> None:
+        self._free_at: dict[tuple[str, str], float] = {}
+
+    def freeze(self, account: str, chat_id: str, until: float) -> None:
+        key = (account, chat_id)
+        self._free_at[key] = max(until, self._free_at.get(key, 0.0))
+
+    def wait_for(self, target: Target) -> float:
+        """Seconds until a call may be made; 0 when it may."""
+        return max(self._free_at.get((target.account, target.chat_id), 0.0) - time.time(), 0.0)
+
+    async def enter(self, target: Target, interval: float) -> None:
+        """Returns when a call may be made, and counts it."""
+        # A freeze may have grown while we slept.
+        while (seconds := self.wait_for(target)) > 0:  # noqa: ASYNC110
+            await anyio.sleep(seconds)
+        key = (target.account, target.chat_id)
+        if interval:
+            self._free_at[key] = time.time() + interval
+        else:
+            self._free_at.pop(key, None)

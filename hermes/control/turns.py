@@ -1,0 +1,263 @@
+"""Runs a claimed turn to its end: the agent inside, its limits around it, the commits after it."""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeVar
+
+import anyio
+
+from hermes.control.claims import Claim, Closing, Desk
+from hermes.control.hub import Hub, Log
+from hermes.control.outbox import Outbox
+from hermes.state import transcript, turns
+from hermes.streaming.final import final_text
+from hermes.streaming.fold import View
+from hermes.types.errors import ClaimLost, StoreUnavailable
+from hermes.types.events import AgentEvent, QuestionAsked, SegmentDiscarded, TurnFinished
+from hermes.types.identity import CallId, TurnId, new_id
+from hermes.types.messages import AssistantMessage, Content, ToolMessage
+from hermes.types.protocols import AgentRunner, Store, Work
+from hermes.types.tools import Process
+from hermes.types.turns import Completed, Failed, Outcome, Stopped, Suspended
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+Why = Literal["stop", "shutdown", "unread"]
+RETRY_SECONDS = 1.0
+
+
+class TurnRunner:
+    """Runs turns; knows the scopes of those that run here, so that they can be stopped."""
+
+    def __init__(
+        self, store: Store, desk: Desk, hub: Hub, outbox: Outbox, agent: AgentRunner
+    ) -> None:
+        self._store = store
+        self._desk = desk
+        self._hub = hub
+        self._outbox = outbox
+        self._agent = agent
+        self._scopes: dict[TurnId, anyio.CancelScope] = {}
+        self._whys: dict[TurnId, Why] = {}
+        self._fleeting: set[TurnId] = set()
+        """Turns that nobody wants once their last reader has gone."""
+
+    def runs(self, turn: TurnId) -> bool:
+        return turn in self._scopes
+
+    def is_fleeting(self, turn: TurnId) -> bool:
+        return turn in self._fleeting
+
+    def expect(self, claim: Claim) -> None:
+        """The turn is about to run: from now on it can be stopped."""
+        self._scopes[claim.turn.id] = anyio.CancelScope()
+        if not claim.detached:
+            self._fleeting.add(claim.turn.id)
+
+    def stop(self, turn: TurnId, why: Why) -> bool:
+        """Interrupts the turn if it runs here."""
+        scope = self._scopes.get(turn)
+        if scope is not None:
+            self._whys.setdefault(turn, why)
+            scope.cancel()
+        return scope is not None
+
+    def stop_all(self, why: Why) -> None:
+        for turn in list(self._scopes):
+            self.stop(turn, why)
+
+    async def run(self, claim: Claim) -> Claim | None:
+        """Runs an expected turn; the session's next one, when there is one to run."""
+        live = self._hub.begin(claim.turn.id, claim.row.epoch)
+        if claim.recovered:
+            live.emit(SegmentDiscarded(from_seq=claim.row.seq + 1))
+        checkpoint = TurnCheckpoint(self._store, claim, live)
+        try:
+            async with self._outbox.preview(claim, live):
+                outcome = await self._outcome(claim, live, checkpoint)
+            if outcome is None:
+                return None
+            following = await self._close(claim, live, checkpoint, outcome)
+        except ClaimLost as lost:
+            log.warning("%s", lost)
+            return None
+        finally:
+            self._hub.end(live)
+            self._scopes.pop(claim.turn.id, None)
+            self._whys.pop(claim.turn.id, None)
+            self._fleeting.discard(claim.turn.id)
+        if following is not None:
+            self.expect(following)
+        return following
+
+    async def _outcome(
+        self, claim: Claim, live: Log, checkpoint: "TurnCheckpoint"
+    ) -> Outcome | None:
+        """How the agent's run ended; None when the turn is left to another process."""
+        turn = claim.turn
+        if claim.row.stop_requested:
+            return Stopped(reason="by you")
+        scope = self._scopes[turn.id]
+        scope.deadline = anyio.current_time() + turn.profile.budget.seconds
+        with scope:
+            try:
+                return await self._agent.run(turn, live.emit, checkpoint)
+            except ClaimLost:
+                raise
+            except Exception:
+                log.exception("turn %s failed", turn.id)
+                return Failed(reason="Something went wrong inside; the log says what.")
+        match self._whys.get(turn.id):
+            case "shutdown":
+                return None
+            case "stop" | "unread":
+                return Stopped(reason="by you", partial=live.open_text())
+            case None:
+                seconds = int(turn.profile.budget.seconds)
+                return Failed(
+                    reason=f"I gave up after {seconds} s without an answer: the time limit of a"
+                    " turn (agent.turn_timeout).",
+                    code="deadline",
+                )
+
+    async def _close(
+        self, claim: Claim, live: Log, checkpoint: "TurnCheckpoint", outcome: Outcome
+    ) -> Claim | None:
+        questions = outcome.questions if isinstance(outcome, Suspended) else ()
+        ids = tuple(new_id() for _ in questions)
+        last: list[AgentEvent] = [
+            QuestionAsked(
+                id=id,
+                call=question.call,
+                kind=question.kind,
+                prompt=question.prompt,
+                choices=question.choices,
+            )
+            for id, question in zip(ids, questions, strict=True)
+        ]
+        last.append(finish_of(outcome))
+        first, recorded = live.unkept(last) if claim.row.trigger == "api" else (0, [])
+        closing = Closing(
+            outcome=outcome,
+            step=checkpoint.steps,
+            first_seq=first,
+            recorded=recorded,
+            content=owed_content((*claim.said, *checkpoint.said_texts), last, outcome),
+            question_ids=ids,
+        )
+        following = await persist(
+            self._store, lambda: self._desk.close(claim, closing, time.time())
+        )
+        live.end(last)
+        if claim.turn.reply_to:
+            self._outbox.wake(claim.turn.reply_to)
+        return following
+
+
+class TurnCheckpoint:
+    """Makes the agent's steps durable under the turn's claim."""
+
+    def __init__(self, store: Store, claim: Claim, live: Log) -> None:
+        self._store = store
+        self._claim = claim
+        self._live = live
+        self.steps = claim.row.steps
+        self.said_texts: list[str] = []
+        self._places: dict[CallId, tuple[int, int]] = {}
+        self._find_places()
+
+    async def said(self, message: AssistantMessage) -> None:
+        first, recorded = self._live.unkept()
+        seq = self._live.seq
+
+        def work() -> Work[None]:
+            row = self._claim.row
+            yield from turns.advance(row.id, row.epoch, self.steps + 1, seq)
+            yield from transcript.append(self._claim.scribe, self.steps, 0, message, time.time())
+            if row.trigger == "api":
+                yield from turns.keep_events(row.id, first, recorded)
+
+        await persist(self._store, work)
+        self._live.keep(seq)
+        self._place(self.steps, message)
+        self.steps += 1
+        self.said_texts.append(message.text)
+
+    async def started(self, call: CallId, process: Process | None = None) -> None:
+        def work() -> Work[None]:
+            row = self._claim.row
+            yield from turns.hold(row.id, row.epoch)
+            yield from turns.start_call(call, row.id, process, time.time())
+
+        await persist(self._store, work)
+
+    async def answered(self, message: ToolMessage) -> None:
+        step, index = self._places[message.call]
+        first, recorded = self._live.unkept()
+        seq = self._live.seq
+
+        def work() -> Work[None]:
+            row = self._claim.row
+            yield from turns.advance(row.id, row.epoch, self.steps, seq)
+            yield from transcript.append(self._claim.scribe, step, index, message, time.time())
+            if row.trigger == "api":
+                yield from turns.keep_events(row.id, first, recorded)
+
+        await persist(self._store, work)
+        self._live.keep(seq)
+
+    def _place(self, step: int, message: AssistantMessage) -> None:
+        for index, call in enumerate(message.calls, 1):
+            self._places[call.id] = (step, index)
+
+    def _find_places(self) -> None:
+        """A resumed turn's open calls are those of the last message the model said."""
+        for message in reversed(self._claim.turn.history):
+            if isinstance(message, AssistantMessage):
+                self._place(self.steps - 1, message)
+                return
+
+
+async def persist(store: Store, work: Callable[[], Work[T]]) -> T:
+    """Commits, however long the disk is full: what a turn has done must not be forgotten."""
+    while True:
+        try:
+            return await store.run(work())
+        except StoreUnavailable as error:
+            log.error("can't store a turn's progress, trying again: %s", error)
+            await anyio.sleep(RETRY_SECONDS)
+
+
+def finish_of(outcome: Outcome) -> TurnFinished:
+    match outcome:
+        case Completed():
+            return TurnFinished(outcome="completed")
+        case Suspended():
+            return TurnFinished(outcome="suspended")
+        case Stopped(reason=reason):
+            return TurnFinished(outcome="stopped", text=reason)
+        case Failed(reason=reason, code=code):
+            return TurnFinished(outcome="failed", text=reason, code=code)
+
+
+def owed_content(
+    said: Sequence[str], last: Sequence[AgentEvent], outcome: Outcome
+) -> Content | None:
+    """What a chat is given at the end; None when there is nothing to say."""
+    match outcome:
+        case Completed(message=message):
+            said = (*said, message.text)
+        case Stopped(partial=partial):
+            said = (*said, partial)
+        case _:
+            pass
+    view = View(
+        segments=tuple(text for text in said if text.strip()),
+        questions=tuple(event for event in last if isinstance(event, QuestionAsked)),
+        outcome=finish_of(outcome),
+    )
+    text = final_text(view)
+    return Content(text=text) if text else None

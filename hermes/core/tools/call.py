@@ -1,0 +1,103 @@
+"""One tool call, from the model's JSON to a result that is kept."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from hermes.types.errors import ToolFailed
+from hermes.types.events import ToolFinished, ToolProgress, ToolStarted
+from hermes.types.identity import CallId
+from hermes.types.messages import ToolCall, ToolMessage
+from hermes.types.protocols import Checkpoint, Emit
+from hermes.types.tools import Process, Tool
+from hermes.types.turns import Decision, Turn
+
+UNKNOWN_OUTCOME = (
+    "Outcome unknown: the gateway restarted while this ran. It may or may not have taken effect;"
+    " it was not run again. Check before you repeat it."
+)
+LABEL = 80
+
+
+class CallContext:
+    """What a running tool may know and ask for."""
+
+    def __init__(self, turn: Turn, call: CallId, emit: Emit, checkpoint: Checkpoint) -> None:
+        self.turn = turn
+        self.call = call
+        self._emit = emit
+        self._checkpoint = checkpoint
+
+    @property
+    def workspace(self) -> Path:
+        return Path(self.turn.profile.workspace)
+
+    @property
+    def decision(self) -> Decision | None:
+        return self.turn.decisions.get(self.call)
+
+    async def running(self, process: Process) -> None:
+        await self._checkpoint.started(self.call, process)
+
+    def progress(self, text: str) -> None:
+        self._emit(ToolProgress(call=self.call, text=text))
+
+
+class CallRunner:
+    """Runs the calls of one turn."""
+
+    def __init__(
+        self, turn: Turn, tools: Mapping[str, Tool], emit: Emit, checkpoint: Checkpoint
+    ) -> None:
+        self._turn = turn
+        self._tools = tools
+        self._emit = emit
+        self._checkpoint = checkpoint
+
+    def read_only(self, call: ToolCall) -> bool:
+        tool = self._tools.get(call.name)
+        return tool is not None and tool.read_only
+
+    async def run(self, call: ToolCall) -> ToolMessage:
+        """The call's result, checkpointed. Raises NeedsPerson when it has to wait for one."""
+        self._emit(ToolStarted(call=call.id, name=call.name, label=_label(call)))
+        since = time.monotonic()
+        try:
+            result = ToolMessage(call=call.id, text=await self._result(call))
+        except ToolFailed as error:
+            result = ToolMessage(call=call.id, text=str(error), failed=True)
+        seconds = round(time.monotonic() - since, 3)
+        self._emit(
+            ToolFinished(call=call.id, name=call.name, seconds=seconds, failed=result.failed)
+        )
+        await self._checkpoint.answered(result)
+        return result
+
+    async def _result(self, call: ToolCall) -> str:
+        tool = self._tools.get(call.name)
+        if tool is None:
+            known = ", ".join(sorted(self._tools)) or "none"
+            raise ToolFailed(f"There is no tool {call.name!r}. The tools are: {known}.")
+        try:
+            arguments = msgspec.json.decode(call.arguments or "{}", type=tool.arguments)
+        except (msgspec.DecodeError, UnicodeError) as error:
+            raise ToolFailed(f"The arguments of {call.name} are not valid: {error}.") from error
+        if not tool.repeatable:
+            if call.id in self._turn.interrupted:
+                raise ToolFailed(UNKNOWN_OUTCOME)
+            await self._checkpoint.started(call.id)
+        context = CallContext(self._turn, call.id, self._emit, self._checkpoint)
+        return await tool.handler(context, arguments)
+
+
+def _label(call: ToolCall) -> str:
+    """The call's first string argument: the path, the command, the question."""
+    try:
+        arguments = msgspec.json.decode(call.arguments, type=dict[str, object])
+    except (msgspec.DecodeError, UnicodeError):
+        return ""
+    first = next((value for value in arguments.values() if isinstance(value, str)), "")
+    line = first.splitlines()[0] if first else ""
+    return line if len(line) <= LABEL else line[: LABEL - 1] + "…"

@@ -1,0 +1,302 @@
+"""What a setting is: its key, type and other names, and how text becomes its value."""
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Literal, get_args, get_origin
+
+import msgspec
+
+from hermes.types.errors import ConfigError
+from hermes.types.value import Value
+
+# fmt: off
+PLATFORMS = (
+    "telegram", "discord", "slack", "whatsapp", "whatsapp_cloud", "signal", "matrix",
+    "mattermost", "email", "sms", "dingtalk", "feishu", "wecom", "wecom_callback", "weixin",
+    "bluebubbles", "qqbot", "homeassistant", "google_chat", "teams", "ntfy", "line", "irc",
+    "simplex", "photon", "raft", "yuanbao", "msgraph_webhook", "webhook", "relay",
+)
+# fmt: on
+_UNSUPPORTED_SECTIONS = {
+    "": "approvals attachments auxiliary bedrock browser checkpoints code_execution"
+    " command_allowlist compression context credential_pool_strategies cron curator"
+    " custom_providers dashboard database delegation fallback_model fallback_providers"
+    " file_read_max_chars goals group_sessions_per_user hooks honcho human_delay image_gen kanban"
+    " lsp max_concurrent_sessions mcp mcp_servers memory moa model_catalog network onboarding"
+    " openrouter personalities platform_hints platform_toolsets plugins prefill_messages_file"
+    " privacy prompt_caching provider_routing providers quick_commands runtime secrets security"
+    " session_reset sessions skills smart_model_routing stt terminal thread_sessions_per_user"
+    " tool_loop_guardrails tool_output tools toolsets tts unauthorized_dm_behavior updates vision"
+    " voice web x_search " + " ".join(PLATFORMS),
+    "model.": "api_mode auth_mode default_headers entra extra_body extra_headers ollama_num_ctx"
+    " reasoning_effort streaming supports_vision timeout",
+    "agent.": "clarify_timeout disabled_toolsets environment_hint environment_probe"
+    " gateway_auto_continue_freshness gateway_notify_interval gateway_timeout_warning"
+    " image_input_mode personalities prefill_messages_file reasoning_effort reasoning_overrides"
+    " service_tier tool_use_enforcement verbose verify_on_stop",
+    "display.": "background_process_notifications bell_on_complete busy_ack_enabled busy_text_mode"
+    " cleanup_progress compact copy_shortcut ephemeral_system_ttl final_response_markdown"
+    " inline_diffs interim_assistant_messages language mouse_tracking persistent_output personality"
+    " platforms resume_display runtime_footer show_cost show_reasoning skin streaming timestamps"
+    " tool_preview_length tool_progress tool_progress_command tool_progress_grouping"
+    " tool_progress_overrides tui_statusbar user_message_preview",
+    "logging.": "backup_count max_size_mb memory_monitor",
+    "streaming.": "fresh_final_after_seconds mode transport",
+    "gateway.streaming.": "fresh_final_after_seconds mode transport",
+    "gateway.": "delivery_ledger max_inbound_media_bytes media_delivery_allow_dirs"
+    " message_timestamps multiplex_profiles platform_connect_timeout platforms profile_routes"
+    " proxy_key proxy_url relay_url respawn_storm restart_loop_guard strict trust_recent_files"
+    " write_sessions_json",
+    "platforms.*.": "api_key channel_overrides extra gateway_restart_notification home_channel"
+    " reply_to_mode token typing_indicator",
+    "platforms.": "cli local",
+    "platforms.api_server.": "home_channel reply_to_mode token",
+}
+UNSUPPORTED = frozenset(
+    section + name for section, names in _UNSUPPORTED_SECTIONS.items() for name in names.split()
+)
+"""Keys of a Hermes Agent configuration that we read past, with a warning."""
+
+_Filled = Annotated[str, msgspec.Meta(min_length=1)]
+_TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
+
+
+class Also(Value):
+    """A setting's other names, stated beside its type."""
+
+    env: tuple[str, ...] = ()
+    """Environment names, the strongest first; `{}` stands for the platform."""
+    keys: tuple[str, ...] = ()
+    """Other places in config.yaml."""
+    secret: bool = False
+    """Never shown, and kept in .env."""
+
+
+class Field(Value):
+    """One setting, by its dotted key."""
+
+    key: str
+    kind: object
+    default: object
+    also: Also
+    owner: str
+    """The class that declares it, which documents it."""
+    name: str
+
+
+def fields(root: type[msgspec.Struct], skip: Iterable[str] = ()) -> Iterator[Field]:
+    """Every setting below a section, depth first."""
+    for info in msgspec.structs.fields(root):
+        if info.name in skip:
+            continue
+        kind = info.type
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+            yield from (_below(info.name, field) for field in fields(kind))
+        elif get_origin(kind) is dict:
+            yield from _per_platform(info.name, get_args(kind)[1])
+        else:
+            also = next((one for one in _annotations(kind) if isinstance(one, Also)), Also())
+            yield Field(
+                key=info.name,
+                kind=kind,
+                default=info.default,
+                also=also,
+                owner=root.__name__,
+                name=info.name,
+            )
+
+
+def _below(section: str, field: Field) -> Field:
+    return msgspec.structs.replace(field, key=f"{section}.{field.key}")
+
+
+def _per_platform(section: str, kind: type[msgspec.Struct]) -> Iterator[Field]:
+    for field in fields(kind):
+        for platform in PLATFORMS:
+            env = tuple(name.format(platform.upper()) for name in field.also.env)
+            also = msgspec.structs.replace(field.also, env=env)
+            own = msgspec.structs.replace(field, also=also)
+            yield _below(section, _below(platform, own))
+
+
+class FieldDoc(Value):
+    """A setting as the reference page shows it."""
+
+    key: str
+    type: str
+    default: object
+    env: tuple[str, ...]
+    text: str
+
+
+def describe_fields(root: type[msgspec.Struct], skip: Iterable[str] = ()) -> list[FieldDoc]:
+    """Every setting with the text under its declaration."""
+    texts = docstrings(sys.modules[root.__module__])
+    docs: dict[str, FieldDoc] = {}
+    for field in fields(root, skip):
+        section, _, rest = field.key.partition(".")
+        platform, _, name = rest.partition(".")
+        key, env = field.key, field.also.env
+        if name:
+            key = f"{section}.<name>.{name}"
+            env = tuple(one.replace(platform.upper(), "<NAME>", 1) for one in env)
+        docs[key] = FieldDoc(
+            key=key,
+            type=in_words(field.kind),
+            default=field.default,
+            env=env,
+            text=texts.get((field.owner, field.name), ""),
+        )
+    return list(docs.values())
+
+
+def docstrings(module: ModuleType) -> dict[tuple[str, str], str]:
+    """The text under each field of each class, by class and field."""
+    tree = ast.parse(inspect.getsource(module))
+    texts: dict[tuple[str, str], str] = {}
+    for cls in (node for node in tree.body if isinstance(node, ast.ClassDef)):
+        for field, text in pairwise(cls.body):
+            match field, text:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(words))),
+                ):
+                    texts[cls.name, name] = inspect.cleandoc(words)
+    return texts
+
+
+class Schema(Value):
+    """All settings, by key and by their other places in config.yaml."""
+
+    fields: dict[str, Field]
+    places: dict[str, str]
+    """Every dotted place of config.yaml that holds a setting, and that setting's key."""
+    sections: frozenset[str]
+
+    @staticmethod
+    @cache
+    def of(root: type[msgspec.Struct], skip: tuple[str, ...] = ()) -> "Schema":
+        found = {field.key: field for field in fields(root, skip)}
+        places = {key: key for key in found}
+        for field in found.values():
+            places |= dict.fromkeys(field.also.keys, field.key)
+        sections = {place.rsplit(".", n)[0] for place in places for n in range(1, 4)}
+        return Schema(fields=found, places=places, sections=frozenset(sections - found.keys()))
+
+    def field(self, key: str) -> Field:
+        """The setting that the key, or another of its places, names."""
+        if key in self.places:
+            return self.fields[self.places[key]]
+        near = nearest(key, self.fields)
+        hint = f": did you mean {near!r}?" if near else ""
+        raise ConfigError(f"unknown setting {key!r}{hint}")
+
+    def unsupported(self, key: str) -> bool:
+        head, _, rest = key.partition(".")
+        anywhere = f"{head}.*.{rest.partition('.')[2]}"
+        return key in UNSUPPORTED or anywhere in UNSUPPORTED
+
+    def meant(self, key: str, *, ours: bool = False, cutoff: float = 0.6) -> str | None:
+        """The key of the same section that was probably meant."""
+        section, dot, name = key.rpartition(".")
+        known = {*self.places, *self.sections, *(() if ours else UNSUPPORTED)}
+        beside = {one.rpartition(".")[2] for one in known if one.rpartition(".")[0] == section}
+        near = nearest(name, beside, cutoff)
+        return f"{section}{dot}{near}" if near else None
+
+
+def nearest(key: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The known key that was probably meant."""
+    import difflib  # noqa: PLC0415  # only a mistake pays for it
+
+    return next(iter(difflib.get_close_matches(key, sorted(known), n=1, cutoff=cutoff)), None)
+
+
+def convert(field: Field, value: object) -> object:
+    """The value in the setting's type; ValueError says what was expected and what was found."""
+    kind = bare(field.kind)
+    try:
+        if kind is Path:
+            return Path(msgspec.convert(value, _Filled)).expanduser()
+        if kind == tuple[str, ...]:
+            return _words(value)
+        if get_origin(kind) is Literal:
+            value = next(
+                (one for one in get_args(kind) if str(one).casefold() == str(value).casefold()),
+                value,
+            )
+        elif kind is bool and isinstance(value, str):
+            value = {**dict.fromkeys(_TRUE, True), **dict.fromkeys(_FALSE, False)}.get(
+                value.casefold(), value
+            )
+            return msgspec.convert(value, bool)
+        return msgspec.convert(value, field.kind, strict=not isinstance(value, str))
+    except msgspec.ValidationError as error:
+        shown = "something else" if field.also.secret else _found(value)
+        raise ValueError(f"expected {in_words(field.kind)}, found {shown}") from error
+
+
+def _words(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = value.split(",")
+    # People write the numeric ids of chats and users without quotes.
+    items = msgspec.convert(value, list[str | int])
+    return tuple(text for item in items if (text := str(item).strip()))
+
+
+def _annotations(kind: object) -> tuple[object, ...]:
+    return get_args(kind)[1:] if get_origin(kind) is Annotated else ()
+
+
+def bare(kind: object) -> object:
+    """The type without its annotations."""
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
+
+
+_NAMES = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    Path: "a path",
+    tuple[str, ...]: "a list of words",
+}
+
+
+def in_words(kind: object) -> str:
+    """The type as a person would say it."""
+    inner = bare(kind)
+    if get_origin(inner) is Literal:
+        return "one of " + ", ".join(map(str, get_args(inner)))
+    text = next((name for known, name in _NAMES.items() if known == inner), "")
+    if not text:
+        # An optional setting is described by what it holds when it is set.
+        text = in_words(get_args(inner)[0])
+    for meta in _annotations(kind):
+        if isinstance(meta, msgspec.Meta):
+            text += f" from {meta.ge}" if meta.ge is not None else ""
+            text += f" above {meta.gt}" if meta.gt is not None else ""
+            text += f" to {meta.le}" if meta.le is not None else ""
+    return text
+
+
+def _found(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case Mapping():
+            return "a mapping"
+        case list() | tuple():
+            return "a list"
+        case str() if len(value) > 60:
+            return "a longer text"
+        case str() | int() | float():
+            return repr(value)
+        case _:
+            return f"a {type(value).__name__}"

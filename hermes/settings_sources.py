@@ -1,0 +1,364 @@
+"""Where settings come from: config.yaml, .env and the environment, each value with its origin."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from hermes.settings_schema import Field, Schema, convert, nearest
+from hermes.state.paths import Home
+from hermes.types.errors import ConfigError
+from hermes.types.value import Value
+
+DEFAULT, CONFIG, DOTENV, ENVIRONMENT = range(4)
+"""The layers; a later one wins."""
+VERSION = 1
+"""The form of config.yaml that we write. A higher one is a Hermes Agent configuration's."""
+
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*)")
+_SECRET_NAME = re.compile(r"(?i)(key|token|secret|password|credentials?)$")
+
+
+class ConfigProblems(ConfigError):
+    """Everything that is wrong with the configuration, one line each."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
+class Files(Value):
+    """The text of the two files of a home; None where there is none."""
+
+    config: str | None = None
+    dotenv: str | None = None
+
+    def __repr__(self) -> str:
+        return "Files()"
+
+    @staticmethod
+    def of(home: Home) -> "Files":
+        return Files(config=_text(home.config), dotenv=_text(home.dotenv))
+
+
+class Found(Value):
+    """One value that a setting was given, and by whom."""
+
+    layer: int
+    source: str
+    value: object
+
+    def __repr__(self) -> str:
+        return f"Found(source={self.source!r})"
+
+
+class Explanation(Value):
+    """A setting's value, and why it is that."""
+
+    key: str
+    value: object
+    source: str
+    """`environment HERMES_MODEL`, `/home/me/.hermes/config.yaml line 3` or `default`."""
+    shadowed: tuple[tuple[str, object], ...] = ()
+    """What lost: source and value, the strongest first."""
+    secret: bool = False
+
+    def __repr__(self) -> str:
+        return f"Explanation(key={self.key!r}, source={self.source!r})"
+
+
+class Sources(Value):
+    """Everything that was found, before any of it is believed."""
+
+    found: dict[str, tuple[Found, ...]] = msgspec.field(default_factory=dict)
+    """By key, the strongest last; defaults are not listed."""
+    dotenv: dict[str, str] = msgspec.field(default_factory=dict)
+    process: dict[str, str] = msgspec.field(default_factory=dict)
+    """The process environment, without what is empty."""
+    secrets: frozenset[str] = frozenset()
+    warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Sources({', '.join(self.found)})"
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """.env under the process environment."""
+        return {**self.dotenv, **self.process}
+
+    def layer(self, key: str) -> int:
+        """Which layer gave the setting its value."""
+        found = self.found.get(key)
+        return found[-1].layer if found else DEFAULT
+
+    def explain(self, field: Field) -> Explanation:
+        given = [(one.source, _converted(field, one)) for one in self.found.get(field.key, ())]
+        (source, value), *shadowed = reversed([("default", field.default), *given])
+        return Explanation(
+            key=field.key,
+            value=value,
+            source=source,
+            shadowed=tuple(shadowed),
+            secret=field.also.secret,
+        )
+
+
+def _converted(field: Field, found: Found) -> object:
+    try:
+        return convert(field, found.value)
+    except ValueError:
+        return found.value
+
+
+class Tree(Value):
+    """A YAML file as plain values, and the line on which each key stands."""
+
+    raw: dict[str, object] = msgspec.field(default_factory=dict)
+    lines: dict[str, int] = msgspec.field(default_factory=dict)
+    twice: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Tree({', '.join(self.raw)})"
+
+
+def gather(
+    schema: Schema, home: Home, files: Files, environ: Mapping[str, str]
+) -> tuple[Sources, list[str]]:
+    """All values of all layers, and the problems met on the way."""
+    dotenv, warnings = read_dotenv(home.dotenv, files.dotenv or "")
+    process = {name: value for name, value in environ.items() if value}
+    merged = {**dotenv, **process}
+    tree = read_yaml(home.config, files.config or "")
+    warnings += [f"{home.config}: {key} is given twice; the last counts" for key in tree.twice]
+    raw, moved = migrated(tree.raw)
+    if moved:
+        warnings.append(f"{home.config} has an older form: `hermes config migrate` renews it")
+    config = _Config(schema, home.config, tree.lines, merged, foreign=version(raw) > VERSION)
+    config.walk(raw)
+    found: dict[str, list[Found]] = {}
+    # A setting's own place beats the other places it may stand in.
+    for place, one in sorted(config.found, key=lambda pair: pair[0] in schema.fields):
+        found.setdefault(schema.places[place], []).append(one)
+    for layer, label, values in (
+        (DOTENV, str(home.dotenv), dotenv),
+        (ENVIRONMENT, "environment", process),
+    ):
+        for key, name, value in _named(schema, values):
+            one = Found(layer=layer, source=f"{label} {name}", value=value)
+            found.setdefault(key, []).append(one)
+    sources = Sources(
+        found={key: tuple(values) for key, values in found.items()},
+        dotenv=dotenv,
+        process=process,
+        secrets=frozenset({*_secrets(merged), *_secrets(raw)}),
+        warnings=(*warnings, *config.warnings),
+    )
+    return sources, config.problems
+
+
+def _named(schema: Schema, values: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    for field in schema.fields.values():
+        for name in reversed(field.also.env):
+            if name in values:
+                yield field.key, name, values[name]
+
+
+class _Config:
+    """Sorts the keys of config.yaml into settings, warnings and problems."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        path: Path,
+        lines: Mapping[str, int],
+        environ: Mapping[str, str],
+        *,
+        foreign: bool,
+    ) -> None:
+        self.schema, self.path, self.lines, self.environ = schema, path, lines, environ
+        self.foreign = foreign
+        self.found: list[tuple[str, Found]] = []
+        self.warnings: list[str] = []
+        self.problems: list[str] = []
+
+    def walk(self, raw: Mapping[str, object], section: str = "") -> None:
+        for name, value in raw.items():
+            key = f"{section}{name}"
+            if key == "_config_version" or value is None:
+                continue
+            if isinstance(value, Mapping) and key in self.schema.sections:
+                self.walk(value, f"{key}.")
+            elif key in self.schema.places:
+                self._take(key, value)
+            elif key in self.schema.sections:
+                self.problems.append(f"{self._where(key)}: {key} must be a mapping of settings")
+            elif self.schema.unsupported(key):
+                self.warnings.append(f"{self.path.name}: {key} is not supported yet and is ignored")
+            else:
+                self._unknown(key)
+
+    def _where(self, key: str) -> str:
+        line = self.lines.get(key)
+        return f"{self.path} line {line}" if line else str(self.path)
+
+    def _take(self, key: str, value: object) -> None:
+        try:
+            value = _expanded(value, self.environ)
+        except KeyError as error:
+            self.problems.append(
+                f"{self._where(key)}: {key} needs the variable {error.args[0]}, which is not set"
+            )
+            return
+        field = self.schema.field(key)
+        if value == "" and _rejects_nothing(self.schema, field.key):
+            return
+        self.found.append((key, Found(layer=CONFIG, source=self._where(key), value=value)))
+
+    def _unknown(self, key: str) -> None:
+        # A newer Hermes Agent has keys we have not heard of; only a likeness to ours is a slip.
+        if self.foreign and not self.schema.meant(key, ours=True, cutoff=0.8):
+            self.warnings.append(f"{self.path.name}: {key} is not known and is ignored")
+            return
+        near = self.schema.meant(key) or nearest(key, self.schema.fields)
+        hint = f": did you mean {near!r}?" if near else ""
+        self.problems.append(f"{self._where(key)}: unknown key {key!r}{hint}")
+
+
+def _rejects_nothing(schema: Schema, key: str) -> bool:
+    try:
+        convert(schema.fields[key], "")
+    except ValueError:
+        return True
+    return False
+
+
+def _expanded(value: object, environ: Mapping[str, str]) -> object:
+    match value:
+        case str():
+            return _VARIABLE.sub(lambda match: environ[match[1]], value)
+        case list():
+            return [_expanded(item, environ) for item in value]
+        case _:
+            return value
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} can't be read: {error}") from error
+
+
+def read_yaml(path: Path, text: str) -> Tree:
+    """The file's mapping; ConfigError with the line for anything that is not one."""
+    if not text.strip():
+        return Tree()
+    import yaml  # noqa: PLC0415  # 20 ms that a home without config.yaml does not pay
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+    try:
+        node = loader.get_single_node()
+        raw = loader.construct_document(node) if node else None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"{path} line {mark.line + 1}" if mark else str(path)
+        raise ConfigError(f"{where}: {error.problem or error.context}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: {error}") from error
+    if raw is None:
+        return Tree()
+    if not isinstance(raw, dict):
+        raise ConfigError(f"{path} must be a mapping of settings, found {type(raw).__name__}")
+    lines: dict[str, int] = {}
+    twice: list[str] = []
+    for key, line in _lines(node):
+        if key in lines:
+            twice.append(f"{key} (lines {lines[key]} and {line})")
+        lines[key] = line
+    return Tree(raw=_with_text_keys(raw), lines=lines, twice=tuple(twice))
+
+
+def _with_text_keys(raw: Mapping[object, object]) -> dict[str, object]:
+    return {
+        str(key): _with_text_keys(value) if isinstance(value, dict) else value
+        for key, value in raw.items()
+    }
+
+
+def _lines(node: object, section: str = "", depth: int = 0) -> Iterator[tuple[str, int]]:
+    import yaml  # noqa: PLC0415  # imported by now
+
+    # Settings lie four deep at most; a file that refers to itself ends here too.
+    if not isinstance(node, yaml.MappingNode) or depth > 4:
+        return
+    for name, value in node.value:
+        key = f"{section}{name.value}"
+        yield key, name.start_mark.line + 1
+        yield from _lines(value, f"{key}.", depth + 1)
+
+
+def read_dotenv(path: Path, text: str) -> tuple[dict[str, str], list[str]]:
+    """The file's assignments, and a warning for each line that is none."""
+    values: dict[str, str] = {}
+    warnings: list[str] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        match = _ASSIGNMENT.fullmatch(line)
+        if match is None:
+            warnings.append(f"{path} line {number} is not NAME=value and is ignored")
+        elif value := _unquoted(match[2].strip()):
+            values[match[1]] = value
+    return values, warnings
+
+
+def _unquoted(text: str) -> str:
+    quote = text[:1]
+    if quote in ("'", '"') and (end := text.find(quote, 1)) > 0:
+        return text[1:end]
+    return re.split(r"(?:^|\s+)#", text, maxsplit=1)[0]
+
+
+def _secrets(values: Mapping[str, object]) -> Iterator[str]:
+    """What looks like a credential by its name, so that it is never shown."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _secrets(value)
+        elif isinstance(value, str) and len(value) >= 8 and _SECRET_NAME.search(name):
+            yield value
+
+
+def version(raw: Mapping[str, object]) -> int:
+    """The form of the file: 0 when it does not say."""
+    found = raw.get("_config_version", 0)
+    return max(found, 0) if isinstance(found, int) else 0
+
+
+def _endpoint_into_model(raw: dict[str, object]) -> dict[str, object]:
+    """1: `base_url` and `api_key` beside a plain `model:` move into it."""
+    loose: dict[str, object] = {name: raw[name] for name in ("base_url", "api_key") if name in raw}
+    model = raw.get("model")
+    if not loose or isinstance(model, Mapping):
+        return raw
+    rest = {name: value for name, value in raw.items() if name not in loose}
+    if model:
+        loose = {"default": model, **loose}
+    return {**rest, "model": loose}
+
+
+MIGRATIONS: tuple[Callable[[dict[str, object]], dict[str, object]], ...] = (_endpoint_into_model,)
+"""The one at index n makes version n + 1 of the file before it."""
+
+
+def migrated(raw: dict[str, object]) -> tuple[dict[str, object], bool]:
+    """The file in today's form, and whether that differs from what is written."""
+    fresh = raw
+    for migration in MIGRATIONS[version(raw) : VERSION]:
+        fresh = migration(fresh)
+    if fresh == raw:
+        return raw, False
+    return {**fresh, "_config_version": VERSION}, True

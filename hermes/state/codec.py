@@ -1,0 +1,61 @@
+"""Values to bytes and back, for the store's blobs."""
+
+import msgspec
+
+from hermes.types.delivery import Placed
+from hermes.types.events import AgentEvent, TextDelta
+from hermes.types.messages import Content, Message, MessageEvent
+from hermes.types.tools import Process
+from hermes.types.value import Value
+
+encode = msgspec.json.Encoder().encode
+decode_event = msgspec.json.Decoder(MessageEvent).decode
+decode_message: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
+decode_content = msgspec.json.Decoder(Content).decode
+decode_placed = msgspec.json.Decoder(tuple[Placed, ...]).decode
+decode_process = msgspec.json.Decoder(Process).decode
+decode_choices = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+class Recorded(Value):
+    """Events of a turn as they are kept: neighbouring text deltas as one, with their lengths."""
+
+    seq: int
+    """Of the event, or of the last delta of the run."""
+    event: AgentEvent
+    lengths: tuple[int, ...] = ()
+    """Characters of each delta, so that a reader can go on in the middle of the run."""
+
+    def after(self, seq: int) -> AgentEvent | None:
+        """What a reader who has seen `seq` still lacks of it."""
+        if self.seq <= seq:
+            return None
+        seen = len(self.lengths) - (self.seq - seq)
+        if not isinstance(self.event, TextDelta) or seen <= 0:
+            return self.event
+        return TextDelta(text=self.event.text[sum(self.lengths[:seen]) :])
+
+
+decode_recorded = msgspec.json.Decoder(list[Recorded]).decode
+
+
+def record(first: int, events: list[AgentEvent]) -> list[Recorded]:
+    """Events numbered from `first`, ready to be kept."""
+    kept: list[Recorded] = []
+    run: list[str] = []
+    for seq, event in enumerate(events, first):
+        if isinstance(event, TextDelta):
+            run.append(event.text)
+            continue
+        if run:
+            kept.append(_text_run(seq - 1, run))
+            run = []
+        kept.append(Recorded(seq=seq, event=event))
+    if run:
+        kept.append(_text_run(first + len(events) - 1, run))
+    return kept
+
+
+def _text_run(seq: int, texts: list[str]) -> Recorded:
+    event = TextDelta(text="".join(texts))
+    return Recorded(seq=seq, event=event, lengths=tuple(map(len, texts)))

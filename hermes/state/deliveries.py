@@ -1,0 +1,166 @@
+"""What we owe chats, in the order in which we came to owe it."""
+
+import msgspec
+
+from hermes.state.codec import decode_content, decode_placed, encode
+from hermes.types.delivery import Delivery, Placed
+from hermes.types.identity import OwnerId, Target, TurnId, new_id
+from hermes.types.messages import Content
+from hermes.types.protocols import Row, Work
+
+_COLUMNS = (
+    "id, account, chat_id, thread_id, state, content, turn, placed, attempts, not_before, doubtful"
+)
+
+
+def owe(
+    target: Target, content: Content | None, agent: str, turn: TurnId | None, now: float
+) -> Work[str]:
+    """Adds a delivery: ready with its content, or open while its turn still runs."""
+    id = new_id()
+    yield (
+        "insert into deliveries (id, turn, agent, account, chat_id, thread_id, state, content,"
+        " placed, created_at) values (?, ?, ?, ?, ?, ?, ?, ?, '[]', ?)",
+        (
+            id,
+            turn,
+            agent,
+            target.account,
+            target.chat_id,
+            target.thread_id,
+            "ready" if content else "open",
+            encode(content or Content(text="")),
+            now,
+        ),
+    )
+    return id
+
+
+def open_of(turn: TurnId) -> Work[Delivery | None]:
+    rows = yield (
+        f"select {_COLUMNS} from deliveries where turn = ? and state = 'open'",  # noqa: S608
+        (turn,),
+    )
+    return _delivery(rows[0]) if rows else None
+
+
+def complete(turn: TurnId, content: Content | None, now: float) -> Work[None]:
+    """The turn's open delivery is ready to go; without content nothing is owed any more."""
+    yield (
+        "update deliveries set state = ?, content = ?, finished_at = ?"
+        " where turn = ? and state = 'open'",
+        (
+            "ready" if content else "delivered",
+            encode(content or Content(text="")),
+            None if content else now,
+            turn,
+        ),
+    )
+
+
+def take_next(
+    account: str, chat_id: str, lease: tuple[OwnerId, int], now: float
+) -> Work[Delivery | None]:
+    """The chat's oldest owed delivery, marked *sending* unless its time has not come.
+
+    Only for who holds the account. One that was *sending* already is doubtful: its send was cut.
+    """
+    owner, epoch = lease
+    rows = yield (
+        f"select {_COLUMNS} from deliveries"  # noqa: S608
+        " where account = ? and chat_id = ? and state in ('ready', 'sending')"
+        " and exists (select 1 from leases where name = ? and owner = ? and epoch = ?)"
+        " order by seq limit 1",
+        (account, chat_id, f"account:{account}", owner, epoch),
+    )
+    if not rows:
+        return None
+    found = _delivery(rows[0])
+    if found.not_before > now:
+        return found
+    doubtful = found.doubtful or found.state == "sending"
+    yield (
+        "update deliveries set state = 'sending', attempts = attempts + 1, doubtful = ?"
+        " where id = ?",
+        (doubtful, found.id),
+    )
+    return msgspec.structs.replace(
+        found, state="sending", attempts=found.attempts + 1, doubtful=doubtful
+    )
+
+
+def mark_placed(id: str, placed: tuple[Placed, ...]) -> Work[None]:
+    yield "update deliveries set placed = ?, doubtful = 0 where id = ?", (encode(placed), id)
+
+
+def mark_delivered(id: str, placed: tuple[Placed, ...], now: float) -> Work[None]:
+    yield (
+        "update deliveries set state = 'delivered', placed = ?, finished_at = ? where id = ?",
+        (encode(placed), now, id),
+    )
+
+
+def mark_dead(id: str, error: str, now: float) -> Work[None]:
+    yield (
+        "update deliveries set state = 'dead', error = ?, finished_at = ? where id = ?",
+        (error, now, id),
+    )
+
+
+def put_back(id: str, not_before: float, *, doubtful: bool) -> Work[None]:
+    yield (
+        "update deliveries set state = 'ready', not_before = ?,"
+        " doubtful = case when ? then 1 else doubtful end where id = ?",
+        (not_before, doubtful, id),
+    )
+
+
+def doubt_sending(account: str) -> Work[None]:
+    """After a crash: what was being sent may or may not have arrived."""
+    yield (
+        "update deliveries set state = 'ready', doubtful = 1"
+        " where account = ? and state = 'sending'",
+        (account,),
+    )
+
+
+def owed_chats(account: str) -> Work[list[str]]:
+    rows = yield (
+        "select distinct chat_id from deliveries"
+        " where account = ? and state in ('ready', 'sending')",
+        (account,),
+    )
+    return [row[0] for row in rows]
+
+
+def freeze(account: str, chat_id: str, until: float) -> Work[None]:
+    yield (
+        "insert into freezes (account, chat_id, until) values (?, ?, ?)"
+        " on conflict (account, chat_id) do update set until = excluded.until"
+        " where excluded.until > freezes.until",
+        (account, chat_id, until),
+    )
+
+
+def freezes(account: str, now: float) -> Work[dict[str, float]]:
+    """Chats we must leave alone, and until when."""
+    rows = yield (
+        "select chat_id, until from freezes where account = ? and until > ?",
+        (account, now),
+    )
+    return dict(rows)
+
+
+def _delivery(row: Row) -> Delivery:
+    id, account, chat_id, thread_id, state, content, turn, placed, attempts, not_before, doubt = row
+    return Delivery(
+        id=id,
+        target=Target(account=account, chat_id=chat_id, thread_id=thread_id),
+        state=state,
+        content=decode_content(content),
+        turn=turn,
+        placed=decode_placed(placed),
+        attempts=attempts,
+        not_before=not_before,
+        doubtful=bool(doubt),
+    )

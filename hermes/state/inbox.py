@@ -1,0 +1,120 @@
+"""What was said to us and is not finished yet: the durable way in."""
+
+from hermes.state.codec import decode_event, encode
+from hermes.types.identity import OwnerId, PersonId, SessionKey
+from hermes.types.messages import Duplicate, MessageEvent
+from hermes.types.protocols import Work
+from hermes.types.value import Value
+
+
+class Waiting(Value):
+    """A row that no turn has taken yet."""
+
+    id: str
+    session: str
+    person: PersonId | None
+    event: MessageEvent
+
+
+def insert(
+    id: str,
+    event: MessageEvent,
+    session: SessionKey,
+    person: PersonId | None,
+    owner: OwnerId,
+    state: str = "pending",
+) -> Work[Duplicate | None]:
+    """Takes the event in; the earlier row when its key is known already.
+
+    Bound or done at once, it is answered by the turn of its own id.
+    """
+    source = event.source
+    taken = yield (
+        "insert into inbox (id, dedupe_key, fingerprint, session, agent, person, account, chat_id,"
+        " user_id, state, turn, owner, event, received_at)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " on conflict (dedupe_key) do nothing returning seq",
+        (
+            id,
+            event.dedupe_key,
+            event.fingerprint,
+            str(session),
+            session.agent,
+            person,
+            source.account,
+            source.chat_id,
+            source.user_id,
+            state,
+            None if state == "pending" else id,
+            owner,
+            encode(event),
+            event.received_at,
+        ),
+    )
+    if taken:
+        return None
+    rows = yield (
+        "select id, turn, fingerprint from inbox where dedupe_key = ?",
+        (event.dedupe_key,),
+    )
+    earlier, turn, fingerprint = rows[0]
+    return Duplicate(id=earlier, turn=turn, same=fingerprint == event.fingerprint)
+
+
+def first_pending(session: str, owner: OwnerId) -> Work[Waiting | None]:
+    """The session's oldest row of ours that no turn has taken."""
+    rows = yield (
+        "select id, person, event from inbox"
+        " where session = ? and state = 'pending' and owner = ? order by seq limit 1",
+        (session, owner),
+    )
+    if not rows:
+        return None
+    id, person, event = rows[0]
+    return Waiting(id=id, session=session, person=person, event=decode_event(event))
+
+
+def count_pending(session: str) -> Work[int]:
+    rows = yield "select count(*) from inbox where session = ? and state = 'pending'", (session,)
+    count: int = rows[0][0]
+    return count
+
+
+def bind(id: str, turn: str, state: str = "bound") -> Work[None]:
+    """Ties the row to the turn that answers it; 'done' when nothing more is owed."""
+    yield "update inbox set state = ?, turn = ? where id = ?", (state, turn, id)
+
+
+def finish(turn: str) -> Work[None]:
+    yield "update inbox set state = 'done' where turn = ? and state = 'bound'", (turn,)
+
+
+def event_of(turn: str) -> Work[MessageEvent]:
+    """The message that opened the turn."""
+    rows = yield "select event from inbox where id = ?", (turn,)
+    return decode_event(rows[0][0])
+
+
+def adopt(dead: list[OwnerId], owner: OwnerId) -> Work[None]:
+    """Takes over what dead processes had accepted and not begun."""
+    for gone in dead:
+        yield (
+            "update inbox set owner = ? where owner = ? and state = 'pending'",
+            (owner, gone),
+        )
+
+
+def idle_sessions(owner: OwnerId) -> Work[list[str]]:
+    """Sessions in which rows of ours wait and no turn is open."""
+    rows = yield (
+        "select distinct session from inbox i where state = 'pending' and owner = ?"
+        " and not exists (select 1 from turns t"
+        " where t.session = i.session and t.state in ('running', 'suspended'))",
+        (owner,),
+    )
+    return [row[0] for row in rows]
+
+
+def turn_of(id: str) -> Work[str | None]:
+    rows = yield "select turn from inbox where id = ?", (id,)
+    return rows[0][0] if rows else None

@@ -1,0 +1,98 @@
+"""Where everything lives under a home folder, and how a file is put there safely."""
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+from hermes.types.value import Value
+
+
+class Home(Value):
+    """The folder of one profile; only its owner may look inside."""
+
+    root: Path
+
+    @property
+    def config(self) -> Path:
+        return self.root / "config.yaml"
+
+    @property
+    def dotenv(self) -> Path:
+        return self.root / ".env"
+
+    @property
+    def store(self) -> Path:
+        return self.root / "state.db"
+
+    @property
+    def soul(self) -> Path:
+        return self.root / "SOUL.md"
+
+    @property
+    def api_key(self) -> Path:
+        """The API server's own key, made when none is configured."""
+        return self.root / "api_server.key"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def run(self) -> Path:
+        """Owner lock files and the pid file."""
+        return self.root / "run"
+
+    @property
+    def pid(self) -> Path:
+        return self.run / "gateway.pid"
+
+    @property
+    def backups(self) -> Path:
+        return self.root / "backups"
+
+    @property
+    def workspace(self) -> Path:
+        return self.root / "workspace"
+
+    @property
+    def models(self) -> Path:
+        return self.root / "models"
+
+    @property
+    def profiles(self) -> Path:
+        return self.root / "profiles"
+
+    def ensure(self) -> None:
+        """Makes the folders that are missing, for the owner only."""
+        folders = (self.logs, self.run, self.backups, self.workspace, self.models, self.profiles)
+        for folder in (self.root, *folders):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replaces the file's content at once and durably; only its owner can read it."""
+    # A link stays a link: people keep their configuration in a dotfiles repository.
+    path = path.resolve()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    fresh = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            fresh.unlink()
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,124 @@
+"""The tables, as numbered migrations. Never edit one that was released: append."""
+
+MIGRATIONS: list[tuple[str, str]] = []
+"""(name, script) in order; `pragma user_version` counts how many have run."""
+
+
+MIGRATIONS.append(
+    (
+        "m001_spine",
+        """
+create table owners (
+    id text primary key, kind text not null, pid integer not null, started_at real not null
+);
+create table leases (
+    name text primary key, owner text not null, epoch integer not null, taken_at real not null
+);
+create table sessions (
+    key text primary key, agent text not null, platform text not null, account text not null,
+    chat_kind text not null, chat_id text not null, thread_id text, user_id text, person text,
+    generation integer not null default 0, title text,
+    created_at real not null, updated_at real not null
+);
+create table inbox (
+    seq integer primary key autoincrement,
+    id text not null unique, dedupe_key text not null unique, fingerprint text not null,
+    session text not null, agent text not null, person text,
+    account text not null, chat_id text not null, user_id text not null,
+    state text not null check (state in ('pending', 'bound', 'done')),
+    turn text, owner text, event blob not null, received_at real not null
+);
+create index inbox_pending on inbox (session, seq) where state = 'pending';
+create index inbox_age on inbox (received_at);
+
+create table turns (
+    id text primary key, session text not null, agent text not null, person text,
+    account text not null, chat_id text not null,
+    state text not null
+        check (state in ('running', 'suspended', 'completed', 'stopped', 'failed')),
+    owner text, epoch integer not null, trigger_kind text not null,
+    transient integer not null, generation integer not null,
+    steps integer not null default 0, seq integer not null default 0,
+    shown integer not null default 0, stop_requested text, code text, reason text,
+    prompt_tokens integer, completion_tokens integer,
+    started_at real not null, finished_at real
+);
+-- One open turn in a session: the rule that lanes, terminals and gateways all lean on.
+create unique index one_open_turn on turns (session) where state in ('running', 'suspended');
+create index turns_open on turns (owner) where state in ('running', 'suspended');
+create index turns_age on turns (finished_at) where transient = 1;
+
+create table messages (
+    id integer primary key autoincrement,
+    session text not null, generation integer not null, turn text not null,
+    step integer not null, idx integer not null, role text not null,
+    body blob not null, text text not null, transient integer not null,
+    agent text not null, person text, account text not null, chat_id text not null,
+    at real not null,
+    unique (turn, step, idx)
+);
+create index messages_session on messages (session, generation, id) where transient = 0;
+
+create table calls (
+    id text primary key, turn text not null, process blob, started_at real not null
+);
+create index calls_turn on calls (turn);
+
+create table questions (
+    id text primary key, turn text not null, call text not null, session text not null,
+    agent text not null, person text, kind text not null, prompt text not null,
+    choices blob not null, digest text not null,
+    state text not null check (state in ('open', 'approved', 'denied', 'expired', 'answered')),
+    answer text, decided_by text, asked_at real not null, expires_at real not null,
+    decided_at real
+);
+create index questions_turn on questions (turn);
+create index questions_open on questions (expires_at) where state = 'open';
+
+create table deliveries (
+    seq integer primary key autoincrement, id text not null unique,
+    turn text, session text, agent text not null,
+    account text not null, chat_id text not null, thread_id text,
+    state text not null
+        check (state in ('open', 'ready', 'sending', 'delivered', 'dead')),
+    content blob not null, placed blob not null, attempts integer not null default 0,
+    not_before real not null default 0, doubtful integer not null default 0,
+    error text, created_at real not null, finished_at real
+);
+create index deliveries_owed on deliveries (account, chat_id, seq)
+    where state in ('ready', 'sending');
+create index deliveries_turn on deliveries (turn) where state = 'open';
+create table freezes (
+    account text not null, chat_id text not null, until real not null,
+    primary key (account, chat_id)
+);
+
+create table run_events (
+    turn text not null, first_seq integer not null, last_seq integer not null,
+    body blob not null, primary key (turn, first_seq)
+) without rowid;
+
+create table jobs (
+    id text primary key, agent text not null, person text, name text not null,
+    schedule text not null, timezone text not null, prompt text not null, target text,
+    enabled integer not null, next_at real, owner text, epoch integer not null default 0,
+    created_at real not null, updated_at real not null
+);
+create table access (
+    platform text not null, user_id text not null, person text not null, role text not null,
+    granted_by text not null, granted_at real not null,
+    primary key (platform, user_id)
+);
+
+create virtual table messages_fts using fts5 (text, content = 'messages', content_rowid = 'id');
+create trigger messages_index after insert on messages
+    when new.transient = 0 and new.text <> '' begin
+    insert into messages_fts (rowid, text) values (new.id, new.text);
+end;
+create trigger messages_unindex after delete on messages
+    when old.transient = 0 and old.text <> '' begin
+    insert into messages_fts (messages_fts, rowid, text) values ('delete', old.id, old.text);
+end;
+""",
+    )
+)

@@ -1,0 +1,295 @@
+"""Turns and who runs them: every write carries the epoch of its claim."""
+
+from hermes.state.codec import Recorded, decode_choices, decode_process, decode_recorded, encode
+from hermes.types.errors import ClaimLost
+from hermes.types.events import UsageReported
+from hermes.types.identity import CallId, OwnerId, PersonId, TurnId
+from hermes.types.protocols import Row, Work
+from hermes.types.tools import Process
+from hermes.types.turns import Answered, Approved, Decision, Denied, Expired, Question
+from hermes.types.value import Value
+
+
+class TurnRow(Value):
+    """A turn as it stands in the store."""
+
+    id: TurnId
+    session: str
+    person: PersonId | None
+    account: str
+    state: str
+    owner: OwnerId | None
+    epoch: int
+    trigger: str
+    transient: bool
+    generation: int
+    steps: int
+    seq: int
+    shown: int
+    """Steps whose text a person has been given already."""
+    stop_requested: str | None
+    reason: str | None
+    code: str | None
+    started_at: float
+
+
+class OpenQuestion(Value):
+    id: str
+    turn: TurnId
+    kind: str
+    prompt: str
+    choices: tuple[str, ...]
+
+
+_COLUMNS = (
+    "id, session, person, account, state, owner, epoch, trigger_kind, transient, generation,"
+    " steps, seq, shown, stop_requested, reason, code, started_at"
+)
+
+
+def _row(row: Row) -> TurnRow:
+    names = TurnRow.__struct_fields__
+    return TurnRow(**{**dict(zip(names, row, strict=True)), "transient": bool(row[8])})
+
+
+def insert(turn: TurnRow, agent: str, chat_id: str) -> Work[None]:
+    yield (
+        f"insert into turns ({_COLUMNS}, agent, chat_id)"  # noqa: S608
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            turn.id,
+            turn.session,
+            turn.person,
+            turn.account,
+            turn.state,
+            turn.owner,
+            turn.epoch,
+            turn.trigger,
+            turn.transient,
+            turn.generation,
+            turn.steps,
+            turn.seq,
+            turn.shown,
+            turn.stop_requested,
+            turn.reason,
+            turn.code,
+            turn.started_at,
+            agent,
+            chat_id,
+        ),
+    )
+
+
+def get(turn: str) -> Work[TurnRow | None]:
+    rows = yield f"select {_COLUMNS} from turns where id = ?", (turn,)  # noqa: S608
+    return _row(rows[0]) if rows else None
+
+
+def open_in(session: str) -> Work[TurnRow | None]:
+    """The session's running or suspended turn."""
+    rows = yield (
+        f"select {_COLUMNS} from turns"  # noqa: S608
+        " where session = ? and state in ('running', 'suspended')",
+        (session,),
+    )
+    return _row(rows[0]) if rows else None
+
+
+def running_of(owner: OwnerId) -> Work[list[TurnRow]]:
+    rows = yield (
+        f"select {_COLUMNS} from turns where state = 'running' and owner = ?",  # noqa: S608
+        (owner,),
+    )
+    return [_row(row) for row in rows]
+
+
+def hold(turn: TurnId, epoch: int) -> Work[None]:
+    """Raises ClaimLost unless the claim still stands."""
+    rows = yield (
+        "select 1 from turns where id = ? and epoch = ? and state = 'running'",
+        (turn, epoch),
+    )
+    if not rows:
+        raise ClaimLost(f"turn {turn} was taken over or closed by another process")
+
+
+def advance(turn: TurnId, epoch: int, steps: int, seq: int) -> Work[None]:
+    """Marks a checkpoint: so many model calls, events up to `seq` kept."""
+    rows = yield (
+        "update turns set steps = ?, seq = ?"
+        " where id = ? and epoch = ? and state = 'running' returning id",
+        (steps, seq, turn, epoch),
+    )
+    if not rows:
+        raise ClaimLost(f"turn {turn} was taken over or closed by another process")
+
+
+def claim(turn: TurnId, epoch: int, owner: OwnerId) -> Work[int]:
+    """Takes a turn over from the claim seen as `epoch`; running from now on."""
+    rows = yield (
+        "update turns set owner = ?, epoch = epoch + 1, state = 'running'"
+        " where id = ? and epoch = ? and state in ('running', 'suspended') returning epoch",
+        (owner, turn, epoch),
+    )
+    if not rows:
+        raise ClaimLost(f"turn {turn} was taken over by another process")
+    claimed: int = rows[0][0]
+    return claimed
+
+
+def close(
+    turn: TurnId,
+    epoch: int,
+    state: str,
+    now: float,
+    usage: UsageReported | None = None,
+    reason: tuple[str, str] = ("", ""),
+) -> Work[None]:
+    """Ends the claim; `reason` is (text, code) where the turn did not complete."""
+    rows = yield (
+        "update turns set state = ?, finished_at = ?, shown = steps, prompt_tokens = ?,"
+        " completion_tokens = ?, reason = ?, code = ?"
+        " where id = ? and epoch = ? and state = 'running' returning id",
+        (
+            state,
+            None if state == "suspended" else now,
+            usage.prompt_tokens if usage else None,
+            usage.completion_tokens if usage else None,
+            *reason,
+            turn,
+            epoch,
+        ),
+    )
+    if not rows:
+        raise ClaimLost(f"turn {turn} was taken over or closed by another process")
+
+
+def request_stop(turn: TurnId, who: str) -> Work[None]:
+    yield "update turns set stop_requested = ? where id = ?", (who, turn)
+
+
+# --- calls that must not run twice -----------------------------------------------------------
+
+
+def start_call(call: CallId, turn: TurnId, process: Process | None, now: float) -> Work[None]:
+    yield (
+        "insert into calls (id, turn, process, started_at) values (?, ?, ?, ?)"
+        " on conflict (id) do update set process = excluded.process",
+        (call, turn, encode(process) if process else None, now),
+    )
+
+
+def started_calls(turn: TurnId) -> Work[dict[CallId, Process | None]]:
+    rows = yield "select id, process from calls where turn = ?", (turn,)
+    return {CallId(id): decode_process(process) if process else None for id, process in rows}
+
+
+# --- questions that suspend a turn -----------------------------------------------------------
+
+
+def ask(id: str, turn: TurnRow, agent: str, question: Question, now: float) -> Work[None]:
+    """Stores the question; its call has not begun, whatever was marked."""
+    yield "delete from calls where id = ?", (question.call,)
+    yield (
+        "insert into questions (id, turn, call, session, agent, person, kind, prompt, choices,"
+        " digest, state, asked_at, expires_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?)",
+        (
+            id,
+            turn.id,
+            question.call,
+            turn.session,
+            agent,
+            turn.person,
+            question.kind,
+            question.prompt,
+            encode(question.choices),
+            question.digest,
+            now,
+            now + question.expires_in,
+        ),
+    )
+
+
+def open_questions(turn: TurnId) -> Work[list[OpenQuestion]]:
+    rows = yield (
+        "select id, turn, kind, prompt, choices from questions"
+        " where turn = ? and state = 'open' order by asked_at, id",
+        (turn,),
+    )
+    return [
+        OpenQuestion(id=id, turn=TurnId(turn), kind=kind, prompt=prompt, choices=decode_choices(c))
+        for id, turn, kind, prompt, c in rows
+    ]
+
+
+def decide(
+    question: str, state: str, answer: str | None, who: str, now: float
+) -> Work[TurnId | None]:
+    """Records the decision; the turn it was for, or None if it was decided before."""
+    rows = yield (
+        "update questions set state = ?, answer = ?, decided_by = ?, decided_at = ?"
+        " where id = ? and state = 'open' returning turn",
+        (state, answer, who, now, question),
+    )
+    return TurnId(rows[0][0]) if rows else None
+
+
+def overdue_questions(now: float) -> Work[list[str]]:
+    rows = yield "select id from questions where state = 'open' and expires_at <= ?", (now,)
+    return [row[0] for row in rows]
+
+
+def suspended_to_resume(owner: OwnerId) -> Work[list[TurnRow]]:
+    """Suspended turns of the owner that are stopped, or whose questions are all decided."""
+    rows = yield (
+        f"select {_COLUMNS} from turns t where state = 'suspended' and owner = ?"  # noqa: S608
+        " and (stop_requested is not null or not exists"
+        " (select 1 from questions q where q.turn = t.id and q.state = 'open'))",
+        (owner,),
+    )
+    return [_row(row) for row in rows]
+
+
+def adopt_suspended(dead: list[OwnerId], owner: OwnerId) -> Work[None]:
+    """From now on it is up to us to resume what the dead had suspended."""
+    for gone in dead:
+        yield (
+            "update turns set owner = ? where owner = ? and state = 'suspended'",
+            (owner, gone),
+        )
+
+
+def decisions(turn: TurnId) -> Work[dict[CallId, Decision]]:
+    rows = yield "select call, state, answer, digest from questions where turn = ?", (turn,)
+    found: dict[CallId, Decision] = {}
+    for call, state, answer, digest in rows:
+        match state:
+            case "approved":
+                found[call] = Approved(digest=digest)
+            case "denied":
+                found[call] = Denied(reason=answer or "")
+            case "expired":
+                found[call] = Expired()
+            case "answered":
+                found[call] = Answered(text=answer or "")
+    return found
+
+
+# --- what readers may ask for again ----------------------------------------------------------
+
+
+def keep_events(turn: TurnId, first: int, recorded: list[Recorded]) -> Work[None]:
+    if recorded:
+        yield (
+            "insert into run_events (turn, first_seq, last_seq, body) values (?, ?, ?, ?)"
+            " on conflict do nothing",
+            (turn, first, recorded[-1].seq, encode(recorded)),
+        )
+
+
+def events_after(turn: TurnId, seq: int) -> Work[list[Recorded]]:
+    rows = yield (
+        "select body from run_events where turn = ? and last_seq > ? order by first_seq",
+        (turn, seq),
+    )
+    return [recorded for row in rows for recorded in decode_recorded(row[0])]

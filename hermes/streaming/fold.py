@@ -1,0 +1,165 @@
+"""What stands at a point of a turn: the state that its events add up to."""
+
+from typing import assert_never
+
+import msgspec
+
+from hermes.types.events import (
+    AgentEvent,
+    ContextCompacted,
+    Notice,
+    QuestionAsked,
+    ReasoningDelta,
+    SegmentDiscarded,
+    SegmentEnded,
+    TextDelta,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+    TurnFinished,
+    UsageReported,
+)
+from hermes.types.identity import CallId
+from hermes.types.value import Value
+
+BREAK = "\n\n"
+"""Stands between two segments of one answer."""
+
+
+class ToolLine(Value):
+    """One tool call as people see it."""
+
+    call: CallId
+    name: str
+    label: str = ""
+    progress: str = ""
+    """What it last said of itself."""
+    seconds: float | None = None
+    """None while it runs."""
+    failed: bool = False
+
+
+class View(Value):
+    segments: tuple[str, ...] = ()
+    """Ended segments that had text, in order."""
+    current: str = ""
+    """The segment that the model is speaking."""
+    tools: tuple[ToolLine, ...] = ()
+    questions: tuple[QuestionAsked, ...] = ()
+    """Asked, and their calls have not gone on since."""
+    notices: tuple[str, ...] = ()
+    usage: UsageReported | None = None
+    """All model calls of the turn together."""
+    outcome: TurnFinished | None = None
+
+
+class Folder:
+    """Adds events up, each in constant time; `view()` says what stands."""
+
+    def __init__(self, view: View | None = None) -> None:
+        view = view or View()
+        self._segments = [(-1, text) for text in view.segments]
+        self._current = [view.current] if view.current else []
+        self._start = -1
+        self._tools = {line.call: line for line in view.tools}
+        self._questions = {question.call: question for question in view.questions}
+        self._notices = list(view.notices)
+        self._usage = view.usage
+        self._outcome = view.outcome
+
+    def feed(self, seq: int, event: AgentEvent) -> None:
+        match event:
+            case TextDelta(text=text):
+                self._speak(seq, text)
+            case SegmentEnded():
+                self._end_segment()
+            case SegmentDiscarded(from_seq=from_seq):
+                self._discard(from_seq)
+            case ToolStarted() | ToolProgress() | ToolFinished():
+                self._work(event)
+            case QuestionAsked(call=call):
+                self._questions[call] = event
+            case UsageReported():
+                self._usage = event if self._usage is None else total(self._usage, event)
+            case Notice(text=text):
+                self._notices.append(text)
+            case TurnFinished():
+                self._end_segment()
+                self._outcome = event
+            case ReasoningDelta() | ContextCompacted():
+                pass
+            case _:
+                assert_never(event)
+
+    def view(self) -> View:
+        if len(self._current) > 1:
+            self._current = ["".join(self._current)]
+        return View(
+            segments=tuple(text for _, text in self._segments),
+            current="".join(self._current),
+            tools=tuple(self._tools.values()),
+            questions=tuple(self._questions.values()),
+            notices=tuple(self._notices),
+            usage=self._usage,
+            outcome=self._outcome,
+        )
+
+    def _speak(self, seq: int, text: str) -> None:
+        if not self._current:
+            self._start = seq
+            self._go_on()
+        self._current.append(text)
+
+    def _go_on(self) -> None:
+        if self._outcome is not None and self._outcome.outcome == "suspended":
+            self._outcome = None
+
+    def _end_segment(self) -> None:
+        text = "".join(self._current)
+        self._current = []
+        if text.strip():
+            self._segments.append((self._start, text))
+
+    def _discard(self, from_seq: int) -> None:
+        self._current = []
+        # A crash between the end of a segment and its commit cuts a segment that had ended.
+        while self._segments and self._segments[-1][0] >= from_seq:
+            self._segments.pop()
+
+    def _work(self, event: ToolStarted | ToolProgress | ToolFinished) -> None:
+        self._go_on()
+        line = self._tools.get(event.call)
+        match event:
+            case ToolStarted():
+                self._questions.pop(event.call, None)
+                line = ToolLine(call=event.call, name=event.name, label=event.label)
+            case ToolProgress():
+                line = line and msgspec.structs.replace(line, progress=event.text)
+            case ToolFinished(seconds=seconds, failed=failed):
+                self._questions.pop(event.call, None)
+                line = line or ToolLine(call=event.call, name=event.name)
+                line = msgspec.structs.replace(line, seconds=seconds, failed=failed)
+            case _:
+                assert_never(event)
+        if line is not None:
+            self._tools[event.call] = line
+
+
+def fold(view: View, event: AgentEvent, seq: int = 0) -> View:
+    """`view` after `event`. For many events, feed one `Folder`."""
+    folder = Folder(view)
+    folder.feed(seq, event)
+    return folder.view()
+
+
+def answer(view: View) -> str:
+    """The text of the answer so far."""
+    current = (view.current,) if view.current.strip() else ()
+    return BREAK.join(view.segments + current)
+
+
+def total(one: UsageReported, other: UsageReported) -> UsageReported:
+    return UsageReported(
+        prompt_tokens=one.prompt_tokens + other.prompt_tokens,
+        completion_tokens=one.completion_tokens + other.completion_tokens,
+    )

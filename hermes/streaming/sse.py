@@ -1,0 +1,286 @@
+"""A turn over HTTP: chat completion chunks, the events of a run, and the plain reply."""
+
+from typing import Literal, assert_never
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from hermes.streaming.final import question_text, remark, spoken
+from hermes.streaming.fold import BREAK, Folder, View, answer, total
+from hermes.streaming.wire import (
+    ApprovalRequest,
+    Choice,
+    Chunk,
+    ChunkChoice,
+    Compaction,
+    Completion,
+    Delta,
+    ErrorChunk,
+    MessageDelta,
+    NoticeNews,
+    Problem,
+    QuestionRequest,
+    ReasoningText,
+    Remark,
+    Reply,
+    RunCancelled,
+    RunCompleted,
+    RunEvent,
+    RunFailed,
+    RunSuspended,
+    SegmentCut,
+    SegmentEnd,
+    ToolEnd,
+    ToolNews,
+    ToolStart,
+    ToolWord,
+    Usage,
+    UsageNews,
+    encode,
+)
+from hermes.types.events import (
+    AgentEvent,
+    ContextCompacted,
+    Notice,
+    QuestionAsked,
+    ReasoningDelta,
+    SegmentDiscarded,
+    SegmentEnded,
+    TextDelta,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+    TurnFinished,
+    UsageReported,
+)
+
+KEEPALIVE = b": keepalive\n\n"
+DONE = b"data: [DONE]\n\n"
+
+StreamEnd = Literal["completed", "suspended", "stopped", "failed", "discarded"]
+
+
+class ChatStream:
+    """Chunks of one streamed chat completion: their contents add up to the answer."""
+
+    def __init__(self, id: str, model: str, created: int, include_usage: bool) -> None:
+        usage = None if include_usage else UNSET
+        self._chunk = Chunk(id=id, created=created, model=model, usage=usage)
+        self._blank = encode(self._chunk).removesuffix(b"}")
+        self._text = _around(self._with(Delta(content="@")))
+        self._thought = _around(self._with(Delta(reasoning_content="@")))
+        self._usage: UsageReported | None = None
+        self._end: StreamEnd | None = None
+        self._said = False
+        self._speaking = False
+        self._held = ""
+        self._text_seq = -1
+
+    @property
+    def end(self) -> StreamEnd | None:
+        """How the stream ended; None while more may come."""
+        return self._end
+
+    def open(self) -> bytes:
+        return b"data: %b\n\n" % encode(self._with(Delta(role="assistant", content="")))
+
+    def feed(self, seq: int, event: AgentEvent) -> bytes:
+        """What to send for the event; nothing once the stream has ended."""
+        if self._speaking and type(event) is TextDelta:
+            self._text_seq = seq
+            return self._text % (seq, encode(event.text)) if event.text else b""
+        return self._rendered(seq, event) if self._end is None else b""
+
+    def _rendered(self, seq: int, event: AgentEvent) -> bytes:
+        match event:
+            case TextDelta(text=text):
+                return self._begin(seq, text)
+            case ReasoningDelta(text=text):
+                return self._thought % (seq, encode(text))
+            case SegmentEnded():
+                self._end_segment()
+            case SegmentDiscarded(from_seq=from_seq):
+                return self._discard(seq, from_seq)
+            case ToolStarted() | ToolFinished() | Notice():
+                return self._news(seq, event)
+            case QuestionAsked():
+                self._end_segment()
+                sent = self._begin(seq, question_text(event))
+                self._end_segment()
+                return sent
+            case UsageReported():
+                self._usage = event if self._usage is None else total(self._usage, event)
+            case TurnFinished():
+                return self._finish(seq, event)
+            case ToolProgress() | ContextCompacted():
+                pass
+            case _:
+                assert_never(event)
+        return b""
+
+    def _begin(self, seq: int, text: str) -> bytes:
+        """The first visible words of a segment; one without any is not sent."""
+        text = self._held + text
+        if not text.strip():
+            self._held = text
+            return b""
+        pause = BREAK if self._said else ""
+        self._said = self._speaking = True
+        self._held, self._text_seq = "", seq
+        return self._text % (seq, encode(pause + text))
+
+    def _end_segment(self) -> None:
+        self._speaking, self._held = False, ""
+
+    def _discard(self, seq: int, from_seq: int) -> bytes:
+        sent = self._speaking or self._text_seq >= from_seq
+        self._end_segment()
+        if not sent:
+            return b""
+        self._end = "discarded"
+        message = "The answer was cut off and is said anew: read the run's events, or ask again."
+        return _failure(seq, message, "segment_discarded")
+
+    def _news(self, seq: int, event: ToolStarted | ToolFinished | Notice) -> bytes:
+        name = "hermes.tool.progress"
+        news: ToolNews | NoticeNews
+        match event:
+            case ToolStarted(call=call):
+                news = ToolNews(tool=event.name, label=event.label, call=call, status="running")
+            case ToolFinished(call=call):
+                status: Literal["failed", "completed"] = "failed" if event.failed else "completed"
+                seconds = round(event.seconds, 3)
+                news = ToolNews(tool=event.name, call=call, status=status, duration=seconds)
+            case Notice(text=text):
+                name = "hermes.notice"
+                news = NoticeNews(text=text)
+            case _:
+                assert_never(event)
+        # OpenAI's clients do not look at event names: to them it must be a chunk without words.
+        return _frame(seq, name, self._blank + b"," + encode(news)[1:])
+
+    def _finish(self, seq: int, event: TurnFinished) -> bytes:
+        self._end_segment()
+        self._end = event.outcome
+        if event.outcome == "failed":
+            return _failure(seq, remark(event), event.code or "agent_error")
+        last = encode(self._with(Delta(), finish_reason="stop"))
+        frames = b"id: %d\ndata: %b\n\n" % (seq, last)
+        if self._chunk.usage is None:
+            usage = replace(self._chunk, choices=(), usage=Usage.of(self._usage))
+            frames += b"data: %b\n\n" % encode(usage)
+        return frames + DONE
+
+    def _with(self, delta: Delta, finish_reason: Literal["stop"] | None = None) -> Chunk:
+        choice = ChunkChoice(delta=delta, finish_reason=finish_reason)
+        return replace(self._chunk, choices=(choice,))
+
+
+class RunStream:
+    """The events of a run, each with its number, name and run id."""
+
+    def __init__(self, run_id: str) -> None:
+        self._run_id = run_id
+        self._folder = Folder()
+
+    def skip(self, seq: int, event: AgentEvent) -> None:
+        """Takes note of an event that the reader has: the output is of the whole run."""
+        self._folder.feed(seq, event)
+
+    def feed(self, seq: int, event: AgentEvent) -> bytes:
+        self._folder.feed(seq, event)
+        told = self._told(event)
+        return _frame(seq, str(told.__struct_config__.tag), encode(told))
+
+    def _told(self, event: AgentEvent) -> RunEvent:
+        run = self._run_id
+        match event:
+            case TextDelta(text=text):
+                return MessageDelta(run_id=run, delta=text)
+            case ReasoningDelta(text=text):
+                return ReasoningText(run_id=run, delta=text)
+            case ToolStarted() | ToolProgress() | ToolFinished():
+                return _work(run, event)
+            case QuestionAsked(id=name, prompt=prompt, choices=choices):
+                request = ApprovalRequest if event.kind == "approval" else QuestionRequest
+                return request(run_id=run, id=name, prompt=prompt, choices=choices)
+            case TurnFinished():
+                return self._finished(event)
+            case (
+                SegmentEnded()
+                | SegmentDiscarded()
+                | ContextCompacted()
+                | UsageReported()
+                | Notice()
+            ):
+                return _remark(run, event)
+            case _:
+                assert_never(event)
+
+    def _finished(self, event: TurnFinished) -> RunEvent:
+        run, view = self._run_id, self._folder.view()
+        match event.outcome:
+            case "completed":
+                return RunCompleted(run_id=run, output=answer(view), usage=Usage.of(view.usage))
+            case "suspended":
+                return RunSuspended(run_id=run, output=answer(view))
+            case "stopped":
+                return RunCancelled(run_id=run, reason=event.text, output=answer(view))
+            case "failed":
+                return RunFailed(run_id=run, error=remark(event), code=event.code or "agent_error")
+            case _:
+                assert_never(event.outcome)
+
+
+def plain_completion(id: str, model: str, created: int, view: View) -> bytes:
+    """The reply to a request that did not ask for a stream."""
+    choice = Choice(message=Reply(content=spoken(view)))
+    usage = Usage.of(view.usage)
+    return encode(Completion(id=id, created=created, model=model, choices=(choice,), usage=usage))
+
+
+def _work(run: str, event: ToolStarted | ToolProgress | ToolFinished) -> RunEvent:
+    match event:
+        case ToolStarted(call=call, name=name, label=label):
+            return ToolStart(run_id=run, tool=name, tool_call_id=call, label=label)
+        case ToolProgress(call=call, text=text):
+            return ToolWord(run_id=run, tool_call_id=call, text=text)
+        case ToolFinished(call=call, name=name, failed=failed):
+            seconds = round(event.seconds, 3)
+            return ToolEnd(run_id=run, tool=name, tool_call_id=call, duration=seconds, error=failed)
+        case _:
+            assert_never(event)
+
+
+def _remark(
+    run: str,
+    event: SegmentEnded | SegmentDiscarded | ContextCompacted | UsageReported | Notice,
+) -> RunEvent:
+    match event:
+        case SegmentEnded():
+            return SegmentEnd(run_id=run)
+        case SegmentDiscarded(from_seq=from_seq):
+            return SegmentCut(run_id=run, from_seq=from_seq)
+        case ContextCompacted(dropped=dropped):
+            return Compaction(run_id=run, dropped=dropped)
+        case UsageReported():
+            return UsageNews(run_id=run, usage=Usage.of(event))
+        case Notice(text=text):
+            return Remark(run_id=run, text=text)
+        case _:
+            assert_never(event)
+
+
+def _around(chunk: Chunk) -> bytes:
+    """The frame of a chunk whose delta says "@", as a template of a number and a text."""
+    head, _, tail = encode(chunk).replace(b"%", b"%%").rpartition(b'"@"')
+    return b"id: %%d\ndata: %b%%b%b\n\n" % (head, tail)
+
+
+def _frame(seq: int, name: str, data: bytes) -> bytes:
+    return b"id: %d\nevent: %b\ndata: %b\n\n" % (seq, name.encode(), data)
+
+
+def _failure(seq: int, message: str, code: str) -> bytes:
+    error = ErrorChunk(error=Problem(message=message, code=code))
+    return b"id: %d\ndata: %b\n\n" % (seq, encode(error)) + DONE

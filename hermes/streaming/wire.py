@@ -1,0 +1,188 @@
+"""The JSON of the HTTP answers: chat completions and the events of a run."""
+
+import json
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType, field
+
+from hermes.types.events import UsageReported
+from hermes.types.value import Value
+
+_encode = msgspec.json.Encoder().encode
+
+
+def encode(value: str | msgspec.Struct) -> bytes:
+    """JSON on one line. What UTF-8 cannot carry becomes "?"."""
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:
+        # A file name that is not UTF-8 decodes to lone surrogates.
+        plain = msgspec.to_builtins(value)
+        return json.dumps(plain, ensure_ascii=False).encode(errors="replace")
+
+
+class Wire(Value, omit_defaults=False):
+    """Defaults are written too: clients look for them."""
+
+
+class Usage(Wire):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    total_tokens: int = 0
+
+    @classmethod
+    def of(cls, usage: UsageReported | None) -> "Usage":
+        if usage is None:
+            return cls()
+        return cls(
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            total_tokens=usage.prompt_tokens + usage.completion_tokens,
+        )
+
+
+class Delta(Wire):
+    role: Literal["assistant"] | UnsetType = UNSET
+    content: str | UnsetType = UNSET
+    reasoning_content: str | UnsetType = UNSET
+
+
+class ChunkChoice(Wire):
+    index: int = 0
+    delta: Delta = Delta()
+    finish_reason: Literal["stop"] | None = None
+
+
+class Chunk(Wire):
+    id: str
+    created: int
+    model: str
+    object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
+    choices: tuple[ChunkChoice, ...] = (ChunkChoice(),)
+    usage: Usage | UnsetType | None = UNSET
+
+
+class ToolNews(Wire):
+    tool: str
+    call: str = field(name="toolCallId")
+    status: Literal["running", "completed", "failed"]
+    label: str | UnsetType = UNSET
+    duration: float | UnsetType = UNSET
+
+
+class NoticeNews(Wire):
+    text: str
+
+
+class Problem(Wire):
+    message: str
+    code: str
+    type: str = "server_error"
+
+
+class ErrorChunk(Wire):
+    error: Problem
+
+
+class Reply(Wire):
+    content: str
+    role: Literal["assistant"] = "assistant"
+
+
+class Choice(Wire):
+    message: Reply
+    index: int = 0
+    finish_reason: Literal["stop"] = "stop"
+
+
+class Completion(Wire):
+    id: str
+    created: int
+    model: str
+    choices: tuple[Choice, ...]
+    usage: Usage
+    object: Literal["chat.completion"] = "chat.completion"
+
+
+class RunEvent(Wire, tag_field="event"):
+    """The tag is the SSE event's name too."""
+
+    run_id: str
+
+
+class MessageDelta(RunEvent, tag="message.delta"):
+    delta: str
+
+
+class ReasoningText(RunEvent, tag="reasoning.delta"):
+    delta: str
+
+
+class SegmentEnd(RunEvent, tag="hermes.segment.ended"):
+    pass
+
+
+class SegmentCut(RunEvent, tag="hermes.segment.discarded"):
+    from_seq: int
+
+
+class ToolStart(RunEvent, tag="tool.started"):
+    tool: str
+    tool_call_id: str
+    label: str
+
+
+class ToolWord(RunEvent, tag="tool.progress"):
+    tool_call_id: str
+    text: str
+
+
+class ToolEnd(RunEvent, tag="tool.completed"):
+    tool: str
+    tool_call_id: str
+    duration: float
+    error: bool
+
+
+class ApprovalRequest(RunEvent, tag="approval.request"):
+    id: str
+    prompt: str
+    choices: tuple[str, ...]
+
+
+class QuestionRequest(RunEvent, tag="question.asked"):
+    id: str
+    prompt: str
+    choices: tuple[str, ...]
+
+
+class Compaction(RunEvent, tag="hermes.context.compacted"):
+    dropped: int
+
+
+class Remark(RunEvent, tag="notice"):
+    text: str
+
+
+class UsageNews(RunEvent, tag="usage"):
+    usage: Usage
+
+
+class RunCompleted(RunEvent, tag="run.completed"):
+    output: str
+    usage: Usage
+
+
+class RunSuspended(RunEvent, tag="run.suspended"):
+    output: str
+
+
+class RunCancelled(RunEvent, tag="run.cancelled"):
+    reason: str
+    output: str
+
+
+class RunFailed(RunEvent, tag="run.failed"):
+    error: str
+    code: str

@@ -1,0 +1,393 @@
+"""A fake model server: speaks OpenAI's chat completions, strictly, and does as it is told."""
+
+import asyncio
+import re
+import secrets
+import sys
+import time
+from collections import Counter, deque
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self, cast
+
+import anyio
+import anyio.lowlevel
+import click
+import httptools
+import msgspec
+from msgspec import Struct
+
+from hermes.testing.scripted import ChatRequest, Plan, PlannedCall, plan_of, refusal, tagged
+
+KEPT_BODIES = 64
+LONGEST_ECHO = 200
+"""Words of the user, or of one tool, that an answer repeats."""
+
+_STREAM = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\n"
+    b"transfer-encoding: chunked\r\n\r\n"
+)
+_Fields = dict[str, object]
+_json = msgspec.json.Encoder().encode
+
+
+class Stats(Struct):
+    """What happened so far, as `GET /_stats` shows it."""
+
+    tag: str
+    calls: int = 0
+    answered: int = 0
+    failed: int = 0
+    cut: int = 0
+    gone: int = 0
+    """Answers whose reader left before the end."""
+    open: int = 0
+    most_open: int = 0
+    refused: dict[str, int] = {}
+    """How often what was refused: tests want it empty."""
+
+
+class Control(Struct, forbid_unknown_fields=True):
+    """The body of `POST /_ctl`: what is given is changed."""
+
+    default: Plan | None = None
+    script: list[Plan] | None = None
+    key: str | None = None
+
+
+class Reply(Struct):
+    frames: list[bytes]
+    ttft: float = 0.0
+    delay: float = 0.0
+    hang: bool = False
+    cut: bool = False
+    closes: bool = False
+    speech: bool = False
+    """Counted as an answer of the model."""
+
+
+class FakeModel:
+    """The server; `async with FakeModel() as model` serves it at `model.base_url`.
+
+    The plans of `script` answer the first requests, whatever these say.
+    """
+
+    def __init__(
+        self,
+        default: Plan | None = None,
+        script: Sequence[Plan] = (),
+        *,
+        key: str | None = None,
+        port: int = 0,
+    ) -> None:
+        self.default = default or Plan()
+        self.script = deque(script)
+        self.key = key
+        self.stats = Stats(tag=secrets.token_hex(2))
+        self.connections: set[Connection] = set()
+        self._bodies: deque[bytes] = deque(maxlen=KEPT_BODIES)
+        self._port = port
+        self._heard: Counter[str] = Counter()
+        self._decoder = msgspec.json.Decoder(ChatRequest)
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    @property
+    def requests(self) -> list[ChatRequest]:
+        """The latest requests that were not refused, oldest first."""
+        return [self._decoder.decode(body) for body in self._bodies]
+
+    async def __aenter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: Connection(self), "127.0.0.1", self._port, backlog=4096
+        )
+        self._port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._server.close()
+        for connection in tuple(self.connections):
+            connection.abort()
+        # The transports close in the loop's next round.
+        await anyio.lowlevel.checkpoint()
+
+    def reply(self, method: bytes, path: bytes, key: str, body: bytes) -> Reply:
+        match method, path:
+            case b"POST", b"/v1/chat/completions":
+                return self._authorized(key) or self._chat(body)
+            case b"GET", b"/v1/models":
+                listed = b'{"object":"list","data":[{"id":"fake","object":"model"}]}'
+                return self._authorized(key) or _whole(200, listed)
+            case b"POST", b"/_ctl":
+                return self._control(body)
+            case b"GET", b"/_stats":
+                return _whole(200, _json(self.stats))
+            case b"GET", b"/_last":
+                return _whole(200, self._bodies[-1] if self._bodies else b"null")
+            case b"GET", b"/_requests":
+                return _whole(200, b"[%b]" % b",".join(self._bodies))
+        return _problem(404, f"no such path: {path!r}")
+
+    def _authorized(self, key: str) -> Reply | None:
+        if self.key is None or key == f"Bearer {self.key}":
+            return None
+        self._refuse("the key is wrong")
+        return _problem(401, f"Incorrect API key provided: {key[-4:]}")
+
+    def _refuse(self, reason: str) -> None:
+        self.stats.refused[reason] = self.stats.refused.get(reason, 0) + 1
+
+    def _control(self, body: bytes) -> Reply:
+        try:
+            wanted = msgspec.json.decode(body, type=Control)
+        except msgspec.DecodeError as error:
+            return _problem(400, str(error))
+        self.default = wanted.default or self.default
+        self.script = self.script if wanted.script is None else deque(wanted.script)
+        self.key = self.key if wanted.key is None else wanted.key or None
+        return _whole(200, b"{}")
+
+    def _chat(self, body: bytes) -> Reply:
+        self.stats.calls += 1
+        try:
+            request = self._decoder.decode(body)
+            reason = refusal(request)
+        except msgspec.DecodeError as error:
+            reason = str(error)
+        if reason is not None:
+            self._refuse(reason)
+            return _problem(400, reason)
+        self._bodies.append(body)
+        if self.script:
+            return self._planned(self.script.popleft(), request, len(body))
+        plan = plan_of(request.said, self.default)
+        if sum(message.role == "assistant" for message in request.steps) >= plan.steps:
+            plan = msgspec.structs.replace(plan, calls=())
+        return self._planned(plan, request, len(body))
+
+    def _planned(self, plan: Plan, request: ChatRequest, size: int) -> Reply:
+        if plan.fail_first or plan.cut_first is not None:
+            self._heard[request.said] += 1
+            times = self._heard[request.said]
+            if times <= plan.fail_first:
+                plan = msgspec.structs.replace(plan, status=500)
+            if times == 1 and plan.cut_first is not None:
+                plan = msgspec.structs.replace(plan, cut=plan.cut_first)
+        if plan.status != 200:
+            self.stats.failed += 1
+            wait = b"" if plan.retry_after is None else b"retry-after: %g\r\n" % plan.retry_after
+            return _problem(plan.status, "the model was told to fail", wait)
+        return _spoken(plan, request, self.stats, size)
+
+
+def _spoken(plan: Plan, request: ChatRequest, stats: Stats, size: int) -> Reply:
+    call = f"{stats.tag}:{stats.calls}"
+    words = [] if plan.calls else _words(plan, request, call)
+    head: _Fields = {"id": f"chatcmpl-{call}", "created": int(time.time()), "model": request.model}
+    usage = {"prompt_tokens": size // 4, "completion_tokens": len(words) + 9 * len(plan.calls)}
+    usage["total_tokens"] = sum(usage.values())
+    made = [
+        {
+            "index": index,
+            "id": f"call_{stats.calls}_{index}",
+            "type": "function",
+            "function": planned,
+        }
+        for index, planned in enumerate(plan.calls)
+    ]
+    why = "tool_calls" if made else "stop"
+    if request.stream:
+        frames = _stream(head, plan.reasoning, words, made)
+        frames.append(_end(head, why, usage if request.wants_usage else None))
+    else:
+        message: _Fields = {"role": "assistant", "content": "".join(words) or None}
+        message |= {"tool_calls": made} if made else {}
+        choice = {"index": 0, "message": message, "finish_reason": why}
+        whole = {**head, "object": "chat.completion", "choices": [choice], "usage": usage}
+        (frame,) = _whole(200, _json(whole)).frames
+        frames = [frame] if plan.cut is None else [frame[:-20], b""]
+    ttft = plan.ttft if request.stream else plan.ttft + plan.delay * len(words)
+    reply = Reply(frames, ttft=ttft, delay=plan.delay, hang=plan.hang, speech=True)
+    if plan.cut is not None:
+        reply.frames = frames[: min(plan.cut + 1, len(frames) - 1)]
+        reply.cut = reply.closes = True
+    return reply
+
+
+def _words(plan: Plan, request: ChatRequest, call: str) -> list[str]:
+    if plan.text is not None:
+        return re.findall(r"\s*\S+\s*$|\s*\S+", plan.text)
+    echo = ["call", f"{call.partition(':')[2]}:", "you", "said:"]
+    echo += request.said.split()[:LONGEST_ECHO]
+    for message in request.steps:
+        if message.role == "tool":
+            echo += ["tool", "said:", *message.text.split()[:LONGEST_ECHO]]
+    first, *rest = tagged(call, echo, plan.tokens)
+    return [first, *(f" {word}" for word in rest)]
+
+
+def _stream(
+    head: _Fields, reasoning: int, words: list[str], made: list[dict[str, object]]
+) -> list[bytes]:
+    """The head of the response, and one frame per word; arguments come in two pieces."""
+    start = b'%b,"object":"chat.completion.chunk","choices":[{"index":0,"delta":' % _json(head)[:-1]
+    deltas: list[object] = [{"reasoning_content": "hm "} for _ in range(reasoning)]
+    deltas += [{"content": word} for word in words]
+    for call in made:
+        name, arguments = msgspec.structs.astuple(cast(PlannedCall, call["function"]))
+        half = len(arguments) // 2
+        deltas.append({"tool_calls": [{**call, "function": {"name": name, "arguments": ""}}]})
+        for piece in (arguments[:half], arguments[half:]):
+            deltas.append(
+                {"tool_calls": [{"index": call["index"], "function": {"arguments": piece}}]}
+            )
+    frames = [
+        _frame(b'data: %b%b,"finish_reason":null}]}\n\n' % (start, _json(delta)))
+        for delta in [{"role": "assistant", "content": ""}, *deltas]
+    ]
+    frames[0] = _STREAM + frames[0]
+    return frames
+
+
+def _end(head: _Fields, why: str, usage: dict[str, int] | None) -> bytes:
+    chunk = {**head, "object": "chat.completion.chunk"}
+    choice = {"index": 0, "delta": {}, "finish_reason": why}
+    said = [_json({**chunk, "choices": [choice]}), b"[DONE]"]
+    if usage is not None:
+        said.insert(1, _json({**chunk, "choices": [], "usage": usage}))
+    return _frame(b"".join(b"data: %b\n\n" % payload for payload in said)) + b"0\r\n\r\n"
+
+
+def _frame(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def _whole(status: int, body: bytes, headers: bytes = b"") -> Reply:
+    head = b"HTTP/1.1 %d -\r\ncontent-type: application/json\r\n%b" % (status, headers)
+    return Reply([b"%bcontent-length: %d\r\n\r\n%b" % (head, len(body), body)])
+
+
+def _problem(status: int, message: str, headers: bytes = b"") -> Reply:
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    error = {"message": message, "type": kind, "param": None, "code": None}
+    return _whole(status, _json({"error": error}), headers)
+
+
+class Connection(asyncio.Protocol):
+    """One client: parses its requests, and paces the replies."""
+
+    def __init__(self, model: FakeModel) -> None:
+        self._model = model
+        self._loop = asyncio.get_running_loop()
+        self._parser = httptools.HttpRequestParser(self)
+        self._timer: asyncio.TimerHandle | None = None
+        self._reply: Reply | None = None
+        self._path, self._key, self._body, self._complete = b"", "", b"", False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # A server's transports can write; typeshed can't know.
+        self._transport = cast(asyncio.Transport, transport)
+        self._model.connections.add(self)
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._model.connections.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._reply is not None and self._reply.speech:
+            self._model.stats.open -= 1
+            self._model.stats.gone += 1
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError:
+            self._transport.close()
+        if self._complete:
+            self._begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._path += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if name.lower() == b"authorization":
+            self._key = value.decode("latin-1")
+
+    def on_body(self, data: bytes) -> None:
+        self._body += data
+
+    def on_message_complete(self) -> None:
+        self._complete = True
+
+    def _begin(self) -> None:
+        method = self._parser.get_method()
+        reply = self._model.reply(method, self._path, self._key, self._body)
+        reply.closes |= not self._parser.should_keep_alive()
+        self._path, self._key, self._body, self._complete = b"", "", b"", False
+        self._reply, self._frames = reply, iter(reply.frames)
+        if reply.speech:
+            stats = self._model.stats
+            stats.open += 1
+            stats.most_open = max(stats.open, stats.most_open)
+        if not reply.hang:
+            self._later(reply.ttft)
+
+    def _later(self, seconds: float) -> None:
+        if seconds:
+            self._timer = self._loop.call_later(seconds, self._speak)
+        else:
+            self._speak()
+
+    def _speak(self) -> None:
+        assert self._reply is not None
+        for frame in self._frames:
+            self._transport.write(frame)
+            if self._reply.delay:
+                self._later(self._reply.delay)
+                return
+        self._end()
+
+    def _end(self) -> None:
+        assert self._reply is not None
+        reply, self._reply = self._reply, None
+        if reply.speech:
+            self._model.stats.open -= 1
+            self._model.stats.cut += reply.cut
+            self._model.stats.answered += not reply.cut
+        if reply.closes:
+            self._transport.close()
+
+
+async def serve(model: FakeModel) -> None:
+    """Serves until cancelled; says where."""
+    async with model:
+        click.echo(f"listening on {model.base_url}")
+        await anyio.sleep_forever()
+
+
+@click.command(help=__doc__)
+@click.option("--port", default=0, help="0 takes a free one")
+@click.option("--tokens", type=int, help="words of every answer")
+@click.option("--delay", default=0.0, help="seconds between words")
+@click.option("--ttft", default=0.0, help="seconds before the first word")
+@click.option("--script", type=click.Path(path_type=Path), help="a JSON list of plans")
+def main(port: int, tokens: int | None, delay: float, ttft: float, script: Path | None) -> None:
+    plans = msgspec.json.decode(script.read_bytes(), type=list[Plan]) if script else []
+    default = Plan(tokens=tokens, delay=delay, ttft=ttft)
+    model = FakeModel(default, plans, port=port)
+    anyio.run(serve, model, backend_options={"use_uvloop": sys.platform != "win32"})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,307 @@
+"""What fake models say and accept: scripts, plans, tagged words, and a strict reader.
+
+Directives in a user's text plan the answer of the server in `hermes.testing.model`:
+
+    tool:<name>{json}   calls the tool, then quotes what it said; several are called side by side
+    steps:<n>           makes the calls n times, one after the other
+    tokens:<n>          says n words            reasoning:<n>       thinks n words before
+    delay:<seconds>     between two words       ttft:<seconds>      before the first
+    hang                never answers           status:<code>       fails (retry-after:<seconds>)
+    fail-first:<n>      the first n calls with exactly this text fail with 500
+    cut:<n>             the connection breaks after n words; cut-first:<n> only the first time
+"""
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from itertools import cycle, islice
+from typing import Annotated, Literal
+
+import anyio
+import msgspec
+from msgspec import Meta, Struct
+
+from hermes.types.errors import HermesError
+from hermes.types.events import SegmentEnded, TextDelta
+from hermes.types.identity import CallId
+from hermes.types.messages import AssistantMessage, ToolCall
+from hermes.types.protocols import Emit, ModelRequest
+
+_TAG = re.compile(r"\[([0-9a-f]{4}:\d+)(?:\.(\d+))?\]")
+_TOOL = re.compile(r"(?<!\S)tool:([\w-]+)")
+_NUMBER = re.compile(
+    r"(?<!\S)(steps|tokens|reasoning|delay|ttft|status|retry-after|fail-first|cut-first|cut)"
+    r":(\d+(?:\.\d+)?)(?!\S)"
+)
+_HANG = re.compile(r"(?<!\S)hang(?!\S)")
+
+Answer = Callable[[ModelRequest, Emit], Awaitable[AssistantMessage]]
+
+
+class ScriptedModel:
+    """Gives the answers in order; `requests` is what it was asked."""
+
+    def __init__(self, answers: Iterable[Answer]) -> None:
+        self._answers = iter(answers)
+        self.requests: list[ModelRequest] = []
+
+    async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
+        self.requests.append(request)
+        answer = next(self._answers, None)
+        assert answer is not None, f"the script ends before call {len(self.requests)}"
+        return await answer(request, emit)
+
+
+def says(text: str) -> Answer:
+    """Says `text`, one event per word."""
+
+    async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
+        for number, word in enumerate(text.split(" ")):
+            emit(TextDelta(text=f" {word}" if number else word))
+        emit(SegmentEnded())
+        return AssistantMessage(text=text)
+
+    return answer
+
+
+def calls(*wanted: tuple[str, Mapping[str, object]], text: str = "") -> Answer:
+    """Asks for tools: `calls(("read_file", {"path": "a"}))`; may say `text` first."""
+
+    async def answer(request: ModelRequest, emit: Emit) -> AssistantMessage:
+        if text:
+            emit(TextDelta(text=text))
+        emit(SegmentEnded())
+        made = tuple(
+            ToolCall(
+                id=CallId(f"{request.step}_{index}"),
+                name=name,
+                arguments=msgspec.json.encode(arguments).decode(),
+            )
+            for index, (name, arguments) in enumerate(wanted)
+        )
+        return AssistantMessage(text=text, calls=made)
+
+    return answer
+
+
+def fails(error: HermesError, after: str = "") -> Answer:
+    """Raises `error`, after having said `after`."""
+
+    async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
+        if after:
+            emit(TextDelta(text=after))
+        raise error
+
+    return answer
+
+
+def hangs() -> Answer:
+    """Never answers: cancel it."""
+
+    async def answer(_request: ModelRequest, _emit: Emit) -> AssistantMessage:
+        await anyio.sleep_forever()
+        raise AssertionError("unreachable")
+
+    return answer
+
+
+def calls_in(text: str) -> set[str]:
+    """The model calls that the text comes from; an honest answer has one."""
+    return {tag[1] for tag in _TAG.finditer(text)}
+
+
+def mixes_calls(text: str) -> bool:
+    return len(calls_in(text)) > 1
+
+
+def is_complete(text: str) -> bool:
+    """Whether the text holds one whole answer: none of its words lost, doubled or mixed."""
+    first, last = _TAG.search(text), next((tag for tag in _TAG.finditer(text) if tag[2]), None)
+    if first is None or last is None or mixes_calls(text):
+        return False
+    return len(text[first.start() : last.end()].split()) == int(last[2]) and not _TAG.search(
+        text, last.end()
+    )
+
+
+def tagged(call: str, words: list[str], tokens: int | None) -> list[str]:
+    """The words of an answer, `tokens` of them, with the call's tag at start, middle and end."""
+    # A quoted answer must not look like a mixed one.
+    words = _TAG.sub(r"(\1)", " ".join(words)).split()
+    said: list[str] = []
+    for word in words if tokens is None else islice(cycle(words), tokens):
+        if len(said) % 5 == 0:
+            said.append(f"[{call}]")
+        said.append(word)
+    said = said if tokens is None else said[: tokens - 1]
+    return [*said, f"[{call}.{len(said) + 1}]"]
+
+
+class PlannedCall(Struct, frozen=True):
+    name: str
+    arguments: str = "{}"
+    """JSON, or what a confused model writes in its place."""
+
+
+class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How one request is answered."""
+
+    text: str | None = None
+    """Said word for word, instead of the echo."""
+    calls: tuple[PlannedCall, ...] = ()
+    steps: int = 1
+    tokens: int | None = None
+    reasoning: int = 0
+    delay: float = 0.0
+    ttft: float = 0.0
+    hang: bool = False
+    status: int = 200
+    retry_after: float | None = None
+    fail_first: int = 0
+    cut: int | None = None
+    cut_first: int | None = None
+
+
+def plan_of(text: str, default: Plan) -> Plan:
+    """What the directives in a user's text ask for; the rest is as in `default`."""
+    calls, rest = _planned_calls(text)
+    numbers = {name.replace("-", "_"): value for name, value in _NUMBER.findall(rest)}
+    hang = _HANG.search(rest) is not None
+    if not (numbers or calls or hang):
+        return default
+    plan = msgspec.structs.asdict(msgspec.convert(numbers, Plan, strict=False))
+    wanted = {name: plan[name] for name in numbers}
+    return msgspec.structs.replace(
+        default, calls=calls or default.calls, hang=hang or default.hang, **wanted
+    )
+
+
+def _planned_calls(text: str) -> tuple[tuple[PlannedCall, ...], str]:
+    """The calls that a text asks for, and the text without them."""
+    calls: list[PlannedCall] = []
+    rest, end = "", 0
+    while (found := _TOOL.search(text, end)) is not None:
+        rest += text[end : found.start()]
+        start = end = found.end()
+        if text.startswith("{", start):
+            try:
+                _, end = json.JSONDecoder().raw_decode(text, start)
+            except ValueError:
+                # So that a test can have a model that writes broken JSON.
+                end = start + len(text[start:].split(maxsplit=1)[0])
+        calls.append(PlannedCall(found[1], text[start:end] or "{}"))
+    return tuple(calls), rest + text[end:]
+
+
+class _Part(Struct):
+    type: str
+    text: str = ""
+
+
+_Name = Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
+
+
+class _Function(Struct):
+    name: _Name
+    arguments: str
+
+
+class _Call(Struct):
+    id: Annotated[str, Meta(min_length=1)]
+    function: _Function
+    type: Literal["function"]
+
+
+class ChatMessage(Struct):
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[_Part] | None = None
+    tool_calls: Annotated[list[_Call], Meta(min_length=1)] | None = None
+    tool_call_id: str | None = None
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.content, list):
+            return " ".join(part.text for part in self.content)
+        return self.content or ""
+
+
+class _Declared(Struct):
+    name: _Name
+    parameters: dict[str, msgspec.Raw]
+    description: str = ""
+
+
+class _Tool(Struct):
+    type: Literal["function"]
+    function: _Declared
+
+
+class _StreamOptions(Struct):
+    include_usage: bool = False
+
+
+class ChatRequest(Struct):
+    """What real servers accept; decoding refuses the rest."""
+
+    model: Annotated[str, Meta(min_length=1)]
+    messages: Annotated[list[ChatMessage], Meta(min_length=1)]
+    tools: Annotated[list[_Tool], Meta(min_length=1)] | None = None
+    stream: bool = False
+    stream_options: _StreamOptions | None = None
+
+    @property
+    def said(self) -> str:
+        """The last user message."""
+        return next((m.text for m in reversed(self.messages) if m.role == "user"), "")
+
+    @property
+    def wants_usage(self) -> bool:
+        return self.stream_options is not None and self.stream_options.include_usage
+
+    @property
+    def steps(self) -> list[ChatMessage]:
+        """What the assistant and its tools said since the last user message."""
+        users = [at for at, message in enumerate(self.messages) if message.role == "user"]
+        return [m for m in self.messages[users[-1] :] if m.role in ("assistant", "tool")]
+
+
+def refusal(request: ChatRequest) -> str | None:
+    """Why a real server would refuse the conversation; None when it would not."""
+    talk = [m for m in request.messages if m.role not in ("system", "developer")]
+    if not talk or talk[0].role != "user":
+        return "the conversation must start with a user message"
+    if talk[-1].role == "assistant" and not talk[-1].tool_calls:
+        return "the last message must not be from the assistant"
+    for message in talk:
+        if message.content is None and not message.tool_calls:
+            return f"a message of the {message.role} has no content"
+        if not all(_is_json(call.function.arguments) for call in message.tool_calls or ()):
+            return "the arguments of a tool call are not JSON"
+    return _unpaired(request.messages)
+
+
+def _unpaired(messages: list[ChatMessage]) -> str | None:
+    seen: set[str] = set()
+    waiting: set[str] = set()
+    for message in messages:
+        if message.role == "tool":
+            if message.tool_call_id not in waiting:
+                return "a tool message answers no open tool call"
+            waiting.remove(message.tool_call_id)
+            continue
+        if waiting:
+            break
+        for call in message.tool_calls or ():
+            if call.id in seen:
+                return "a tool call id is used twice"
+            seen.add(call.id)
+            waiting.add(call.id)
+    return "a tool call has no answer directly after it" if waiting else None
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return False
+    return True

@@ -1,0 +1,88 @@
+"""A Markdown document as a small tree of frozen values."""
+
+from typing import Literal
+
+from hermes.types.value import Value
+
+Align = Literal["", "left", "center", "right"]
+
+
+class Text(Value, tag=True):
+    text: str
+
+
+class Code(Value, tag=True):
+    text: str
+
+
+class Strong(Value, tag=True):
+    children: "Inlines"
+
+
+class Emphasis(Value, tag=True):
+    children: "Inlines"
+
+
+class Strikethrough(Value, tag=True):
+    children: "Inlines"
+
+
+class Link(Value, tag=True):
+    url: str
+    children: "Inlines"
+
+
+class Image(Value, tag=True):
+    url: str
+    text: str = ""
+    """What to say where the picture cannot be shown."""
+
+
+class Break(Value, tag=True):
+    hard: bool = False
+    """Asked for by the writer, not just the end of a source line."""
+
+
+Inline = Text | Code | Strong | Emphasis | Strikethrough | Link | Image | Break
+Inlines = tuple[Inline, ...]
+
+
+class Paragraph(Value, tag=True):
+    children: Inlines
+
+
+class Heading(Value, tag=True):
+    level: int
+    children: Inlines
+
+
+class Fence(Value, tag=True):
+    text: str
+    """Without its last newline."""
+    info: str = ""
+
+
+class List(Value, tag=True):
+    items: tuple["Document", ...]
+    start: int | None = None
+    """The first number; None for bullets."""
+    tight: bool = True
+    """No blank lines between the items."""
+
+
+class Quote(Value, tag=True):
+    children: "Document"
+
+
+class Table(Value, tag=True):
+    aligns: tuple[Align, ...]
+    header: tuple[Inlines, ...]
+    rows: tuple[tuple[Inlines, ...], ...] = ()
+
+
+class Rule(Value, tag=True):
+    pass
+
+
+Block = Paragraph | Heading | Fence | List | Quote | Table | Rule
+Document = tuple[Block, ...]

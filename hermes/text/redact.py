@@ -1,0 +1,87 @@
+"""Keeps secrets out of what people and logs see."""
+
+import logging
+import re
+from collections.abc import Iterable
+
+_SHORTEST = 6
+_HINTED = 20
+_NAME = (
+    r"(?:passw(?:or)?d|passphrase|credentials?|token|api[_-]?key|access[_-]?key|private[_-]?key"
+    r"|secret(?:[_-]?(?:access[_-]?)?key)?)"
+)
+_VALUE = (
+    r"\"(?P<double>(?:[^\"\\\n]|\\.)++)|'(?P<single>[^'\n]++)"
+    r"|(?P<bare>[^\s\"'&,;$<{(][^\s\"'&,;]{3,}+)"
+)
+
+# Each pattern tries few starts and never walks back: hostile text costs no more than its length.
+_SHAPES = tuple(
+    re.compile(pattern, flags)
+    for pattern, flags in (
+        (
+            r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----"
+            r"(?P<secret>(?:[^-]++|-(?!----))*+(?:-----END [A-Z ]{0,40}PRIVATE KEY-----)?)",
+            0,
+        ),
+        (r"://[^\s/:@]{0,256}:(?P<secret>[^\s/]+)(?=@)", 0),
+        (r"\bbearer\s{1,4}(?P<secret>[\w.~+/=-]{6,}+)", re.I | re.A),
+        (r"\bauthorization\W{1,8}basic\s{1,4}(?P<secret>[\w+/=-]++)", re.I | re.A),
+        (rf"{_NAME}[\"']?\s{{0,4}}[=:]\s{{0,4}}(?!bearer\b|basic\b)(?:{_VALUE})", re.I),
+        (r"(?<![A-Za-z0-9])(?P<secret>sk-[\w-]{16,}+)", re.A),
+        (r"(?<![A-Za-z0-9])(?P<secret>(?:gh[pousr]_|github_pat_|glpat-)[\w-]{16,}+)", re.A),
+        (r"(?<![A-Za-z0-9])(?P<secret>(?:xox[a-z]|xapp)-[\w-]{10,}+)", re.A),
+        (r"(?<![A-Za-z0-9])(?P<secret>(?:AKIA|ASIA)[0-9A-Z]{16})", re.A),
+        (r"(?<![A-Za-z0-9])(?P<secret>AIza[\w-]{30,}+)", re.A),
+        (r"(?<!\d)(?P<secret>\d{8,10}:[\w-]{35,}+)", re.A),
+        (r"(?<![\w-])(?P<secret>eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]*+)", re.A),
+    )
+)
+
+
+def mask(secret: str) -> str:
+    """A hint of a long secret, nothing of a short one: `sk-1…9f`, `…`."""
+    return f"{secret[:4]}…{secret[-2:]}" if len(secret) >= _HINTED else "…"
+
+
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
+    """The text with the given secrets, and whatever has the shape of one, masked."""
+    known = {secret for secret in secrets if len(secret) >= _SHORTEST}
+    # A secret that holds another must go first, or its rest would stay.
+    for secret in sorted(known, key=len, reverse=True):
+        text = text.replace(secret, mask(secret))
+    for shape in _SHAPES:
+        text = shape.sub(_masked, text)
+    return text
+
+
+def _masked(found: re.Match[str]) -> str:
+    assert found.lastgroup, "every shape names what it hides"
+    start = found.start(found.lastgroup) - found.start()
+    return found[0][:start] + mask(found[found.lastgroup])
+
+
+class RedactingFilter(logging.Filter):
+    """On a handler: no record reaches it with a secret, tracebacks included."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        super().__init__()
+        self._secrets = tuple(secrets)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = redact(_message(record), self._secrets), None
+        if record.exc_info:
+            trace = record.exc_text or logging.Formatter().formatException(record.exc_info)
+            # A formatter prints a text that is there instead of making its own.
+            record.exc_text = redact(trace, self._secrets)
+        if record.stack_info:
+            record.stack_info = redact(record.stack_info, self._secrets)
+        return True
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except (TypeError, ValueError):
+        # Arguments that do not fit are the caller's slip: a filter must not raise into it.
+        return f"{record.msg} {record.args}"

@@ -1,0 +1,168 @@
+"""Asking again."""
+
+from datetime import UTC, datetime
+from email.utils import format_datetime
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from hermes.core.models.retry import Retrying, retry_after
+from hermes.testing.scripted import Answer, ScriptedModel, fails, says
+from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
+from hermes.types.events import AgentEvent, Notice, SegmentDiscarded, SegmentEnded, TextDelta
+from hermes.types.messages import AssistantMessage, UserMessage
+from hermes.types.profile import ModelChoice
+from hermes.types.protocols import Emit, ModelRequest
+
+
+class Clock:
+    """Time that passes only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.slept: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+        await anyio.lowlevel.checkpoint()
+
+
+def request(base_url: str = "http://a/v1") -> ModelRequest:
+    choice = ModelChoice(provider="fake", model="m", base_url=base_url)
+    return ModelRequest(choice=choice, system="", messages=[UserMessage(text="hi")], step="t_1")
+
+
+def retrying(clock: Clock, *answers: Answer) -> tuple[Retrying, ScriptedModel]:
+    model = ScriptedModel(answers)
+    return Retrying(model, sleep=clock.sleep, clock=clock, chance=lambda: 0.0), model
+
+
+async def test_a_cut_answer_is_said_anew_and_the_cut_text_dropped() -> None:
+    clock, events = Clock(), list[AgentEvent]()
+    retried, _ = retrying(clock, fails(Disconnected("cut"), after="hel"), says("hello"))
+    answer = await retried.complete(request(), events.append)
+    assert answer.text == "hello"
+    assert events == [
+        TextDelta(text="hel"),
+        SegmentDiscarded(from_seq=0),
+        TextDelta(text="hello"),
+        SegmentEnded(),
+    ]
+
+
+async def test_nothing_is_discarded_where_nothing_was_said() -> None:
+    clock, events = Clock(), list[AgentEvent]()
+    retried, _ = retrying(clock, fails(Disconnected("cut")), says("hello"))
+    await retried.complete(request(), events.append)
+    assert events == [TextDelta(text="hello"), SegmentEnded()]
+
+
+async def test_the_pauses_grow_and_the_last_error_is_raised() -> None:
+    clock, events = Clock(), list[AgentEvent]()
+    cut = fails(Disconnected("cut"), after="hel")
+    retried, model = retrying(clock, cut, cut, cut)
+    with pytest.raises(Disconnected, match="cut"):
+        await retried.complete(request(), events.append)
+    assert len(model.requests) == 3
+    assert clock.slept == [0.5, 1.0]
+    assert events.count(SegmentDiscarded(from_seq=0)) == 2
+    assert events[-1] == TextDelta(text="hel")
+
+
+@pytest.mark.parametrize("error", [AuthFailed("wrong key"), Rejected("no such model")])
+async def test_what_will_never_work_is_not_tried_again(error: HermesError) -> None:
+    retried, model = retrying(Clock(), fails(error))
+    with pytest.raises(type(error)):
+        await retried.complete(request(), list[AgentEvent]().append)
+    assert len(model.requests) == 1
+
+
+async def test_a_long_pause_is_waited_out_and_told() -> None:
+    clock, events = Clock(), list[AgentEvent]()
+    retried, _ = retrying(clock, fails(RateLimited("slow down", 12.0)), says("hello"))
+    await retried.complete(request(), events.append)
+    assert clock.slept == [12.0]
+    assert events[0] == Notice(text="the model asks for a pause of 12 s")
+
+
+async def test_a_short_pause_is_not_worth_a_notice() -> None:
+    clock, events = Clock(), list[AgentEvent]()
+    retried, _ = retrying(clock, fails(RateLimited("slow down", 2.0)), says("hello"))
+    await retried.complete(request(), events.append)
+    assert not any(isinstance(event, Notice) for event in events)
+
+
+async def test_a_rate_limit_without_a_time_backs_off() -> None:
+    clock = Clock()
+    retried, _ = retrying(clock, fails(RateLimited("slow down")), says("hello"))
+    await retried.complete(request(), list[AgentEvent]().append)
+    assert clock.slept == [0.5]
+
+
+async def test_a_pause_beyond_patience_fails_at_once_for_every_turn() -> None:
+    clock = Clock()
+    retried, model = retrying(clock, fails(RateLimited("slow down", 600.0)), says("hello"))
+    with pytest.raises(RateLimited, match="slow down"):
+        await retried.complete(request(), list[AgentEvent]().append)
+    clock.now += 100
+    with pytest.raises(RateLimited) as other:
+        await retried.complete(request(), list[AgentEvent]().append)
+    assert other.value.retry_after == 500.0
+    assert clock.slept == []
+    assert len(model.requests) == 1
+
+
+async def test_no_turn_calls_inside_another_turns_pause() -> None:
+    clock = Clock()
+    asked: list[float] = []
+
+    def noted(answer: Answer) -> Answer:
+        async def note(request: ModelRequest, emit: Emit) -> AssistantMessage:
+            asked.append(clock())
+            return await answer(request, emit)
+
+        return note
+
+    limited = fails(RateLimited("slow down", 30.0))
+    retried, _ = retrying(clock, *map(noted, (limited, says("one"), says("two"))))
+    async with anyio.create_task_group() as turns:
+        turns.start_soon(retried.complete, request(), list[AgentEvent]().append)
+        turns.start_soon(retried.complete, request(), list[AgentEvent]().append)
+    assert asked[0] == 100.0
+    assert all(moment >= 130.0 for moment in asked[1:])
+
+
+async def test_another_server_is_not_frozen_with_it() -> None:
+    clock = Clock()
+    retried, _ = retrying(clock, fails(RateLimited("slow down", 600.0)), says("hello"))
+    with pytest.raises(RateLimited):
+        await retried.complete(request("http://a/v1"), list[AgentEvent]().append)
+    answer = await retried.complete(request("http://b/v1"), list[AgentEvent]().append)
+    assert answer.text == "hello"
+
+
+NOW = 1_700_000_000.0
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"Retry-After": "3"}, 3.0),
+        ({"Retry-After": "0.5"}, 0.5),
+        ({"Retry-After": "3", "retry-after-ms": "250"}, 0.25),
+        ({"Retry-After": format_datetime(datetime.fromtimestamp(NOW + 9, UTC))}, 9.0),
+        ({"Retry-After": format_datetime(datetime.fromtimestamp(NOW - 9, UTC))}, 0.0),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "nan"}, None),
+    ],
+)
+def test_every_way_of_saying_when_is_understood(
+    headers: dict[str, str], seconds: float | None
+) -> None:
+    assert retry_after(headers, NOW) == seconds

@@ -1,0 +1,60 @@
+"""The layout of a home, and files that are written whole or not at all."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from hermes.state.paths import Home, write_private
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_home_names_its_files(tmp_path: Path) -> None:
+    home = Home(root=tmp_path)
+    assert home.config == tmp_path / "config.yaml"
+    assert home.dotenv == tmp_path / ".env"
+    assert home.store == tmp_path / "state.db"
+    assert home.soul == tmp_path / "SOUL.md"
+    assert home.api_key == tmp_path / "api_server.key"
+    assert home.pid.parent == home.run
+
+
+def test_folders_are_for_the_owner_only(tmp_path: Path) -> None:
+    home = Home(root=tmp_path / "deep" / "home")
+    home.ensure()
+    home.ensure()
+    folders = [home.logs, home.run, home.backups, home.workspace, home.models, home.profiles]
+    assert {mode(folder) for folder in (home.root, *folders)} == {0o700}
+
+
+def test_a_private_file_replaces_the_old_one_and_is_readable_by_its_owner_only(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "new" / ".env"
+    write_private(path, "A=1\n")
+    path.chmod(0o644)
+    write_private(path, "A=ü\n")
+    assert path.read_text(encoding="utf-8") == "A=ü\n"
+    assert mode(path) == 0o600
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_rest(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    write_private(path, "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_private(path, "\ud800")
+    assert path.read_text(encoding="utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_to_a_file_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "dotfiles").mkdir()
+    link = tmp_path / "config.yaml"
+    link.symlink_to(tmp_path / "dotfiles" / "hermes.yaml")
+    write_private(link, "model: x\n")
+    assert link.is_symlink()
+    assert (tmp_path / "dotfiles" / "hermes.yaml").read_text(encoding="utf-8") == "model: x\n"

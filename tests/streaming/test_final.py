@@ -1,0 +1,53 @@
+"""The final message: what is owed for each outcome."""
+
+import pytest
+
+from hermes.streaming.final import final_text, question_text
+from hermes.streaming.fold import View
+from hermes.types.events import QuestionAsked, TurnFinished
+from hermes.types.identity import CallId
+
+APPROVAL = QuestionAsked(
+    id="a7", call=CallId("t_0_0"), kind="approval", prompt="Run `make`?", choices=("once", "always")
+)
+
+
+def test_a_completed_turn_owes_its_answer() -> None:
+    view = View(segments=("One", "Two"), outcome=TurnFinished(outcome="completed"))
+    assert final_text(view) == "One\n\nTwo"
+
+
+def test_a_running_turn_owes_what_it_said_so_far() -> None:
+    assert final_text(View(current="One", questions=(APPROVAL,))) == "One"
+
+
+def test_a_suspended_turn_owes_the_question_with_its_id_and_choices() -> None:
+    view = View(
+        segments=("Let me see.",),
+        questions=(APPROVAL,),
+        outcome=TurnFinished(outcome="suspended"),
+    )
+    assert final_text(view) == (
+        "Let me see.\n\nRun `make`?\n- once\n- always\nReply /approve a7 or /deny a7."
+    )
+
+
+def test_a_question_without_choices_says_how_to_answer() -> None:
+    question = QuestionAsked(id="q1", call=CallId("t_0_0"), kind="question", prompt="Which?")
+    assert question_text(question) == "Which?\nReply with your answer (question q1)."
+
+
+@pytest.mark.parametrize(
+    ("end", "text"),
+    [
+        (TurnFinished(outcome="stopped"), "So far\n\n(stopped)"),
+        (TurnFinished(outcome="stopped", text="/stop"), "So far\n\n(stopped: /stop)"),
+        (TurnFinished(outcome="failed", text="The key is wrong."), "So far\n\nThe key is wrong."),
+    ],
+)
+def test_an_early_end_says_why_after_the_answer_so_far(end: TurnFinished, text: str) -> None:
+    assert final_text(View(segments=("So far",), outcome=end)) == text
+
+
+def test_a_failure_is_never_silent() -> None:
+    assert final_text(View(outcome=TurnFinished(outcome="failed")))

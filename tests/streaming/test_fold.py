@@ -1,0 +1,183 @@
+"""The fold: what stands after any events."""
+
+import time
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes.streaming.fold import Folder, ToolLine, View, answer, fold
+from hermes.types.events import (
+    AgentEvent,
+    ContextCompacted,
+    Notice,
+    QuestionAsked,
+    ReasoningDelta,
+    SegmentDiscarded,
+    SegmentEnded,
+    TextDelta,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+    TurnFinished,
+    UsageReported,
+)
+from hermes.types.identity import CallId
+
+CALL = CallId("t_0_0")
+QUESTION = QuestionAsked(id="q1", call=CALL, kind="question", prompt="Which one?")
+
+texts = st.builds(TextDelta, text=st.text(max_size=8))
+events: st.SearchStrategy[AgentEvent] = st.one_of(
+    texts,
+    st.builds(ReasoningDelta, text=st.text()),
+    st.just(SegmentEnded()),
+    st.builds(SegmentDiscarded, from_seq=st.integers(0, 30)),
+    st.builds(ToolStarted, call=st.just(CALL), name=st.just("read_file"), label=st.text()),
+    st.builds(ToolProgress, call=st.just(CALL), text=st.text()),
+    st.builds(ToolFinished, call=st.just(CALL), name=st.just("read_file")),
+    st.just(QUESTION),
+    st.builds(ContextCompacted, dropped=st.integers(0, 9)),
+    st.builds(UsageReported, prompt_tokens=st.integers(0, 9), completion_tokens=st.integers(0, 9)),
+    st.builds(Notice, text=st.text()),
+    st.builds(
+        TurnFinished, outcome=st.sampled_from(("completed", "suspended", "stopped", "failed"))
+    ),
+)
+
+
+def folded(*happened: AgentEvent) -> View:
+    folder = Folder()
+    for seq, event in enumerate(happened, 1):
+        folder.feed(seq, event)
+    return folder.view()
+
+
+def says(text: str) -> TextDelta:
+    return TextDelta(text=text)
+
+
+def test_deltas_of_one_segment_stand_together() -> None:
+    view = folded(says("Hel"), says("lo"))
+    assert view.current == "Hello"
+    assert view.segments == ()
+    assert answer(view) == "Hello"
+
+
+def test_segments_are_joined_by_a_blank_line() -> None:
+    view = folded(says("One"), SegmentEnded(), says("Two"), SegmentEnded())
+    assert view.segments == ("One", "Two")
+    assert answer(view) == "One\n\nTwo"
+
+
+def test_a_segment_without_visible_text_is_no_part_of_the_answer() -> None:
+    view = folded(says("\n\n"), SegmentEnded(), says("Two"), SegmentEnded(), says(" "))
+    assert view.segments == ("Two",)
+    assert answer(view) == "Two"
+
+
+def test_a_discard_drops_the_open_segment_only() -> None:
+    view = folded(says("One"), SegmentEnded(), says("Tw"), SegmentDiscarded(from_seq=3), says("2"))
+    assert answer(view) == "One\n\n2"
+
+
+def test_a_discard_reaches_back_to_a_segment_that_had_ended() -> None:
+    view = folded(
+        says("One"), SegmentEnded(), says("Two"), SegmentEnded(), SegmentDiscarded(from_seq=3)
+    )
+    assert answer(view) == "One"
+
+
+def test_tools_stand_in_the_order_they_started() -> None:
+    other = CallId("t_0_1")
+    view = folded(
+        ToolStarted(call=CALL, name="read_file", label="notes.txt"),
+        ToolStarted(call=other, name="terminal", label="make"),
+        ToolProgress(call=other, text="half"),
+        ToolFinished(call=CALL, name="read_file", seconds=0.1),
+        ToolFinished(call=CallId("t_0_2"), name="unseen", failed=True),
+        ToolProgress(call=CallId("t_0_3"), text="nobody knows it"),
+    )
+    assert view.tools == (
+        ToolLine(call=CALL, name="read_file", label="notes.txt", seconds=0.1),
+        ToolLine(call=other, name="terminal", label="make", progress="half"),
+        ToolLine(call=CallId("t_0_2"), name="unseen", seconds=0.0, failed=True),
+    )
+
+
+def test_a_question_is_open_until_its_call_goes_on() -> None:
+    suspended = TurnFinished(outcome="suspended")
+    asked = folded(says("Hm."), SegmentEnded(), QUESTION, suspended)
+    assert asked.questions == (QUESTION,)
+    assert asked.outcome == suspended
+    resumed = fold(asked, ToolFinished(call=CALL, name="clarify"))
+    assert resumed.questions == ()
+    assert resumed.outcome is None
+
+
+def test_text_after_a_suspension_is_a_segment_of_its_own() -> None:
+    view = folded(says("Hm."), QUESTION, TurnFinished(outcome="suspended"), says("Fine."))
+    assert answer(view) == "Hm.\n\nFine."
+    assert view.outcome is None
+
+
+def test_usage_is_of_all_model_calls_together() -> None:
+    view = folded(
+        UsageReported(prompt_tokens=10, completion_tokens=2),
+        UsageReported(prompt_tokens=20, completion_tokens=3),
+    )
+    assert view.usage == UsageReported(prompt_tokens=30, completion_tokens=5)
+
+
+def test_notices_reasoning_and_compaction_are_no_part_of_the_answer() -> None:
+    view = folded(Notice(text="slow"), ReasoningDelta(text="hm"), ContextCompacted(dropped=3))
+    assert answer(view) == ""
+    assert view.notices == ("slow",)
+
+
+@given(st.lists(events))
+def test_the_pure_fold_and_the_folder_agree(happened: list[AgentEvent]) -> None:
+    # The pure fold does not remember where ended segments began.
+    happened = [e for e in happened if not isinstance(e, SegmentDiscarded)]
+    view = View()
+    for seq, event in enumerate(happened, 1):
+        view = fold(view, event, seq)
+    assert view == folded(*happened)
+
+
+@given(st.lists(events), st.lists(events))
+def test_looking_in_between_changes_nothing(one: list[AgentEvent], two: list[AgentEvent]) -> None:
+    folder = Folder()
+    for seq, event in enumerate(one + two, 1):
+        folder.feed(seq, event)
+        folder.view()
+    assert folder.view() == folded(*one, *two)
+
+
+@given(st.lists(st.lists(st.tuples(st.text(max_size=5), st.booleans()), max_size=4), max_size=6))
+def test_kept_segments_concatenate(attempts: list[list[tuple[str, bool]]]) -> None:
+    happened: list[AgentEvent] = []
+    kept = []
+    for attempt in attempts:
+        start = len(happened) + 1
+        happened += [says(text) for text, _ in attempt]
+        if attempt and attempt[-1][1]:
+            happened.append(SegmentDiscarded(from_seq=start))
+        else:
+            happened.append(SegmentEnded())
+            kept.append("".join(text for text, _ in attempt))
+    assert answer(folded(*happened)) == "\n\n".join(text for text in kept if text.strip())
+
+
+def test_a_view_survives_json() -> None:
+    view = folded(says("Hi"), QUESTION, TurnFinished(outcome="suspended"))
+    assert msgspec.json.decode(msgspec.json.encode(view), type=View) == view
+
+
+def test_a_long_stream_folds_in_linear_time() -> None:
+    folder, delta = Folder(), says("word ")
+    started = time.perf_counter()
+    for seq in range(200_000):
+        folder.feed(seq, delta)
+    assert len(answer(folder.view())) == 1_000_000
+    assert time.perf_counter() - started < 5

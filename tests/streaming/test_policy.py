@@ -1,0 +1,11 @@
+"""The policy of previews."""
+
+import pytest
+
+from hermes.streaming.policy import StreamingPolicy
+
+
+def test_a_policy_does_not_change() -> None:
+    policy = StreamingPolicy()
+    with pytest.raises(AttributeError):
+        policy.edit_interval = 0.0

@@ -1,0 +1,393 @@
+"""A turn over HTTP."""
+
+import json
+import re
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import openai
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+
+from hermes.streaming.final import spoken
+from hermes.streaming.fold import Folder, View, answer
+from hermes.streaming.sse import DONE, KEEPALIVE, ChatStream, RunStream, plain_completion
+from hermes.types.events import (
+    AgentEvent,
+    ContextCompacted,
+    Notice,
+    QuestionAsked,
+    ReasoningDelta,
+    SegmentDiscarded,
+    SegmentEnded,
+    TextDelta,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+    TurnFinished,
+    UsageReported,
+)
+from hermes.types.identity import CallId
+
+CALL = CallId("t_0_0")
+COMPLETED = TurnFinished(outcome="completed")
+SUSPENDED = TurnFinished(outcome="suspended")
+STARTED = ToolStarted(call=CALL, name="read_file", label="notes.txt")
+FINISHED = ToolFinished(call=CALL, name="read_file", seconds=0.1234)
+QUESTION = QuestionAsked(
+    id="a7", call=CALL, kind="approval", prompt="Run it?", choices=("once", "deny")
+)
+USAGE = UsageReported(prompt_tokens=10, completion_tokens=3)
+FRAME = re.compile(r"(?:id: (\d+)\n)?(?:event: (\S+)\n)?data: (.*)\n\n")
+
+Frame = tuple[str, str, Any]
+
+speech: st.SearchStrategy[AgentEvent] = st.one_of(
+    st.builds(TextDelta, text=st.text(max_size=8)),
+    st.builds(TextDelta, text=st.text(alphabet=' \n"@%é\u2028', max_size=3)),
+    st.builds(ReasoningDelta, text=st.text()),
+    st.just(SegmentEnded()),
+    st.builds(ToolStarted, call=st.just(CALL), name=st.just("read_file"), label=st.text()),
+    st.builds(ToolProgress, call=st.just(CALL), text=st.text()),
+    st.builds(ToolFinished, call=st.just(CALL), name=st.just("read_file")),
+    st.builds(ContextCompacted, dropped=st.integers(0, 9)),
+    st.just(USAGE),
+    st.builds(Notice, text=st.text()),
+)
+
+
+def says(text: str) -> TextDelta:
+    return TextDelta(text=text)
+
+
+def chat(include_usage: bool = False) -> ChatStream:
+    return ChatStream(id="chatcmpl-1", model='odd "@" 100%', created=7, include_usage=include_usage)
+
+
+def sent(events: Iterable[AgentEvent], stream: ChatStream | None = None) -> bytes:
+    stream = stream or chat()
+    return stream.open() + b"".join(stream.feed(n, event) for n, event in enumerate(events, 1))
+
+
+def frames(data: bytes) -> list[Frame]:
+    """The events in a stream; fails on anything that is none."""
+    text = data.decode()
+    found = list(FRAME.finditer(text))
+    assert "".join(match.group() for match in found) == text
+    return [
+        (number or "", name or "", body if body == "[DONE]" else json.loads(body))
+        for number, name, body in (match.groups() for match in found)
+    ]
+
+
+def content(data: bytes) -> str:
+    chunks = [body for _, _, body in frames(data) if body != "[DONE]" and "choices" in body]
+    return "".join(
+        choice["delta"].get("content", "") for chunk in chunks for choice in chunk["choices"]
+    )
+
+
+def folded(events: Iterable[AgentEvent]) -> View:
+    folder = Folder()
+    for seq, event in enumerate(events, 1):
+        folder.feed(seq, event)
+    return folder.view()
+
+
+@given(st.lists(speech), st.booleans())
+def test_the_contents_add_up_to_the_answer(events: list[AgentEvent], include_usage: bool) -> None:
+    events = [*events, COMPLETED]
+    assert content(sent(events, chat(include_usage))) == answer(folded(events))
+
+
+@given(st.lists(speech), st.integers(0, 2))
+def test_the_contents_of_a_suspended_turn_end_with_its_questions(
+    events: list[AgentEvent], count: int
+) -> None:
+    questions = [
+        QuestionAsked(id=f"q{n}", call=CallId(f"q_{n}"), kind="question", prompt="Which?")
+        for n in range(count)
+    ]
+    events = [*events, *questions, SUSPENDED]
+    assert content(sent(events)) == spoken(folded(events))
+
+
+@given(st.lists(speech), st.booleans())
+def test_every_chunk_is_one_of_openais(events: list[AgentEvent], include_usage: bool) -> None:
+    data = sent([*events, COMPLETED], chat(include_usage))
+    for _, _, body in frames(data)[:-1]:
+        chunk = ChatCompletionChunk.model_validate(body)
+        assert chunk.id == "chatcmpl-1"
+        assert chunk.model == 'odd "@" 100%'
+        assert ("usage" in body) == include_usage
+
+
+def test_a_plain_answer_is_role_words_stop_and_done() -> None:
+    data = sent([says("Hel"), says("lo"), SegmentEnded(), COMPLETED])
+    numbers = [number for number, _, _ in frames(data)]
+    deltas = [body["choices"][0] for _, _, body in frames(data)[:-1]]
+    assert numbers == ["", "1", "2", "4", ""]
+    assert deltas == [
+        {"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None},
+        {"index": 0, "delta": {"content": "Hel"}, "finish_reason": None},
+        {"index": 0, "delta": {"content": "lo"}, "finish_reason": None},
+        {"index": 0, "delta": {}, "finish_reason": "stop"},
+    ]
+    assert data.endswith(DONE)
+
+
+def test_usage_is_sent_before_done_when_asked_for() -> None:
+    data = sent([USAGE, says("Hi"), USAGE, COMPLETED], chat(include_usage=True))
+    *_, (_, _, usage), (_, _, done) = frames(data)
+    assert usage["choices"] == []
+    assert usage["usage"] == {"prompt_tokens": 20, "completion_tokens": 6, "total_tokens": 26}
+    assert done == "[DONE]"
+
+
+def test_reasoning_has_a_field_of_its_own() -> None:
+    (_, _, body) = frames(chat().feed(1, ReasoningDelta(text="hm")))[0]
+    assert body["choices"][0]["delta"] == {"reasoning_content": "hm"}
+
+
+def test_tools_and_notices_are_named_events() -> None:
+    stream = chat()
+    failed = ToolFinished(call=CALL, name="read_file", failed=True)
+    events: tuple[AgentEvent, ...] = (STARTED, FINISHED, failed, Notice(text="slow"))
+    told = [frames(stream.feed(n, event))[0] for n, event in enumerate(events)]
+    assert [name for _, name, _ in told] == ["hermes.tool.progress"] * 3 + ["hermes.notice"]
+    fields = ("tool", "label", "toolCallId", "status", "duration", "text")
+    assert [{key: body[key] for key in fields if key in body} for _, _, body in told] == [
+        {
+            "tool": "read_file",
+            "label": "notes.txt",
+            "toolCallId": "t_0_0",
+            "status": "running",
+        },
+        {"tool": "read_file", "toolCallId": "t_0_0", "status": "completed", "duration": 0.123},
+        {"tool": "read_file", "toolCallId": "t_0_0", "status": "failed", "duration": 0.0},
+        {"text": "slow"},
+    ]
+
+
+def test_a_question_is_content_and_the_stream_stops_after_it() -> None:
+    stream = chat()
+    data = sent([says("Let me see."), SegmentEnded(), STARTED, QUESTION, SUSPENDED], stream)
+    assert content(data) == (
+        "Let me see.\n\nRun it?\n- once\n- deny\nReply /approve a7 or /deny a7."
+    )
+    assert frames(data)[-2][2]["choices"][0]["finish_reason"] == "stop"
+    assert stream.end == "suspended"
+
+
+def test_a_stopped_turn_ends_with_stop() -> None:
+    stream = chat()
+    data = sent([says("Hel"), TurnFinished(outcome="stopped", text="/stop")], stream)
+    assert frames(data)[-2][2]["choices"][0]["finish_reason"] == "stop"
+    assert stream.end == "stopped"
+
+
+def test_a_failed_turn_ends_with_an_error() -> None:
+    stream = chat()
+    data = sent(
+        [says("Hel"), TurnFinished(outcome="failed", text="Busy.", code="rate_limited")], stream
+    )
+    assert frames(data)[-2][2] == {
+        "error": {"message": "Busy.", "code": "rate_limited", "type": "server_error"}
+    }
+    assert data.endswith(DONE)
+    assert stream.end == "failed"
+
+
+def test_a_discard_of_words_that_were_sent_ends_the_stream_with_an_error() -> None:
+    stream = chat()
+    data = sent([says("Hel"), SegmentDiscarded(from_seq=1), says("Hi"), COMPLETED], stream)
+    assert frames(data)[-2][2]["error"]["code"] == "segment_discarded"
+    assert content(data) == "Hel"
+    assert stream.end == "discarded"
+
+
+def test_a_discard_of_a_segment_that_had_ended_ends_the_stream_too() -> None:
+    stream = chat()
+    sent([says("Hello"), SegmentEnded(), SegmentDiscarded(from_seq=1)], stream)
+    assert stream.end == "discarded"
+
+
+def test_a_discard_of_words_that_were_not_sent_is_not_told() -> None:
+    stream = chat()
+    events: list[AgentEvent] = [
+        says("One"),
+        SegmentEnded(),
+        says("\n"),
+        SegmentDiscarded(from_seq=3),
+        says("Two"),
+    ]
+    assert content(sent(events, stream)) == "One\n\nTwo"
+    assert stream.end is None
+
+
+def test_nothing_follows_the_end() -> None:
+    stream = chat()
+    sent([says("Hi"), COMPLETED], stream)
+    assert stream.feed(3, says("more")) == b""
+    assert stream.feed(4, COMPLETED) == b""
+
+
+def test_lone_surrogates_do_not_break_the_stream() -> None:
+    assert content(sent([says("a\ud800"), says("\udcffb"), COMPLETED])) == "a??b"
+    stream = chat()
+    assert stream.feed(1, ToolStarted(call=CALL, name="read_file", label="\udcff.txt"))
+
+
+@contextmanager
+def serving(data: bytes) -> Iterator[str]:
+    """A server that answers every request with `data`."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/v1"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def read_by_openai(data: bytes) -> str:
+    http = openai.DefaultHttpxClient(trust_env=False)
+    with serving(data) as url, openai.OpenAI(api_key="k", base_url=url, http_client=http) as client:
+        stream = client.chat.completions.create(
+            model="main", messages=[{"role": "user", "content": "hi"}], stream=True
+        )
+        # As most programs read it: without a look at whether there is a choice.
+        return "".join(chunk.choices[0].delta.content or "" for chunk in stream)
+
+
+def test_openais_client_reads_through_tools_notices_and_keepalives() -> None:
+    events: list[AgentEvent] = [
+        says("One"),
+        SegmentEnded(),
+        STARTED,
+        Notice(text="n"),
+        FINISHED,
+        says("Two"),
+    ]
+    data = KEEPALIVE + sent([*events, COMPLETED])
+    assert read_by_openai(data) == "One\n\nTwo"
+
+
+def test_openais_client_raises_our_error() -> None:
+    data = sent([says("Hel"), TurnFinished(outcome="failed", text="Busy.")])
+    with pytest.raises(openai.APIError, match=r"Busy\."):
+        read_by_openai(data)
+
+
+def test_the_plain_reply_is_one_of_openais() -> None:
+    view = folded([says("One"), SegmentEnded(), says("Two"), USAGE, COMPLETED])
+    reply = ChatCompletion.model_validate_json(plain_completion("chatcmpl-1", "main", 7, view))
+    assert reply.choices[0].message.content == "One\n\nTwo"
+    assert reply.choices[0].finish_reason == "stop"
+    assert reply.usage is not None
+    assert reply.usage.total_tokens == 13
+
+
+def test_the_plain_reply_of_a_suspended_turn_ends_with_the_question() -> None:
+    view = folded([says("Hm."), QUESTION, SUSPENDED])
+    reply = ChatCompletion.model_validate_json(plain_completion("chatcmpl-1", "main", 7, view))
+    assert (reply.choices[0].message.content or "").endswith("Reply /approve a7 or /deny a7.")
+
+
+RUN_EVENTS: list[tuple[AgentEvent, str, dict[str, Any]]] = [
+    (says("Hi"), "message.delta", {"delta": "Hi"}),
+    (ReasoningDelta(text="hm"), "reasoning.delta", {"delta": "hm"}),
+    (SegmentEnded(), "hermes.segment.ended", {}),
+    (SegmentDiscarded(from_seq=4), "hermes.segment.discarded", {"from_seq": 4}),
+    (
+        STARTED,
+        "tool.started",
+        {"tool": "read_file", "tool_call_id": "t_0_0", "label": "notes.txt"},
+    ),
+    (ToolProgress(call=CALL, text="half"), "tool.progress", {"tool_call_id": CALL, "text": "half"}),
+    (
+        FINISHED,
+        "tool.completed",
+        {"tool": "read_file", "tool_call_id": "t_0_0", "duration": 0.123, "error": False},
+    ),
+    (
+        QUESTION,
+        "approval.request",
+        {"id": "a7", "prompt": "Run it?", "choices": ["once", "deny"]},
+    ),
+    (
+        QuestionAsked(id="q1", call=CALL, kind="question", prompt="Which?"),
+        "question.asked",
+        {"id": "q1", "prompt": "Which?", "choices": []},
+    ),
+    (ContextCompacted(dropped=3), "hermes.context.compacted", {"dropped": 3}),
+    (Notice(text="slow"), "notice", {"text": "slow"}),
+    (
+        USAGE,
+        "usage",
+        {"usage": {"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13}},
+    ),
+    (SUSPENDED, "run.suspended", {"output": ""}),
+    (
+        TurnFinished(outcome="stopped", text="/stop"),
+        "run.cancelled",
+        {"reason": "/stop", "output": ""},
+    ),
+    (
+        TurnFinished(outcome="failed", text="Busy.", code="rate_limited"),
+        "run.failed",
+        {"error": "Busy.", "code": "rate_limited"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("event", "name", "fields"), RUN_EVENTS)
+def test_an_event_of_a_run_has_number_name_and_run_id(
+    event: AgentEvent, name: str, fields: dict[str, Any]
+) -> None:
+    assert frames(RunStream("run_1").feed(5, event)) == [
+        ("5", name, {"event": name, "run_id": "run_1", **fields})
+    ]
+
+
+def test_a_completed_run_carries_its_whole_output_also_for_a_reader_who_came_back() -> None:
+    stream = RunStream("run_1")
+    stream.skip(1, says("One"))
+    stream.skip(2, SegmentEnded())
+    stream.skip(3, USAGE)
+    stream.feed(4, says("Two"))
+    (_, name, body) = frames(stream.feed(5, COMPLETED))[0]
+    assert name == "run.completed"
+    assert body["output"] == "One\n\nTwo"
+    assert body["usage"]["total_tokens"] == 13
+
+
+def test_a_text_delta_costs_microseconds() -> None:
+    stream, delta, count = chat(), says(" word"), 20_000
+    stream.feed(0, delta)
+
+    def once() -> float:
+        started = time.perf_counter()
+        for seq in range(count):
+            stream.feed(seq, delta)
+        return (time.perf_counter() - started) / count
+
+    assert min(once() for _ in range(5)) < 3e-6

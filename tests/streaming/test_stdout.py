@@ -1,0 +1,127 @@
+"""A turn in a terminal."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes.streaming.stdout import CUT, JsonLines, StdoutStream
+from hermes.types.events import (
+    AgentEvent,
+    Notice,
+    QuestionAsked,
+    ReasoningDelta,
+    SegmentDiscarded,
+    SegmentEnded,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+)
+from hermes.types.identity import CallId
+
+ONE, TWO = CallId("t_0_0"), CallId("t_0_1")
+DONE = TurnFinished(outcome="completed")
+READ = ToolStarted(call=ONE, name="read_file", label="notes.txt")
+READ_DONE = ToolFinished(call=ONE, name="read_file", seconds=0.12)
+
+
+def written(*events: AgentEvent, color: bool = False, tools: bool = True) -> str:
+    stream = StdoutStream(color=color, tools=tools)
+    return "".join(map(stream.feed, events))
+
+
+def says(text: str) -> TextDelta:
+    return TextDelta(text=text)
+
+
+def test_text_is_written_token_by_token() -> None:
+    stream = StdoutStream(color=False)
+    assert [stream.feed(e) for e in (says("Hel"), says("lo"), DONE)] == ["Hel", "lo", "\n"]
+
+
+def test_a_tool_has_one_line_of_its_own() -> None:
+    assert written(says("Let me see."), SegmentEnded(), READ, READ_DONE, says("Done"), DONE) == (
+        "Let me see.\n· read_file notes.txt (0.1 s)\n\nDone\n"
+    )
+
+
+def test_a_running_tool_is_seen_at_once() -> None:
+    assert written(READ) == "· read_file notes.txt"
+
+
+def test_tools_side_by_side_have_one_line_each() -> None:
+    make = ToolStarted(call=TWO, name="terminal", label="make\n all")
+    make_done = ToolFinished(call=TWO, name="terminal", seconds=2, failed=True)
+    assert written(READ, make, make_done, READ_DONE, DONE) == (
+        "· read_file notes.txt (0.1 s)\n· terminal make all (failed, 2.0 s)\n"
+    )
+    assert written(READ, make, READ_DONE, make_done, DONE) == (
+        "· read_file notes.txt (0.1 s)\n· terminal make all (failed, 2.0 s)\n"
+    )
+
+
+def test_tools_can_be_left_out() -> None:
+    assert written(says("A"), SegmentEnded(), READ, READ_DONE, says("B"), DONE, tools=False) == (
+        "A\n\nB\n"
+    )
+
+
+def test_a_discarded_segment_is_told_on_a_line_of_its_own() -> None:
+    assert written(says("Hel"), SegmentDiscarded(from_seq=1), says("Hi"), DONE) == (
+        f"Hel\n{CUT}\nHi\n"
+    )
+
+
+def test_notices_stand_in_brackets() -> None:
+    assert written(Notice(text="queued"), says("Hi"), DONE) == "[queued]\nHi\n"
+
+
+def test_reasoning_is_not_written() -> None:
+    assert written(ReasoningDelta(text="hm"), says("Hi"), DONE) == "Hi\n"
+
+
+def test_a_question_is_written_with_how_to_answer() -> None:
+    question = QuestionAsked(id="q1", call=ONE, kind="question", prompt="Which?", choices=("a",))
+    suspended = TurnFinished(outcome="suspended")
+    assert written(says("Hm."), SegmentEnded(), question, suspended) == (
+        "Hm.\nWhich?\n- a\nReply with your answer (question q1).\n"
+    )
+
+
+def test_a_failure_says_why() -> None:
+    assert written(says("Hel"), TurnFinished(outcome="failed", text="No key.")) == "Hel\nNo key.\n"
+
+
+def test_colours_are_written_only_when_asked_for() -> None:
+    events = (READ, READ_DONE, Notice(text="n"), says("Hi"), TurnFinished(outcome="stopped"))
+    assert "\x1b[" in written(*events, color=True)
+    assert "\x1b" not in written(*events)
+
+
+def test_the_model_cannot_steer_the_terminal() -> None:
+    steered = written(says("a\x1b]52;c;x\x07b\x9b2J"), Notice(text="\x1b[2J"), DONE, color=False)
+    assert not set(steered) & {"\x1b", "\x07", "\x9b"}
+
+
+def test_indentation_survives_however_it_is_cut_into_tokens() -> None:
+    assert written(says("\n"), says("   "), says(" x = 1"), says("\n"), says(" y"), DONE) == (
+        "    x = 1\n y\n"
+    )
+
+
+@given(st.lists(st.text(alphabet="ab \n", max_size=4)), st.booleans())
+def test_it_ends_with_one_newline_or_is_empty(texts: list[str], tool: bool) -> None:
+    tools: list[AgentEvent] = [READ, READ_DONE] if tool else []
+    text = written(*map(says, texts), SegmentEnded(), *tools, DONE)
+    assert text == "" or (text.endswith("\n") and not text.endswith("\n\n"))
+
+
+def test_json_lines_are_one_object_per_event() -> None:
+    lines = JsonLines()
+    text = lines.feed(says("a\nb")) + lines.feed(READ) + lines.feed(says("\ud800"))
+    assert [json.loads(line) for line in text.splitlines()] == [
+        {"type": "TextDelta", "text": "a\nb"},
+        {"type": "ToolStarted", "call": "t_0_0", "name": "read_file", "label": "notes.txt"},
+        {"type": "TextDelta", "text": "?"},
+    ]

@@ -1,0 +1,296 @@
+"""The configuration: layers, provenance, secrets, the choice of a model, documentation."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hermes import settings as configuration
+from hermes.settings import Settings, describe, load, resolve_model
+from hermes.settings_schema import docstrings
+from hermes.settings_sources import ConfigProblems
+from hermes.types.errors import ConfigError
+
+KEY = "0123456789abcdef0123"
+
+
+def settings(
+    home: Path, config: str = "", dotenv: str = "", environ: Mapping[str, str] | None = None
+) -> Settings:
+    if config:
+        (home / "config.yaml").write_text(config, encoding="utf-8")
+    if dotenv:
+        (home / ".env").write_text(dotenv, encoding="utf-8")
+    return load(home, environ or {})
+
+
+def problems(home: Path, config: str = "", environ: Mapping[str, str] | None = None) -> list[str]:
+    with pytest.raises(ConfigProblems) as caught:
+        settings(home, config, environ=environ)
+    return list(caught.value.problems)
+
+
+def test_an_empty_home_has_the_defaults(tmp_path: Path) -> None:
+    found = load(tmp_path / "missing", {})
+    assert found.api_server.host == "127.0.0.1"
+    assert found.api_server.port == 8642
+    assert found.agent.budget.steps == 90
+    assert found.workspace == tmp_path / "missing" / "workspace"
+    assert found.warnings == ()
+    assert found.platforms == {}
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# only a comment\n", "---\n", "model:\nagent: {}\n"])
+def test_an_empty_file_is_fine(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
+    assert load(tmp_path, {}).model.default == ""
+
+
+def test_a_later_layer_wins(tmp_path: Path) -> None:
+    config, dotenv = "api_server:\n  port: 1001\n", "API_SERVER_PORT=1002\n"
+    assert settings(tmp_path, config).api_server.port == 1001
+    assert settings(tmp_path, config, dotenv).api_server.port == 1002
+    environ = {"API_SERVER_PORT": "1003"}
+    assert settings(tmp_path, config, dotenv, environ).api_server.port == 1003
+
+
+def test_an_empty_variable_is_not_set(tmp_path: Path) -> None:
+    assert settings(tmp_path, environ={"API_SERVER_PORT": ""}).api_server.port == 8642
+
+
+def test_the_home_comes_from_the_environment(tmp_path: Path) -> None:
+    assert load(None, {"HERMES_HOME": str(tmp_path)}).home.root == tmp_path
+    assert load(None, {}).home.root == Path("~/.hermes").expanduser()
+
+
+def test_a_model_may_be_a_plain_string(tmp_path: Path) -> None:
+    assert settings(tmp_path, "model: openai/gpt-x\n").model.default == "openai/gpt-x"
+
+
+def test_the_names_of_a_model_variable_have_an_order(tmp_path: Path) -> None:
+    names = ["HERMES_DEFAULT_MODEL", "HERMES_INFERENCE_MODEL", "HERMES_MODEL"]
+    environ: dict[str, str] = {}
+    for name in names:
+        environ[name] = name.lower()
+        assert settings(tmp_path, environ=environ).model.default == name.lower()
+
+
+def test_variables_are_expanded_from_both_environments(tmp_path: Path) -> None:
+    config = "api_server:\n  port: ${PORT}\n  cors_origins: ['${SITE}/a']\n"
+    found = settings(tmp_path, config, "PORT=9000\n", {"SITE": "http://x"})
+    assert found.api_server.port == 9000
+    assert found.api_server.cors_origins == ("http://x/a",)
+
+
+def test_a_variable_that_is_not_set_names_the_key(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, "model:\n  api_key: ${NO_SUCH}\n")
+    assert "line 2: model.api_key needs the variable NO_SUCH" in problem
+
+
+def test_a_variable_in_a_section_we_ignore_may_be_unset(tmp_path: Path) -> None:
+    assert settings(tmp_path, "mcp_servers:\n  a: {token: '${NO_SUCH}'}\n").warnings
+
+
+def test_dotenv_lines_may_be_quoted_exported_and_commented(tmp_path: Path) -> None:
+    dotenv = (
+        "# a comment\n\nexport HERMES_MODEL='a # b'\n"
+        'HERMES_TIMEZONE="UTC" # why\nGATEWAY_ALLOWED_USERS=1, 2 # both\nAPI_SERVER_PORT= # none\n'
+    )
+    found = settings(tmp_path, dotenv=dotenv)
+    assert found.model.default == "a # b"
+    assert found.timezone == "UTC"
+    assert found.access.allowed_users == ("1", "2")
+    assert found.api_server.port == 8642
+
+
+def test_a_line_of_dotenv_that_is_no_assignment_is_warned_of_without_showing_it(
+    tmp_path: Path,
+) -> None:
+    (warning,) = settings(tmp_path, dotenv="sk-secret-pasted-here\n").warnings
+    assert "line 1" in warning
+    assert "sk-secret" not in warning
+
+
+@pytest.mark.parametrize("text", ["true", "1", "yes", "On"])
+def test_truth_in_the_environment(tmp_path: Path, text: str) -> None:
+    environ = {"GATEWAY_ALLOW_ALL_USERS": text, "API_SERVER_ENABLED": "off"}
+    found = settings(tmp_path, environ=environ)
+    assert found.access.allow_all
+    assert not found.api_server.enabled
+
+
+def test_platforms_are_set_by_file_and_environment(tmp_path: Path) -> None:
+    config = "platforms:\n  telegram:\n    enabled: true\n    allowed_users: [42, '43']\n"
+    found = settings(tmp_path, config, environ={"DISCORD_ALLOW_ALL_USERS": "1"})
+    assert found.platforms.keys() == {"telegram", "discord"}
+    assert found.platforms["telegram"].allowed_users == ("42", "43")
+    assert found.platforms["telegram"].enabled is True
+    assert found.platforms["discord"].allow_all
+
+
+def test_a_relative_workspace_is_in_the_home(tmp_path: Path) -> None:
+    assert settings(tmp_path, "workspace: files\n").workspace == tmp_path / "files"
+    assert settings(tmp_path, "workspace: /srv/w\n").workspace == Path("/srv/w")
+    assert load(tmp_path, {}).explain("workspace").value == Path("/srv/w")
+
+
+def test_explain_tells_the_source_and_what_it_overruled(tmp_path: Path) -> None:
+    found = settings(tmp_path, "\nmodel: a\n", "HERMES_MODEL=b\n", {"HERMES_MODEL": "c"})
+    explanation = found.explain("model")
+    assert explanation.key == "model.default"
+    assert explanation.value == "c"
+    assert explanation.source == "environment HERMES_MODEL"
+    assert explanation.shadowed == (
+        (f"{tmp_path / '.env'} HERMES_MODEL", "b"),
+        (f"{tmp_path / 'config.yaml'} line 2", "a"),
+        ("default", ""),
+    )
+
+
+def test_explain_converts_what_it_shows(tmp_path: Path) -> None:
+    found = settings(tmp_path, "api_server: {port: x}\n", environ={"API_SERVER_PORT": "9"})
+    explanation = found.explain("api_server.port")
+    assert explanation.value == 9
+    assert explanation.shadowed[0][1] == "x"
+
+
+def test_explain_of_an_unknown_key_names_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"did you mean 'agent\.max_turns'"):
+        settings(tmp_path).explain("agent.maxturns")
+
+
+def test_the_own_place_of_a_setting_beats_its_other_places(tmp_path: Path) -> None:
+    config = "agent:\n  turn_timeout: 1\n  gateway_timeout: 2\n"
+    assert settings(tmp_path, config).agent.turn_timeout == 1
+
+
+def test_secrets_are_known_and_never_in_a_repr(tmp_path: Path) -> None:
+    config = "model: {base_url: 'http://x', api_key: config-secret}\n"
+    config += "platforms: {slack: {token: yaml-secret}}\n"
+    environ = {"OPENAI_API_KEY": "process-secret", "API_SERVER_KEY": KEY, "PATH": "/usr/bin"}
+    found = settings(tmp_path, config, "TELEGRAM_BOT_TOKEN=dotenv-secret\n", environ)
+    expected = {"config-secret", "yaml-secret", "process-secret", "dotenv-secret", KEY}
+    assert found.secrets() == expected
+    shown = repr(found) + repr(found.sources) + repr(found.model) + repr(found.api_server)
+    shown += repr(found.sources.found) + repr(found.explain("api_server.key"))
+    assert not [secret for secret in expected if secret in shown]
+
+
+def choice(home: Path, config: str = "", **environ: str) -> tuple[str, str, str, str] | None:
+    found = resolve_model(settings(home, config, environ=environ))
+    if found is None:
+        return None
+    return found.provider, found.model, found.base_url, found.api_key
+
+
+def test_nothing_configured_is_no_model(tmp_path: Path) -> None:
+    assert choice(tmp_path) is None
+
+
+def test_an_openai_key_alone_means_openai(tmp_path: Path) -> None:
+    expected = ("openai", "gpt-x", "https://api.openai.com/v1", "k")
+    assert choice(tmp_path, "model: openai/gpt-x\n", OPENAI_API_KEY="k") == expected
+
+
+def test_a_base_url_is_custom(tmp_path: Path) -> None:
+    config = "model: {default: m, base_url: 'http://x/v1/', api_key: k}\n"
+    assert choice(tmp_path, config) == ("custom", "m", "http://x/v1", "k")
+
+
+def test_the_address_of_a_known_provider_takes_its_key(tmp_path: Path) -> None:
+    url = "https://openrouter.ai/api/v1"
+    config = f"model: {{default: a/b, provider: auto, base_url: '{url}'}}\n"
+    assert choice(tmp_path, config, OPENROUTER_API_KEY="k") == ("openrouter", "a/b", url, "k")
+
+
+def test_a_custom_endpoint_of_the_environment_beats_the_file(tmp_path: Path) -> None:
+    config = "model: {default: m, provider: openai, api_key: of-openai}\n"
+    environ = {"HERMES_CUSTOM_BASE_URL": "http://y/v1", "HERMES_CUSTOM_API_KEY": "k2"}
+    assert choice(tmp_path, config, **environ) == ("custom", "m", "http://y/v1", "k2")
+
+
+def test_a_key_of_the_file_is_never_sent_to_an_address_of_the_environment(tmp_path: Path) -> None:
+    config = "model: {default: m, base_url: 'http://x/v1', api_key: of-x}\n"
+    found = choice(tmp_path, config, HERMES_CUSTOM_BASE_URL="http://y/v1")
+    assert found == ("custom", "m", "http://y/v1", "")
+
+
+def test_a_provider_of_the_environment_leaves_the_endpoint_of_the_file(tmp_path: Path) -> None:
+    config = "model: {default: m, provider: custom, base_url: 'http://x/v1', api_key: of-x}\n"
+    environ = {"HERMES_INFERENCE_PROVIDER": "openai", "OPENAI_API_KEY": "k"}
+    assert choice(tmp_path, config, **environ) == ("openai", "m", "https://api.openai.com/v1", "k")
+
+
+def test_a_named_provider_may_be_behind_another_address(tmp_path: Path) -> None:
+    config = "model: {default: m, provider: openai, base_url: 'http://proxy/v1'}\n"
+    assert choice(tmp_path, config, OPENAI_API_KEY="k") == ("openai", "m", "http://proxy/v1", "k")
+    config = "model: {default: m, provider: openai}\n"
+    environ = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://other/v1"}
+    assert choice(tmp_path, config, **environ) == ("openai", "m", "http://other/v1", "k")
+
+
+def test_a_local_server_needs_no_key(tmp_path: Path) -> None:
+    config = "model: {default: llama3, provider: ollama}\n"
+    assert choice(tmp_path, config) == ("ollama", "llama3", "http://127.0.0.1:11434/v1", "")
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ("model: {provider: groq}", r"Groq needs a key: set GROQ_API_KEY in .*\.env"),
+        ("model: {provider: custom}", r"model\.base_url is empty"),
+        ("model: {provider: ollama}", r"set model\.default in .*config\.yaml"),
+        ("model: {provider: opnai}", "did you mean 'openai'"),
+    ],
+)
+def test_a_model_that_can_not_work_says_what_to_do(
+    tmp_path: Path, config: str, expected: str
+) -> None:
+    with pytest.raises(ConfigError, match=expected):
+        choice(tmp_path, config)
+
+
+def test_a_turn_without_a_limit_still_ends(tmp_path: Path) -> None:
+    assert settings(tmp_path, "agent: {turn_timeout: 0}").agent.budget.seconds == 7 * 86_400
+
+
+def test_every_setting_is_documented() -> None:
+    docs = {doc.key: doc for doc in describe()}
+    assert not [doc.key for doc in docs.values() if not doc.text or not doc.type]
+    assert docs["platforms.<name>.allowed_users"].env == ("<NAME>_ALLOWED_USERS",)
+    assert docs["api_server.port"].default == 8642
+    assert docs["model.max_tokens"].type == "a whole number from 1"
+
+
+def test_every_field_of_settings_has_a_docstring() -> None:
+    texts = docstrings(configuration)
+    assert not [
+        field.name
+        for field in msgspec.structs.fields(Settings)
+        if not texts.get(("Settings", field.name))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"API_SERVER_KEY": "short"}, "5 characters"),
+        ({"API_SERVER_KEY": "changeme-changeme-changeme"}, "placeholder"),
+        ({"API_SERVER_KEY": "your-key-goes-in-here"}, "placeholder"),
+        ({"API_SERVER_HOST": "0.0.0.0"}, "set API_SERVER_KEY in"),
+        ({"API_SERVER_HOST": "127.example.org"}, "set API_SERVER_KEY in"),
+    ],
+)
+def test_a_door_that_strangers_could_open_is_refused(
+    tmp_path: Path, environ: dict[str, str], expected: str
+) -> None:
+    (problem,) = problems(tmp_path, environ=environ)
+    assert expected in problem
+    assert environ.get("API_SERVER_KEY", "?") not in problem
+    settings(tmp_path, environ={**environ, "API_SERVER_ENABLED": "no"})
+
+
+def test_others_may_reach_the_api_with_a_key(tmp_path: Path) -> None:
+    environ = {"API_SERVER_HOST": "0.0.0.0", "API_SERVER_KEY": KEY}
+    assert settings(tmp_path, environ=environ).api_server.host == "0.0.0.0"

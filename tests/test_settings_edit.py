@@ -1,0 +1,177 @@
+"""Changes to the configuration: checked, written whole, comments kept."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from hermes.settings import load, resolve_model
+from hermes.settings_edit import Change, migrate, set_value
+from hermes.types.errors import ConfigError
+
+KEY = "0123456789abcdef0123"
+OLD = "model: m # the one\nbase_url: http://x/v1\napi_key: sk-0123456789\n"
+
+
+def change(home: Path, key: str, value: str, **environ: str) -> Change:
+    return set_value(key, value, home, environ)
+
+
+@pytest.mark.parametrize(
+    ("before", "key", "value", "after"),
+    [
+        ("", "model.default", "m", "model:\n  default: m\n"),
+        ("# mine\nmodel: a # old\n", "model.default", "m", "# mine\nmodel: m # old\n"),
+        ("agent:\n  # n\n  max_turns: 3\n", "agent.max_turns", "4",
+         "agent:\n  # n\n  max_turns: 4\n"),
+        ("agent:\n  max_turns: 3", "timezone", "UTC", "agent:\n  max_turns: 3\ntimezone: UTC\n"),
+        (
+            "agent:\n    max_turns: 3 # few\n",
+            "agent.drain_seconds",
+            "1.5",
+            "agent:\n    drain_seconds: 1.5\n    max_turns: 3 # few\n",
+        ),
+        ("agent: {max_turns: 3} # x\n", "agent.max_turns", "4", "agent: {max_turns: 4} # x\n"),
+        ("# only words\n", "logging.level", "debug", "# only words\nlogging:\n  level: DEBUG\n"),
+        ("platforms:\n  irc:\n    enabled: no\n", "platforms.irc.allowed_users", "1,b",
+         "platforms:\n  irc:\n    allowed_users: ['1', b]\n    enabled: no\n"),
+        ("agent:\n  gateway_timeout: 3\n", "agent.turn_timeout", "4",
+         "agent:\n  turn_timeout: 4.0\n  gateway_timeout: 3\n"),
+        ("agent:\n  system_prompt: 'a'\n", "agent.system_prompt", "b: #c",
+         "agent:\n  system_prompt: 'b: #c'\n"),
+    ],
+)  # fmt: skip
+def test_a_change_keeps_the_rest_of_the_file(
+    tmp_path: Path, before: str, key: str, value: str, after: str
+) -> None:
+    (tmp_path / "config.yaml").write_text(before, encoding="utf-8")
+    done = change(tmp_path, key, value)
+    assert (tmp_path / "config.yaml").read_text(encoding="utf-8") == after
+    assert done.backup is None
+    load(tmp_path, {})
+
+
+@pytest.mark.parametrize(
+    "before", ["model: a # c\n", "model: {}\n", "model: # c\n", "model:\n  base_url:\n    - x\n"]
+)
+def test_a_change_that_can_not_keep_comments_keeps_a_backup(tmp_path: Path, before: str) -> None:
+    (tmp_path / "config.yaml").write_text(before, encoding="utf-8")
+    done = change(tmp_path, "model.base_url", "http://x/v1")
+    assert load(tmp_path, {}).model.base_url == "http://x/v1"
+    if "# c" in before:
+        assert done.backup is not None
+    if done.backup:
+        assert done.backup.name.startswith("config.yaml.bak-0-")
+        assert done.backup.read_text(encoding="utf-8") == before
+
+
+def test_the_short_form_of_a_model_keeps_its_name(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("model: a\n", encoding="utf-8")
+    change(tmp_path, "model.base_url", "http://x/v1")
+    assert load(tmp_path, {}).model.default == "a"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("api_server.port", "x"),
+        ("api_server.host", "0.0.0.0"),
+        ("timezone", "Mars"),
+        ("api_server.key", "short"),
+        ("model.api_key", "sk-x"),
+        ("api_server.prot", "1"),
+        ("timezone", "${NO_SUCH}"),
+    ],
+)
+def test_a_change_that_would_not_work_writes_nothing(tmp_path: Path, key: str, value: str) -> None:
+    with pytest.raises(ConfigError):
+        change(tmp_path, key, value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_broken_setting_can_be_mended_by_a_change(tmp_path: Path) -> None:
+    broken = "api_server:\n  port: x\nagent:\n  max_turns: y\n"
+    (tmp_path / "config.yaml").write_text(broken, encoding="utf-8")
+    change(tmp_path, "api_server.port", "1")
+    change(tmp_path, "agent.max_turns", "2")
+    assert load(tmp_path, {}).api_server.port == 1
+
+
+def test_a_secret_goes_into_dotenv_for_the_owner_only(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("A=1\nexport API_SERVER_KEY=old\nB=2", encoding="utf-8")
+    done = change(tmp_path, "api_server.key", KEY)
+    assert (done.name, done.path) == ("API_SERVER_KEY", tmp_path / ".env")
+    text = (tmp_path / ".env").read_text(encoding="utf-8")
+    assert text == f"A=1\nAPI_SERVER_KEY={KEY}\nB=2"
+    assert stat.S_IMODE((tmp_path / ".env").stat().st_mode) == 0o600
+    assert not (tmp_path / "config.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("{base_url: 'http://x'}", "HERMES_CUSTOM_API_KEY"),
+        ("{provider: groq}", "GROQ_API_KEY"),
+        ("{provider: ollama}", "HERMES_CUSTOM_API_KEY"),
+    ],
+)
+def test_a_model_key_goes_where_it_is_read(tmp_path: Path, model: str, name: str) -> None:
+    (tmp_path / "config.yaml").write_text(f"model: {model}\n", encoding="utf-8")
+    assert change(tmp_path, "model.api_key", "a 'key'").name == name
+    assert load(tmp_path, {}).sources.environ[name] == "a 'key'"
+
+
+def test_a_variable_of_a_provider_can_be_set_by_its_name(tmp_path: Path) -> None:
+    change(tmp_path, "OPENAI_API_KEY", "sk-1")
+    change(tmp_path, "GROQ_API_KEY", "gsk-1")
+    choice = resolve_model(load(tmp_path, {}))
+    assert choice is not None
+    assert (choice.provider, choice.api_key) == ("openai", "sk-1")
+
+
+@pytest.mark.parametrize("value", ["a\nB=1", "a'\""])
+def test_a_secret_that_dotenv_can_not_hold_is_refused(tmp_path: Path, value: str) -> None:
+    with pytest.raises(ConfigError, match="can't hold"):
+        change(tmp_path, "OPENAI_API_KEY", value)
+
+
+def test_a_change_says_what_overrules_it(tmp_path: Path) -> None:
+    done = change(tmp_path, "model", "m", HERMES_MODEL="other")
+    assert done.overruled_by == "environment HERMES_MODEL"
+    (tmp_path / ".env").write_text("HERMES_MODEL=b\n", encoding="utf-8")
+    assert change(tmp_path, "model", "n").overruled_by == f"{tmp_path / '.env'} HERMES_MODEL"
+
+
+def test_an_older_file_is_read_in_todays_form_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(OLD, encoding="utf-8")
+    found = load(tmp_path, {})
+    assert found.model.default == "m"
+    assert found.model.base_url == "http://x/v1"
+    assert "hermes config migrate" in found.warnings[0]
+    assert (tmp_path / "config.yaml").read_text(encoding="utf-8") == OLD
+
+
+def test_a_migration_keeps_a_backup_and_runs_once(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(OLD, encoding="utf-8")
+    backup = migrate(tmp_path, {})
+    assert backup is not None
+    assert backup.name.startswith("config.yaml.bak-0-")
+    assert backup.read_text(encoding="utf-8") == OLD
+    found = load(tmp_path, {})
+    assert found.model.api_key == "sk-0123456789"
+    assert found.warnings == ()
+    assert migrate(tmp_path, {}) is None
+
+
+def test_a_change_to_an_older_file_renews_it(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(OLD, encoding="utf-8")
+    assert change(tmp_path, "timezone", "UTC").backup is not None
+    found = load(tmp_path, {})
+    assert (found.model.base_url, found.timezone) == ("http://x/v1", "UTC")
+
+
+@pytest.mark.parametrize("version", ["1", "33", "-2", "'x'"])
+def test_any_version_can_be_read(tmp_path: Path, version: str) -> None:
+    text = f"_config_version: {version}\nmodel: m\n"
+    (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
+    assert load(tmp_path, {}).model.default == "m"

@@ -1,0 +1,132 @@
+import io
+import logging
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hermes.text.redact import RedactingFilter, mask, redact
+
+A35 = "AAH-abcdefghij_klmnopqrstuvwxyz0123"
+SECRETS = [
+    "sk-proj-abcdefghijklmnop1234",
+    "sk-ant-api03-abcdefghijklmnop",
+    "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+    "gho_abcdefghijklmnopqrstuvwxyz0123456789",
+    "github_pat_11ABCDEFG0abcdefghij_klmnop",
+    "xoxb-1234567890-abcdefghij",
+    "xapp-1-A0123456789-abcdefghij",
+    "AKIAIOSFODNN7EXAMPLE",
+    "AIzaSyA-abcdefghijklmnopqrstuvwxyz01234",
+    f"123456789:{A35}",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl",
+]
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize(
+    "around", ["{}", "it is {}, keep it", "https://h/bot{}/x", '{{"a": "{}"}}']
+)
+def test_what_looks_like_a_secret_is_masked(secret: str, around: str) -> None:
+    if around.startswith("https") and not secret[0].isdigit():
+        around = around.replace("bot", "")
+    assert redact(around.format(secret)) == around.format(mask(secret))
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("Authorization: Bearer abc123def", "Authorization: Bearer …"),
+        ("token: bearer abc123def", "token: bearer …"),
+        ("Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic …"),
+        ("password=hunter2&x=1", "password=…&x=1"),
+        ("DB_PASSWORD = 'two words'", "DB_PASSWORD = '…'"),
+        ('{"api_key": "a\\"b", "n": 1}', '{"api_key": "…", "n": 1}'),
+        ("X-Api-Key: abcdefghijklmnopqrstuvwxyz", "X-Api-Key: abcd…yz"),
+        ("aws_secret_access_key: wJalrXUtn", "aws_secret_access_key: …"),
+        ("https://u.example/?access_token=abcdef", "https://u.example/?access_token=…"),
+        ("postgres://me:p@ss:w@db:5432/x", "postgres://me:…@db:5432/x"),
+        ("redis://:secretword@db", "redis://:…@db"),
+    ],
+)
+def test_what_is_said_to_be_a_secret_is_masked(text: str, redacted: str) -> None:
+    assert redact(text) == redacted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("max_tokens=4096", "a risk-assessment-of-everything", "token=", "password: ${PASSWORD}"),
+        *(
+            "https://example.com:8080/a@b",
+            "10:30",
+            "the bearer of it",
+            "12345678:short",
+            "sk-short",
+        ),
+    ],
+)
+def test_other_words_stay(text: str) -> None:
+    assert redact(text) == text
+
+
+def test_a_private_key_is_masked_to_its_end() -> None:
+    body = "\nDEK-Info: AES-128\n\nMIIE\nabc=\n"
+    key = f"-----BEGIN RSA PRIVATE KEY-----{body}-----END RSA PRIVATE KEY-----"
+    assert redact(f"a\n{key}\nb") == "a\n-----BEGIN RSA PRIVATE KEY-----\nDEK…--\nb"
+    assert "MIIE" not in redact(key[:60])
+
+
+def test_known_secrets_go_longest_first_and_short_ones_stay() -> None:
+    secrets = ["hunter", "hunter-and-more", "abc"]
+    assert redact("hunter-and-more hunter abc", secrets) == "… … abc"
+
+
+@settings(deadline=None)
+@given(st.text(), st.from_regex(r"[a-z0-9]{6,40}", fullmatch=True), st.text())
+def test_a_known_secret_is_never_shown(before: str, secret: str, after: str) -> None:
+    assert secret not in redact(before + secret + after, [secret])
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_a_hint_is_short(secret: str) -> None:
+    assert mask(secret) == "…" or (len(mask(secret)) == 7 and len(secret) >= 20)
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *("eyJ", "eyJaaaaaaaa.", "sk-", "://a:", "://", "password=", "token: '", "12345678:"),
+        *("-----BEGIN PRIVATE KEY-----", "-", "a@", 'secret="\\', "bearer ", "secret_access_"),
+    ],
+)
+def test_hostile_text_is_redacted_in_time(seed: str) -> None:
+    text = seed * (200_000 // len(seed))
+    began = time.monotonic()
+    redact(text)
+    assert time.monotonic() - began < 5
+
+
+def logged(format_string: str, *args: object, error: Exception | None = None) -> str:
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.addFilter(RedactingFilter(["opensesame"]))
+    info = (type(error), error, None) if error else None
+    record = logging.LogRecord("n", logging.INFO, "p", 1, format_string, args, info)
+    record.stack_info = "stack opensesame" if error else None
+    handler.handle(record)
+    return stream.getvalue()
+
+
+def test_a_log_line_holds_no_secret() -> None:
+    assert logged("key %s of %r", "opensesame", 7) == "key … of 7\n"
+
+
+def test_a_traceback_holds_no_secret() -> None:
+    assert logged("failed", error=ValueError("opensesame")) == "failed\nValueError: …\nstack …\n"
+
+
+def test_arguments_that_do_not_fit_are_logged_all_the_same() -> None:
+    assert logged("%d and %d", "opensesame") == "%d and %d ('…',)\n"
