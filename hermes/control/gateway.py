@@ -20,8 +20,10 @@ from hermes.control.rate_gate import RateGate
 from hermes.control.recovery import IsAlive, Recovery
 from hermes.control.turns import TurnRunner
 from hermes.control.upkeep import Retention, Upkeep
+from hermes.state import turns
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.errors import IntakeClosed, StoreUnavailable, TooBusy
+from hermes.types.events import AgentEvent
 from hermes.types.identity import DEFAULT_AGENT, OwnerId, TurnId
 from hermes.types.messages import Asked, MessageEvent, Receipt, Refused
 from hermes.types.protocols import AgentRunner, PlatformAdapter, Store
@@ -114,6 +116,17 @@ class Gateway:
         if taken.stop and not self._runner.stop(taken.stop, "stop"):
             await self._resume()
         return taken.receipt
+
+    async def kept_events(self, turn: TurnId, after: int) -> list[tuple[int, AgentEvent]]:
+        """The turn's events that a checkpoint has kept, after a number."""
+        recorded = await self.store.run(turns.events_after(turn, after))
+        found = ((one.seq, one.after(after)) for one in recorded)
+        return [(seq, event) for seq, event in found if event is not None]
+
+    async def knows(self, turn: TurnId, account: str) -> bool:
+        """Whether this is a turn that was asked for through the account."""
+        row = await self.store.run(turns.get(turn))
+        return row is not None and row.account == account
 
     async def hold_account(self, adapter: PlatformAdapter) -> bool:
         """Makes this process the one that delivers for the account, unless another lives."""

@@ -45,6 +45,11 @@ class Log:
         self.finished = False
 
     @property
+    def running(self) -> bool:
+        """The turn runs here, now."""
+        return self._base > 0 and not self.finished
+
+    @property
     def seq(self) -> int:
         """Number of the newest event."""
         return self._base + len(self._events)

@@ -21,7 +21,7 @@ def parse(text: str) -> nodes.Document:
 
 
 def print_markdown(tree: nodes.Document) -> str:
-    """Canonical Markdown: it parses back to the same tree."""
+    """Canonical Markdown: it reads as the tree does, and signs in text stay signs."""
     return Dialect().document(tree)
 
 

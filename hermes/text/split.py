@@ -108,12 +108,11 @@ class _Splitter:
         if farthest == len(self._text):
             return farthest
         early = place + (farthest - place) // 4
-        for boundary, floor in (
-            (_BLOCK, early),
-            (_LINE, early),
-            (_SENTENCE, early),
-            (_WORD, place),
-        ):
+        choices = [(_BLOCK, early), (_LINE, early), (_SENTENCE, early), (_WORD, place)]
+        if self._open_block(farthest):
+            # A short part is better than a broken line of code.
+            choices[2] = (_LINE, place)
+        for boundary, floor in choices:
             found = boundary.finditer(self._text, floor + 1, farthest + _AHEAD)
             for cut in reversed([match.start() for match in found if match.start() <= farthest]):
                 if self._cuttable(place, cut, opening, boundary):

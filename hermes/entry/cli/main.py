@@ -1,0 +1,96 @@
+"""The `hermes` command: its subcommands are imported when they are used."""
+
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import click
+
+from hermes import __version__
+from hermes.entry.cli.runtime import Runtime
+from hermes.types.errors import ConfigError, HermesError
+
+CONFIG_EXIT = 78
+"""What sysexits.h calls EX_CONFIG: a service manager should not try again."""
+
+
+class Lazy(NamedTuple):
+    """A subcommand that is not imported yet."""
+
+    place: str
+    """`module:attribute`."""
+    help: str
+    """Its first line of help, so that a list needs no import."""
+
+
+class Commands(click.Group):
+    """A group with lazy subcommands, and one that stands for all when none is named."""
+
+    def __init__(
+        self, *args: Any, default: str = "", lazy: Mapping[str, Lazy] | None = None, **rest: Any
+    ) -> None:
+        super().__init__(*args, **rest)
+        self.default = default
+        self.lazy = lazy or {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*self.lazy, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.lazy:
+            return super().get_command(ctx, cmd_name)
+        module, _, name = self.lazy[cmd_name].place.partition(":")
+        command: click.Command = vars(import_module(module))[name]
+        return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = {name for option in self.get_params(ctx) for name in option.opts}
+        if not args or (args[0].startswith("-") and args[0] not in own):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        plain = {name: one.get_short_help_str() for name, one in self.commands.items()}
+        with formatter.section("Commands"):
+            listed = {name: lazy.help for name, lazy in self.lazy.items()} | plain
+            formatter.write_dl(list(listed.items()))
+
+
+SUBCOMMANDS = {
+    "chat": Lazy("hermes.entry.cli.chat:chat", "Talk to the agent in this terminal."),
+    "gateway": Lazy("hermes.entry.cli.gateway:gateway", "Run the service, and look after it."),
+    "config": Lazy(
+        "hermes.entry.cli.config:config", "Show, explain and change the configuration."
+    ),
+}
+
+
+@click.command(
+    cls=Commands,
+    default="chat",
+    lazy=SUBCOMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, "-V", "--version", message="hermes %(version)s")
+def cli() -> None:
+    """One agent, every door. Without a command: `hermes chat`."""
+
+
+def run(runtime: Runtime) -> None:
+    """Runs the command line of this process, and exits. Our own errors are sentences."""
+    try:
+        cli(obj=runtime, prog_name="hermes")
+    except (HermesError, BaseExceptionGroup) as raised:
+        error = sole(raised)
+        if not isinstance(error, HermesError):
+            raise
+        click.echo(str(error), err=True)
+        sys.exit(CONFIG_EXIT if isinstance(error, ConfigError) else 1)
+
+
+def sole(error: BaseException) -> BaseException:
+    """The one error inside the groups that task groups wrap around it."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        (error,) = error.exceptions
+    return error

@@ -1,0 +1,36 @@
+"""A client's connection: tells a request that its client has gone, and cuts one that stalls."""
+
+from collections.abc import Callable
+from typing import Any
+
+from starlette.types import Scope
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+_KEY = "hermes.connection"
+
+
+class Connection(HttpToolsProtocol):
+    """uvicorn's protocol, known to the requests that it serves."""
+
+    on_lost: Callable[[], None] | None = None
+    """Called when the client has gone; a request sets it while it waits."""
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        scope: dict[str, Any] = self.scope  # type: ignore[assignment]  # ASGI lets servers add
+        scope[_KEY] = self
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self.on_lost is not None:
+            self.on_lost()
+
+    def cut(self) -> None:
+        """Closes at once, without waiting for a client that does not read."""
+        self.transport.abort()
+
+
+def connection_of(scope: Scope) -> Connection:
+    connection = scope[_KEY]
+    assert isinstance(connection, Connection)
+    return connection

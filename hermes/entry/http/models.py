@@ -1,0 +1,50 @@
+"""GET /v1/models, and what a request's `model` means: agents are models."""
+
+from collections.abc import Callable
+
+import msgspec
+from starlette.responses import Response
+
+from hermes.entry.http.call import Call
+from hermes.entry.http.errors import ApiError
+from hermes.types.value import Value
+
+
+class Model(Value, omit_defaults=False):
+    id: str
+    object: str = "model"
+    created: int = 0
+    owned_by: str = "hermes"
+
+
+class ModelList(Value, omit_defaults=False):
+    data: tuple[Model, ...]
+    object: str = "list"
+
+
+class Models:
+    """The agents that can be asked, and the names that stand for the default one."""
+
+    def __init__(
+        self, agents: tuple[str, ...], aliases: frozenset[str], reachable: Callable[[str], bool]
+    ) -> None:
+        self._agents = agents
+        self._aliases = aliases | {""}
+        self._reachable = reachable
+
+    async def listing(self, call: Call) -> Response:
+        models = tuple(Model(id=agent) for agent in self._agents)
+        return Response(msgspec.json.encode(ModelList(data=models)), media_type="application/json")
+
+    def override(self, name: str) -> str | None:
+        """The `provider/model` that a request asks for; None for the agent's own model."""
+        if name in self._agents or name in self._aliases:
+            return None
+        if "/" in name and self._reachable(name):
+            return name
+        raise ApiError(
+            404,
+            f"The model {name!r} does not exist; GET /v1/models lists those that do.",
+            "model_not_found",
+            param="model",
+        )

@@ -1,0 +1,43 @@
+"""GET /v1/runs/{id}/events: a run's events from any number on, now or after a restart."""
+
+from starlette.requests import Request
+
+from hermes.control.gateway import Gateway
+from hermes.entry.http.call import Call
+from hermes.entry.http.errors import ApiError, bad_request
+from hermes.entry.http.reader import reading
+from hermes.entry.http.sse import SSEStream, next_or_keepalive
+from hermes.streaming.sse import RunStream
+from hermes.types.identity import TurnId
+
+
+class RunEvents:
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    async def __call__(self, call: Call) -> None:
+        request, account = call.request, call.principal.name
+        run_id = str(request.path_params["run_id"])
+        turn = TurnId(run_id.removeprefix("run_"))
+        if not run_id.startswith("run_") or not await self._gateway.knows(turn, account):
+            raise ApiError(404, f"There is no run {run_id!r}.", "run_not_found")
+        after = _last_event_id(request)
+        frames = RunStream(run_id)
+        if after:
+            # The reader has these; the output that closes the run is of the whole.
+            for seq, event in await self._gateway.kept_events(turn, 0):
+                if seq <= after:
+                    frames.skip(seq, event)
+        out = SSEStream(call)
+        async with reading(self._gateway, turn, after, fresh=False) as reader:
+            await out.start({"x-hermes-run-id": run_id})
+            while events := await next_or_keepalive(reader, out):
+                await out.send(b"".join(frames.feed(seq, event) for seq, event in events))
+        await out.finish()
+
+
+def _last_event_id(request: Request) -> int:
+    given = request.headers.get("last-event-id") or request.query_params.get("after") or "0"
+    if not given.isascii() or not given.isdigit() or len(given) > 18:
+        raise bad_request("Last-Event-ID must be a number.", "invalid_header", "last-event-id")
+    return int(given)
