@@ -6,6 +6,7 @@ import secrets
 from typing import TYPE_CHECKING
 
 from hermes.entry.cli.main import run
+from hermes.types.errors import ConfigError
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -39,6 +40,16 @@ class Application:
         made = secrets.token_urlsafe(32)
         write_private(path, f"{made}\n")
         return made
+
+    def can_reach(self, settings: Settings, model: str) -> bool:
+        from hermes.app import choose_model  # noqa: PLC0415  # imported by now
+        from hermes.types.profile import AgentProfile  # noqa: PLC0415
+
+        try:
+            choose_model(settings, AgentProfile(), model)
+        except ConfigError:
+            return False
+        return True
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ import aiohttp
 import anyio
 import anyio.to_thread
 import msgspec
+from msgspec.structs import replace
 
 from hermes.control.access import AccessPolicy, Allowed
 from hermes.control.gateway import Gateway, GatewayOptions, Process, running_gateway
@@ -26,7 +27,7 @@ from hermes.state.owners import OwnerLock, is_alive
 from hermes.state.paths import Home
 from hermes.state.sqlite import SQLiteStore, open_store
 from hermes.streaming.policy import StreamingPolicy
-from hermes.types.errors import ConfigError, HermesError
+from hermes.types.errors import ConfigError, HermesError, StoreUnavailable
 from hermes.types.identity import DEFAULT_AGENT, AgentId, OwnerId
 from hermes.types.profile import AgentProfile, ModelChoice
 from hermes.types.protocols import ModelProvider, PlatformAdapter, Store
@@ -35,6 +36,8 @@ from hermes.types.tools import Tool
 log = logging.getLogger(__name__)
 
 SNAPSHOT_SECONDS = 300.0
+THREADS = 4
+"""For blocking work, beside the loop's thread, the store's, and its readers'."""
 TOOLS: tuple[Tool, ...] = (read_file,)
 
 
@@ -45,6 +48,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     tools: Sequence[Tool] = TOOLS
     model: ModelProvider | None = None
     wrap_store: Callable[[Store], Store] = lambda store: store
+    unread_seconds: float = 10.0
+    """How long a stateless request goes on after its last reader has gone."""
 
 
 @asynccontextmanager
@@ -53,6 +58,7 @@ async def open_gateway(
 ) -> AsyncIterator[Gateway]:
     """A gateway at work on the home's store, until the block ends."""
     parts = parts or Parts()
+    anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
     settings.home.ensure()
     settings.workspace.mkdir(parents=True, exist_ok=True)
     profiles = {DEFAULT_AGENT: profile_of(settings, DEFAULT_AGENT)}
@@ -70,25 +76,37 @@ async def open_gateway(
             Agent(model, Registry(parts.tools), partial(choose_model, settings)),
             profiles.__getitem__,
             [adapter.account for adapter in parts.adapters],
-            options_of(settings, terminal=terminal),
+            replace(options_of(settings, terminal=terminal), unread_seconds=parts.unread_seconds),
             settings.agent.drain_seconds,
         ) as gateway:
             store.on_foreign_change = gateway.notice_change
+            gateway.notice_change()  # of what came while we started
             yield gateway
 
 
 @asynccontextmanager
 async def _process(home: Home, *, terminal: bool) -> AsyncIterator[tuple[SQLiteStore, OwnerId]]:
     """The home's store, with this process known to all others that work on it."""
-    with guarded(home), OwnerLock(home.run) as lock:
+    kind = "terminal" if terminal else "gateway"
+    with guarded(home):
+        # The lock comes after the store: whoever is killed with a lock has left a log.
         async with open_store(home.store) as store:
-            kind = "terminal" if terminal else "gateway"
-            await store.run(owners.register(lock.id, kind, time.time()))
-            try:
-                yield store, lock.id
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await store.run(owners.leave(lock.id))
+            with OwnerLock(home.run) as lock:
+                await store.run(owners.register(lock.id, kind, time.time()))
+                try:
+                    yield store, lock.id
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await store.run(owners.leave(lock.id))
+
+
+async def _left(store: SQLiteStore, owner: OwnerId) -> None:
+    try:
+        with anyio.CancelScope(shield=True):
+            await store.run(owners.leave(owner))
+    except StoreUnavailable as error:
+        # Without its lock the next process takes us for dead: nothing is lost.
+        log.error("can't sign off: %s", error)
 
 
 @asynccontextmanager
@@ -126,10 +144,8 @@ def choose_model(settings: Settings, profile: AgentProfile, named: str | None) -
     """The profile's model, or the `provider/model` that a request names."""
     if named is not None:
         provider, _, model = named.partition("/")
-        other = msgspec.structs.replace(
-            settings.model, provider=provider, default=model, base_url="", api_key=""
-        )
-        choice = resolve_model(msgspec.structs.replace(settings, model=other))
+        other = replace(settings.model, provider=provider, default=model, base_url="", api_key="")
+        choice = resolve_model(replace(settings, model=other))
     else:
         choice = profile.model
     if choice is None:

@@ -28,17 +28,25 @@ class Workspace:
 
     def read_bytes(self, path: str) -> bytes:
         descriptor = self._open(path)
-        with os.fdopen(descriptor, "rb") as file:
-            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-                raise ToolFailed(f"{path!r} is a folder, not a file.")
-            data = file.read(MOST + 1)
+        try:
+            mode = os.fstat(descriptor).st_mode
+            if not stat.S_ISREG(mode):
+                what = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+                raise ToolFailed(f"{path!r} is {what}, not a file.")
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                data = file.read(MOST + 1)
+        finally:
+            os.close(descriptor)
         if len(data) > MOST:
             raise ToolFailed(f"{path!r} is larger than {MOST} bytes.")
         return data
 
     def _open(self, path: str) -> int:
         parts = self._parts(path)
-        folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise ToolFailed(f"The workspace {self._root} can't be opened: {error}.") from error
         try:
             for part in parts[:-1]:
                 inner = _step(part, path, os.O_RDONLY | os.O_DIRECTORY, folder)
@@ -69,3 +77,5 @@ def _step(part: str, path: str, flags: int, folder: int) -> int:
         if error.errno == errno.ELOOP:
             raise ToolFailed(f"{path!r} goes through a symbolic link.") from error
         raise ToolFailed(f"{path!r}: {os.strerror(error.errno or 0)}.") from error
+    except UnicodeError as error:
+        raise ToolFailed(f"{path!r} can't be the name of a file.") from error

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from hermes.control.access import AUTHENTICATED
 from hermes.state import deliveries, inbox, transcript, turns
 from hermes.state.codec import Recorded
 from hermes.state.transcript import Scribe
@@ -61,11 +62,9 @@ class Closing(Value):
 class Desk:
     """Writes turns for one process."""
 
-    def __init__(self, owner: OwnerId, profiles: Profiles, chats: frozenset[str]) -> None:
+    def __init__(self, owner: OwnerId, profiles: Profiles) -> None:
         self.owner = owner
         self._profiles = profiles
-        self._chats = chats
-        """Accounts whose answers go out through the outbox."""
 
     def open(
         self, id: str, event: MessageEvent, key: SessionKey, person: PersonId | None, now: float
@@ -165,11 +164,18 @@ class Desk:
         if claim.turn.reply_to:
             yield from deliveries.complete(row.id, closing.content, now)
         if isinstance(outcome, Suspended):
-            return None
+            return (yield from self._resume_stopped(row.id, now))
         yield from inbox.finish(row.id)
         if row.transient:
             return None
         return (yield from self.open_next(row.session, now))
+
+    def _resume_stopped(self, turn: TurnId, now: float) -> Work[Claim | None]:
+        """A stop that came while the turn was being suspended found nothing to interrupt."""
+        row = yield from turns.get(turn)
+        if row is None or not row.stop_requested:
+            return None
+        return (yield from self.resume(row, now))
 
     def _ask(
         self, claim: Claim, questions: Sequence[Question], ids: tuple[str, ...], now: float
@@ -187,7 +193,7 @@ class Desk:
             history=(),
             trigger="api" if isinstance(body, Asked) else "message",
             person=row.person,
-            reply_to=target_of(source) if source.account in self._chats else None,
+            reply_to=target_of(source),
         )
         if isinstance(body, Asked):
             turn = replace(
@@ -205,7 +211,10 @@ class Desk:
         return Claim(turn=turn, row=row, scribe=scribe, detached=detached)
 
 
-def target_of(source: Source) -> Target:
+def target_of(source: Source) -> Target | None:
+    """Where the outbox sends the answer; None where who asks reads it himself."""
+    if source.platform in AUTHENTICATED:
+        return None
     return Target(account=source.account, chat_id=source.chat_id, thread_id=source.thread_id)
 
 

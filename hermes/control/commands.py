@@ -86,8 +86,9 @@ def stop(occasion: Occasion) -> Work[Done]:
         return Done(reply="Nothing is running.")
     yield from turns.request_stop(occasion.turn.id, occasion.person)
     queued = yield from inbox.count_pending(str(occasion.session))
-    follow = f" {queued} queued message{'s' * (queued > 1)} follow." if queued else ""
-    return Done(reply=f"Stopped.{follow}", stop=occasion.turn.id)
+    follow = "1 queued message follows." if queued == 1 else f"{queued} queued messages follow."
+    reply = f"Stopped. {follow}" if queued else "Stopped."
+    return Done(reply=reply, stop=occasion.turn.id)
 
 
 def new(occasion: Occasion) -> Work[Done]:

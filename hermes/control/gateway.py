@@ -22,17 +22,15 @@ from hermes.control.turns import TurnRunner
 from hermes.control.upkeep import Retention, Upkeep
 from hermes.state import turns
 from hermes.streaming.policy import StreamingPolicy
-from hermes.types.errors import IntakeClosed, StoreUnavailable, TooBusy
+from hermes.types.errors import HermesError, IntakeClosed, TooBusy
 from hermes.types.events import AgentEvent
 from hermes.types.identity import DEFAULT_AGENT, OwnerId, TurnId
 from hermes.types.messages import Asked, MessageEvent, Receipt, Refused
-from hermes.types.protocols import AgentRunner, PlatformAdapter, Store
+from hermes.types.protocols import AgentRunner, PlatformAdapter, Store, Work
 from hermes.types.value import Value
 
 log = logging.getLogger(__name__)
 
-UNREAD_SECONDS = 10.0
-"""How long a stateless request goes on after its last reader has gone."""
 STOP_SECONDS = 5.0
 
 
@@ -44,8 +42,18 @@ class GatewayOptions(Value):
     retention: Retention = Retention()
     most_runs: int = 4096
     """API turns at once; 0 for no bound."""
+    unread_seconds: float = 10.0
+    """How long a stateless request goes on after its last reader has gone."""
     terminal: bool = False
-    """Works its own sessions only, and takes nothing over."""
+    """Works its own sessions only, and takes over those of terminals that died."""
+
+
+class Replay(Value):
+    """A turn's events as far as they are kept."""
+
+    events: list[tuple[int, AgentEvent]]
+    over: bool
+    """No process works on the turn: nothing more will come by itself."""
 
 
 class Process(Value):
@@ -66,7 +74,6 @@ class Gateway:
         accounts: Sequence[str],
         options: GatewayOptions,
     ) -> None:
-        chats = frozenset(accounts)
         store, owner = process.store, process.owner
         self.store = store
         self.hub = Hub()
@@ -75,8 +82,8 @@ class Gateway:
         self._options = options
         self._platforms = [account.partition(".")[0] for account in accounts]
         self._access = Access(options.access)
-        desk = Desk(owner, profiles, chats)
-        self._intake = Intake(desk, builtin_commands(), chats=chats)
+        desk = Desk(owner, profiles)
+        self._intake = Intake(desk, builtin_commands())
         self._runner = TurnRunner(store, desk, self.hub, self.outbox, agent)
         self._lanes = Lanes(group, self._runner)
         self._recovery = Recovery(store, desk, process.is_alive)
@@ -108,7 +115,12 @@ class Gateway:
         sole = self._platforms.count(source.platform) < 2 and source.platform != "api"
         key = session_key(DEFAULT_AGENT, source, sole_account=sole)
         person = self._access.person(source)
-        taken = await self.store.run(self._intake.take(event, key, person, time.time()))
+        try:
+            taken = await self.store.run(self._intake.take(event, key, person, time.time()))
+        except UnicodeEncodeError as error:
+            # Half a character can't be stored; raised, it would come again for ever.
+            log.warning("a message of %s is not valid text: %s", source.account, error)
+            return Refused(reason="not valid text")
         if taken.claim:
             self._lanes.start(taken.claim)
         if taken.owed:
@@ -117,11 +129,18 @@ class Gateway:
             await self._resume()
         return taken.receipt
 
-    async def kept_events(self, turn: TurnId, after: int) -> list[tuple[int, AgentEvent]]:
-        """The turn's events that a checkpoint has kept, after a number."""
-        recorded = await self.store.run(turns.events_after(turn, after))
-        found = ((one.seq, one.after(after)) for one in recorded)
-        return [(seq, event) for seq, event in found if event is not None]
+    async def replay(self, turn: TurnId, after: int) -> Replay:
+        """What checkpoints have kept of a turn's events, after a number."""
+        return await self.store.run(_replay(turn, after))
+
+    async def seen(self, turn: TurnId, upto: int) -> list[tuple[int, AgentEvent]]:
+        """What a reader has who has seen the turn's events up to a number."""
+        recorded = await self.store.run(turns.events_after(turn, 0))
+        found = [(one.seq, event) for one in recorded if (event := one.until(upto)) is not None]
+        live = self.hub.get(turn)
+        if live is not None:
+            found += live.read(found[-1][0] if found else 0, upto)
+        return found
 
     async def knows(self, turn: TurnId, account: str) -> bool:
         """Whether this is a turn that was asked for through the account."""
@@ -163,22 +182,25 @@ class Gateway:
             self._changed = anyio.Event()
             try:
                 await self._sweep()
-            except StoreUnavailable as error:
+            except HermesError as error:
                 log.error("can't see what another process changed: %s", error)
+            except Exception:
+                log.exception("can't see what another process changed")
 
     async def _sweep(self) -> None:
         self._access.paired = await self.store.run(load_paired())
-        if not self._options.terminal:
-            for claim in await self._recovery.take_over():
-                self._lanes.start(claim)
-                self._mind_unread(claim.turn.id)
+        # A terminal leaves to gateways what is theirs, but must not wait for one itself.
+        kind = "terminal" if self._options.terminal else None
+        for claim in await self._recovery.take_over(kind):
+            self._lanes.start(claim)
+            self._mind_unread(claim.turn.id)
         await self._resume()
         for turn in await self._recovery.stops():
             self._runner.stop(turn, "stop")
         await self.outbox.look()
 
     async def _resume(self) -> None:
-        for claim in await self._recovery.resume():
+        for claim in await self._recovery.resume(self._runner.runs):
             self._lanes.start(claim)
 
     def _mind_unread(self, turn: TurnId) -> None:
@@ -186,10 +208,21 @@ class Gateway:
             self._group.start_soon(self._stop_unread, turn)
 
     async def _stop_unread(self, turn: TurnId) -> None:
-        await anyio.sleep(UNREAD_SECONDS)
-        log_ = self.hub.get(turn)
-        if self._runner.is_fleeting(turn) and (log_ is None or not log_.readers):
+        seconds = self._options.unread_seconds
+        await anyio.sleep(seconds)
+        live = self.hub.get(turn)
+        if live is not None and (live.readers or live.left_at + seconds > anyio.current_time()):
+            return
+        if self._runner.is_fleeting(turn):
             self._runner.stop(turn, "unread")
+
+
+def _replay(turn: TurnId, after: int) -> Work[Replay]:
+    recorded = yield from turns.events_after(turn, after)
+    row = yield from turns.get(turn)
+    left = ((one.seq, one.after(after)) for one in recorded)
+    events = [(seq, event) for seq, event in left if event is not None]
+    return Replay(events=events, over=row is not None and row.state != "running")
 
 
 @asynccontextmanager

@@ -4,10 +4,10 @@ Whoever writes never waits; a reader holds a cursor and gets what is new, in one
 cache: what a checkpoint has kept can be read from the store after the process is gone.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
-
-import anyio
+import asyncio
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from hermes.state.codec import Recorded, record
 from hermes.types.events import (
@@ -36,13 +36,21 @@ class Log:
         self._events: list[AgentEvent] = []
         self._kept = 0
         self._segment = 0
-        self._changed = anyio.Event()
+        self.left_at = 0.0
+        """When the last reader went, on the loop's clock."""
+        self._waiters: set[asyncio.Future[None]] = set()
+        self._enders: set[asyncio.Future[None]] = set()
 
     def begin(self, epoch: int) -> None:
         self._base = epoch * EPOCH
         self._events = []
         self._kept = self._segment = 0
         self.finished = False
+
+    @property
+    def epoch(self) -> int:
+        """Of the claim whose events these are; 0 before the turn has begun here."""
+        return self._base // EPOCH
 
     @property
     def running(self) -> bool:
@@ -82,15 +90,16 @@ class Log:
         """A checkpoint holds everything up to `seq`."""
         self._kept = seq - self._base
 
-    def read(self, after: int) -> list[tuple[int, AgentEvent]]:
-        """What came after a number; neighbouring pieces of text as one."""
+    def read(self, after: int, upto: int | None = None) -> list[tuple[int, AgentEvent]]:
+        """What came after a number, and up to one; neighbouring pieces of text as one."""
         start = max(after - self._base, 0)
-        if start == len(self._events):
+        stop = len(self._events) if upto is None else max(upto - self._base, 0)
+        if start >= stop:
             return []
         merged: list[tuple[int, AgentEvent]] = []
         texts: list[str] = []
         kind: type[TextDelta | ReasoningDelta] = TextDelta
-        for seq, event in enumerate(self._events[start:], self._base + start + 1):
+        for seq, event in enumerate(self._events[start:stop], self._base + start + 1):
             if isinstance(event, TextDelta | ReasoningDelta):
                 if texts and type(event) is not kind:
                     merged.append((seq - 1, kind(text="".join(texts))))
@@ -103,17 +112,47 @@ class Log:
                 texts = []
             merged.append((seq, event))
         if texts:
-            merged.append((self.seq, kind(text="".join(texts))))
+            last = self._base + min(stop, len(self._events))
+            merged.append((last, kind(text="".join(texts))))
         return merged
 
-    async def changed(self) -> None:
-        """Returns at the next event."""
-        await self._changed.wait()
+    async def changed(self, within: float = math.inf) -> None:
+        """Returns at the next event, or after so many seconds."""
+        # A bare future: this is awaited for every word of every stream.
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
+        self._waiters.add(waiter)
+        timer = loop.call_later(within, _settle, waiter) if within < math.inf else None
+        try:
+            await waiter
+        finally:
+            self._waiters.discard(waiter)
+            if timer is not None:
+                timer.cancel()
+
+    async def ended(self) -> None:
+        """Returns when the log is finished."""
+        if self.finished:
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._enders.add(waiter)
+        try:
+            await waiter
+        finally:
+            self._enders.discard(waiter)
 
     def _wake(self) -> None:
-        if self._changed.statistics().tasks_waiting:
-            self._changed.set()
-            self._changed = anyio.Event()
+        if self.finished:
+            self._waiters |= self._enders
+        if self._waiters:
+            for waiter in self._waiters:
+                _settle(waiter)
+            self._waiters.clear()
+
+
+def _settle(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 class Hub:
@@ -139,8 +178,8 @@ class Hub:
         if not log.readers:
             self._logs.pop(log.turn, None)
 
-    @asynccontextmanager
-    async def following(self, turn: TurnId) -> AsyncIterator[Log]:
+    @contextmanager
+    def following(self, turn: TurnId) -> Iterator[Log]:
         """The turn's log while somebody reads it, also before the turn has begun."""
         log = self._logs.setdefault(turn, Log(turn))
         log.readers += 1
@@ -149,9 +188,10 @@ class Hub:
         finally:
             log.readers -= 1
             if not log.readers:
-                if log.finished:
+                log.left_at = asyncio.get_running_loop().time()
+                if not log.running:
                     self._logs.pop(turn, None)
-                else:
+                if not log.finished:
                     self.on_unread(turn)
 
 

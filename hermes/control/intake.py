@@ -1,7 +1,7 @@
 """How a message gets in: one transaction that stores it and begins what it asks for."""
 
 from hermes.control.claims import Claim, Desk, answer_text, target_of
-from hermes.control.commands import CommandTable, Occasion
+from hermes.control.commands import CommandTable, Done, Occasion
 from hermes.control.hub import EPOCH
 from hermes.state import deliveries, inbox, turns
 from hermes.state.turns import OpenQuestion, TurnRow
@@ -33,10 +33,9 @@ class Taken(Value):
 
 
 class Intake:
-    def __init__(self, desk: Desk, commands: CommandTable, *, chats: frozenset[str]) -> None:
+    def __init__(self, desk: Desk, commands: CommandTable) -> None:
         self._desk = desk
         self._commands = commands
-        self._chats = chats
 
     def take(
         self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
@@ -49,11 +48,12 @@ class Intake:
         if command := self._commands.find(event):
             action, argument = command
             occasion = Occasion(session=key, person=person, argument=argument, turn=turn, now=now)
-            duplicate = yield from self._insert(event, key, person, "done")
+            id = new_id()
+            duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner, "done")
             if duplicate:
-                return duplicate
+                return Taken(receipt=duplicate)
             done = yield from action(occasion)
-            return (yield from self._tell(event, key, done.reply, now, stop=done.stop))
+            return (yield from self._tell(id, event, key, done, now))
         if turn and turn.state == "suspended":
             return (yield from self._answer(event, key, person, turn, now))
         if isinstance(event.body, Pressed):
@@ -71,13 +71,6 @@ class Intake:
             return Taken(receipt=duplicate)
         claim = yield from self._desk.open(id, event, key, person, now)
         return Taken(receipt=Accepted(id=id, turn=id), claim=claim)
-
-    def _insert(
-        self, event: MessageEvent, key: SessionKey, person: PersonId, state: str
-    ) -> Work[Taken | None]:
-        id = new_id()
-        duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner, state)
-        return Taken(receipt=duplicate) if duplicate else None
 
     def _answer(
         self,
@@ -105,7 +98,8 @@ class Intake:
         yield from turns.decide(question.id, "answered", answer_text(event), person, now)
         if len(open_ones) > 1:
             left = "; ".join(other.prompt for other in open_ones if other is not question)
-            return (yield from self._tell(event, key, f"Noted. Still open: {left}", now))
+            noted = Done(reply=f"Noted. Still open: {left}")
+            return (yield from self._tell(id, event, key, noted, now))
         claim = yield from self._desk.resume(turn, now)
         receipt = Accepted(id=id, turn=turn.id, after=claim.row.epoch * EPOCH)
         return Taken(receipt=receipt, claim=claim)
@@ -121,27 +115,21 @@ class Intake:
         text = f"Queued ({position}): I answer this {when}. /stop ends what is running."
         # An API request's turn has the request's id: its reader can wait for it.
         receipt = Accepted(id=id, turn=id)
-        if event.source.account not in self._chats:
-            return Taken(receipt=receipt)
         target = target_of(event.source)
+        if target is None:
+            return Taken(receipt=receipt)
         yield from deliveries.owe(target, Content(text=text), key.agent, None, now)
         return Taken(receipt=receipt, owed=target)
 
     def _tell(
-        self,
-        event: MessageEvent,
-        key: SessionKey,
-        reply: str,
-        now: float,
-        stop: TurnId | None = None,
+        self, id: str, event: MessageEvent, key: SessionKey, done: Done, now: float
     ) -> Work[Taken]:
         """Answers at once, without a turn."""
-        receipt = Accepted(id=event.dedupe_key, reply=reply)
-        if event.source.account not in self._chats:
-            return Taken(receipt=receipt, stop=stop)
+        receipt = Accepted(id=id, reply=done.reply)
         target = target_of(event.source)
-        yield from deliveries.owe(target, Content(text=reply), key.agent, None, now)
-        return Taken(receipt=receipt, stop=stop, owed=target)
+        if target is not None:
+            yield from deliveries.owe(target, Content(text=done.reply), key.agent, None, now)
+        return Taken(receipt=receipt, stop=done.stop, owed=target)
 
 
 def _meant(event: MessageEvent, open_ones: list[OpenQuestion]) -> OpenQuestion | None:

@@ -55,6 +55,7 @@ class Outbox:
         self._busy: dict[tuple[str, str], bool] = {}
         """Chats with a worker; true when more has come since it looked."""
         self._idle = anyio.Event()
+        self._attached = anyio.Event()
 
     async def attach(self, adapter: PlatformAdapter, epoch: int) -> None:
         """Takes up an account's deliveries, where the process before us left them."""
@@ -64,6 +65,8 @@ class Outbox:
         for chat_id, until in frozen.items():
             self._gate.freeze(account, chat_id, until)
         self._accounts[account] = (adapter, epoch)
+        self._attached.set()
+        self._attached = anyio.Event()
         await self.look(account)
 
     def detach(self, account: str) -> None:
@@ -97,12 +100,18 @@ class Outbox:
         """Shows the turn's answer while it grows, where the chat's platform can edit."""
         target = claim.turn.reply_to
         adapter, _ = self._accounts.get(target.account, (None, 0)) if target else (None, 0)
-        if target is None or adapter is None or not isinstance(adapter, CanEdit):
+        if target is None or not (adapter is None or isinstance(adapter, CanEdit)):
             yield
             return
-        preview = Preview(self._store, self._gate, adapter, self._policy)
+        preview = Preview(self._store, self._gate, self._policy, self._adapter)
         async with preview.shown(claim, live):
             yield
+
+    async def _adapter(self, account: str) -> PlatformAdapter:
+        """The account's adapter, once this process holds it: a turn may be resumed before."""
+        while account not in self._accounts:
+            await self._attached.wait()
+        return self._accounts[account][0]
 
     async def _work(self, key: tuple[str, str]) -> None:
         try:
@@ -157,6 +166,17 @@ class Outbox:
         except Rejected as error:
             log.error("a message to %s was refused for good: %s", target.account, error)
             await self._store.run(deliveries.mark_dead(delivery.id, str(error), time.time()))
+        except StoreUnavailable:
+            raise
+        except Exception as error:
+            log.exception("the adapter of %s failed", target.account)
+            # A fault of ours repeats itself: what is owed after it must not wait for ever.
+            if delivery.attempts >= len(BACKOFF):
+                lost = deliveries.mark_dead(delivery.id, repr(error), time.time())
+            else:
+                again = time.time() + BACKOFF[delivery.attempts - 1]
+                lost = deliveries.put_back(delivery.id, again, doubtful=True)
+            await self._store.run(lost)
 
 
 class Sending:
@@ -183,23 +203,37 @@ class Sending:
 
     async def _place_and_edit(self, adapter: CanEdit, index: int, part: str) -> None:
         if index == len(self._placed):
-            await self._place(partial(part))
-        placed = self._placed[index]
-        if placed.text != part:
-            await self._enter()
-            await adapter.edit(self._delivery.target, placed.ref, Content(text=part))
-            self._placed[index] = Placed(ref=placed.ref, text=part)
+            await self._place(partial(part), index)
+        if self._placed[index].text == part:
+            return
+        try:
+            await self._edit(adapter, index, part)
+        except Rejected:
+            # In doubt it says so already, and the answer to the edit was lost on its way.
+            if not self._delivery.doubtful:
+                await self._place(partial(part), index)
+                await self._edit(adapter, index, part)
+
+    async def _edit(self, adapter: CanEdit, index: int, part: str) -> None:
+        ref = self._placed[index].ref
+        await self._enter()
+        await adapter.edit(self._delivery.target, ref, Content(text=part))
+        self._placed[index] = Placed(ref=ref, text=part)
 
     async def _send_plain(self, index: int, part: str, *, last: bool) -> None:
         repeated = self._delivery.doubtful and index == len(self._delivery.placed)
         text = REPEAT + part if repeated else part
+        if len(text) > self._adapter.limits.text:
+            await self._send(REPEAT.strip())
+            text = part
         if last:
             self._placed.append(Placed(ref=await self._send(text), text=part))
         else:
-            await self._place(text)
+            await self._place(text, index)
 
-    async def _place(self, text: str) -> None:
-        self._placed.append(Placed(ref=await self._send(text), text=text))
+    async def _place(self, text: str, index: int) -> None:
+        """Sends a new message for the part, also where the one that stood is gone."""
+        self._placed[index : index + 1] = [Placed(ref=await self._send(text), text=text)]
         await self._store.run(deliveries.mark_placed(self._delivery.id, tuple(self._placed)))
 
     async def _send(self, text: str) -> MessageRef:

@@ -2,10 +2,11 @@
 
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import anyio
+from msgspec.structs import replace
 
 from hermes.control.claims import Claim
 from hermes.control.hub import Log
@@ -18,24 +19,28 @@ from hermes.types.delivery import Delivery, Placed
 from hermes.types.errors import HermesError, RateLimited
 from hermes.types.messages import Content
 from hermes.types.protocols import CanEdit, PlatformAdapter, Store
-from hermes.types.turns import Turn
 
 log = logging.getLogger(__name__)
 
+AdapterOf = Callable[[str], Awaitable[PlatformAdapter]]
+"""The adapter of an account, as soon as this process holds the account."""
+
 FINISH_SECONDS = 5.0
 """How long the end of a turn waits for a preview call that is under way."""
+ORDER_SECONDS = 0.1
+"""How soon to look again whether what must stand above has been delivered."""
 
 
 class Preview:
     """Cosmetic: whatever fails here, the delivery that follows says it all."""
 
     def __init__(
-        self, store: Store, gate: RateGate, adapter: PlatformAdapter, policy: StreamingPolicy
+        self, store: Store, gate: RateGate, policy: StreamingPolicy, adapter_of: AdapterOf
     ) -> None:
         self._store = store
         self._gate = gate
-        self._adapter = adapter
-        self._plan = EditPlan(policy, adapter.limits.text)
+        self._policy = policy
+        self._adapter_of = adapter_of
         self._calling = anyio.Lock()
 
     @asynccontextmanager
@@ -53,54 +58,74 @@ class Preview:
                 group.cancel_scope.cancel()
 
     async def _follow(self, claim: Claim, live: Log) -> None:
-        delivery = await self._store.run(deliveries.open_of(claim.turn.id))
-        if delivery is None:
-            return
+        try:
+            delivery = await self._store.run(deliveries.open_of(claim.turn.id))
+            if delivery is None:
+                return
+            adapter = await self._adapter_of(delivery.target.account)
+            if isinstance(adapter, CanEdit):
+                await self._grow(claim, live, delivery, adapter)
+        except Exception:
+            log.exception("turn %s goes on without a preview", claim.turn.id)
+
+    async def _grow(
+        self, claim: Claim, live: Log, delivery: Delivery, adapter: PlatformAdapter
+    ) -> None:
+        plan = EditPlan(self._policy, adapter.limits.text)
+        if delivery.placed:
+            plan.shown(anyio.current_time(), delivery.placed[0].text)
         folder = Folder(View(segments=tuple(text for text in claim.said if text.strip())))
         seq = 0
         while True:
             for seq, event in live.read(seq):  # noqa: B020
                 folder.feed(seq, event)
-            wish = self._plan.wants(anyio.current_time(), answer(folder.view()), final=False)
+            wish = plan.wants(anyio.current_time(), answer(folder.view()), final=False)
             match wish:
                 case Nothing():
                     await live.changed()
                 case Wait(until=until):
                     await anyio.sleep_until(until)
                 case Place(text=text) | Edit(text=text):
-                    delivery = await self._show(claim.turn, delivery, text)
+                    delivery = await self._show(adapter, plan, delivery, text)
 
-    async def _show(self, turn: Turn, delivery: Delivery, text: str) -> Delivery:
+    async def _show(
+        self, adapter: PlatformAdapter, plan: EditPlan, delivery: Delivery, text: str
+    ) -> Delivery:
         target = delivery.target
         if wait := self._gate.wait_for(target):
-            self._plan.frozen(anyio.current_time() + wait)
+            plan.frozen(anyio.current_time() + wait)
             return delivery
-        assert isinstance(self._adapter, CanEdit)
+        assert isinstance(adapter, CanEdit)
         async with self._calling:
             try:
-                await self._gate.enter(target, self._adapter.limits.chat_interval)
+                if not delivery.placed and await self._comes_later(delivery):
+                    plan.frozen(anyio.current_time() + ORDER_SECONDS)
+                    return delivery
+                await self._gate.enter(target, adapter.limits.chat_interval)
                 if delivery.placed:
                     ref = delivery.placed[0].ref
-                    await self._adapter.edit(target, ref, Content(text=text))
+                    await adapter.edit(target, ref, Content(text=text))
                 else:
-                    ref = await self._adapter.send(target, Content(text=text))
+                    ref = await adapter.send(target, Content(text=text))
                 placed = (Placed(ref=ref, text=text),)
                 await self._store.run(deliveries.mark_placed(delivery.id, placed))
             except RateLimited as limit:
-                await self._freeze(delivery, limit)
+                plan.frozen(anyio.current_time() + await self._freeze(delivery, limit))
                 return delivery
             except HermesError as error:
-                log.info("a preview of turn %s was not shown: %s", turn.id, error)
-                self._plan.frozen(anyio.current_time() + FINISH_SECONDS)
+                log.info("a preview of turn %s was not shown: %s", delivery.turn, error)
+                plan.frozen(anyio.current_time() + FINISH_SECONDS)
                 return delivery
-        self._plan.shown(anyio.current_time(), text)
-        return Delivery(
-            id=delivery.id, target=target, state="open", content=delivery.content, placed=placed
-        )
+        plan.shown(anyio.current_time(), text)
+        return replace(delivery, placed=placed)
 
-    async def _freeze(self, delivery: Delivery, limit: RateLimited) -> None:
+    async def _comes_later(self, delivery: Delivery) -> bool:
+        return await self._store.run(deliveries.owed_before(delivery.id))
+
+    async def _freeze(self, delivery: Delivery, limit: RateLimited) -> float:
+        """Leaves the chat alone for so many seconds."""
         target, pause = delivery.target, limit.retry_after or FINISH_SECONDS
         self._gate.freeze(target.account, target.chat_id, time.time() + pause)
         freeze = deliveries.freeze(target.account, target.chat_id, time.time() + pause)
         await self._store.run(freeze)
-        self._plan.frozen(anyio.current_time() + pause)
+        return pause

@@ -5,11 +5,13 @@ import time
 from collections.abc import Callable
 
 import anyio.to_thread
+import msgspec
 
 from hermes.boundary.execution.process import end_group
 from hermes.control.claims import Claim, Desk
 from hermes.state import inbox, owners, turns
 from hermes.state.turns import TurnRow
+from hermes.types.errors import ClaimLost
 from hermes.types.identity import OwnerId, TurnId
 from hermes.types.protocols import Store, Work
 from hermes.types.tools import Process
@@ -33,53 +35,68 @@ class Recovery:
         claim = owners.claim_lease(name, self._desk.owner, set(dead), time.time())
         return await self._store.run(claim)
 
-    async def dead(self) -> list[OwnerId]:
-        """Processes that died with their name in the store."""
+    async def dead(self, kind: str | None = None) -> list[OwnerId]:
+        """Processes, of a kind if one is named, that died with their name in the store."""
         known = await self._store.run(owners.others(self._desk.owner))
-        if not known:
+        named = [owner for owner, what in known.items() if kind in (None, what)]
+        if not named:
             return []
 
         def without_lock() -> list[OwnerId]:
-            return [owner for owner in known if not self._is_alive(owner)]
+            return [owner for owner in named if not self._is_alive(owner)]
 
         return await anyio.to_thread.run_sync(without_lock)
 
-    async def take_over(self) -> list[Claim]:
+    async def take_over(self, kind: str | None = None) -> list[Claim]:
         """Goes on with what the dead were doing, once what they left running is ended."""
-        dead = await self.dead()
+        dead = await self.dead(kind)
         if not dead:
             return []
-        for process in await self._store.run(_left_running(dead)):
-            if end_group(process):
-                log.warning("ended process group %s of a turn that was cut", process.group)
-        claims = await self._store.run(self._take_over(dead))
+        left: list[TurnRow] = []
+        for owner in dead:
+            left += await self._store.run(turns.running_of(owner))
+        found = [await self._take_turn(row) for row in left]
+        claims = [claim for claim in found if claim is not None]
+        await self._store.run(self._adopt_the_rest(dead))
         log.info("took over %s turns of %s dead processes", len(claims), len(dead))
         return claims
 
-    async def resume(self) -> list[Claim]:
-        """Turns to run now: decided or stopped while suspended, or waiting in an idle session."""
-        return await self._store.run(self._resume())
+    async def _take_turn(self, row: TurnRow) -> Claim | None:
+        for process in await self._store.run(_left_running(row.id)):
+            if end_group(process):
+                log.warning("ended process group %s of a turn that was cut", process.group)
+        try:
+            return await self._store.run(self._desk.resume(row, time.time()))
+        except ClaimLost:
+            return None
+        except (msgspec.DecodeError, IndexError, KeyError):
+            # One row that can't be read must not keep all others from being answered.
+            log.exception("turn %s can't be resumed", row.id)
+            await self._store.run(turns.give_up(row.id, row.epoch, time.time()))
+            return None
+
+    async def resume(self, runs: Callable[[TurnId], bool]) -> list[Claim]:
+        """Turns to run now: decided or stopped while suspended, or waiting in an idle session;
+        and those to be stopped whose lane broke."""
+        return await self._store.run(self._resume(runs))
 
     async def stops(self) -> list[TurnId]:
         """Turns of ours for which a stop was asked, by whatever process."""
         rows = await self._store.run(turns.running_of(self._desk.owner))
         return [row.id for row in rows if row.stop_requested]
 
-    def _take_over(self, dead: list[OwnerId]) -> Work[list[Claim]]:
-        claims = []
-        for owner in dead:
-            for row in (yield from turns.running_of(owner)):
-                claims.append((yield from self._desk.resume(row, time.time())))
+    def _adopt_the_rest(self, dead: list[OwnerId]) -> Work[None]:
         yield from inbox.adopt(dead, self._desk.owner)
         yield from turns.adopt_suspended(dead, self._desk.owner)
         for owner in dead:
             yield from owners.forget(owner)
-        return claims
 
-    def _resume(self) -> Work[list[Claim]]:
+    def _resume(self, runs: Callable[[TurnId], bool]) -> Work[list[Claim]]:
         now = time.time()
         claims = []
         rows: list[TurnRow] = yield from turns.suspended_to_resume(self._desk.owner)
+        open_ones = yield from turns.running_of(self._desk.owner)
+        rows += [row for row in open_ones if row.stop_requested and not runs(row.id)]
         for row in rows:
             claims.append((yield from self._desk.resume(row, now)))
         for session in (yield from inbox.idle_sessions(self._desk.owner)):
@@ -89,10 +106,6 @@ class Recovery:
         return claims
 
 
-def _left_running(dead: list[OwnerId]) -> Work[list[Process]]:
-    found: list[Process] = []
-    for owner in dead:
-        for row in (yield from turns.running_of(owner)):
-            started = yield from turns.started_calls(row.id)
-            found += [process for process in started.values() if process]
-    return found
+def _left_running(turn: TurnId) -> Work[list[Process]]:
+    started = yield from turns.started_calls(turn)
+    return [process for process in started.values() if process]

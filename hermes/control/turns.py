@@ -105,8 +105,9 @@ class TurnRunner:
         with scope:
             try:
                 return await self._agent.run(turn, live.emit, checkpoint)
-            except ClaimLost:
-                raise
+            except ClaimLost as lost:
+                log.warning("%s", lost)
+                return None
             except Exception:
                 log.exception("turn %s failed", turn.id)
                 return Failed(reason="Something went wrong inside; the log says what.")
@@ -127,7 +128,8 @@ class TurnRunner:
         self, claim: Claim, live: Log, checkpoint: "TurnCheckpoint", outcome: Outcome
     ) -> Claim | None:
         questions = outcome.questions if isinstance(outcome, Suspended) else ()
-        ids = tuple(new_id() for _ in questions)
+        # Sorted, so that words answer the questions in the order in which they stand.
+        ids = tuple(sorted(new_id() for _ in questions))
         last: list[AgentEvent] = [
             QuestionAsked(
                 id=id,

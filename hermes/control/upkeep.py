@@ -92,6 +92,7 @@ def forget_requests(before: float) -> Work[None]:
     yield f"delete from messages where transient = 1 and turn in {old}", (before,)  # noqa: S608
     yield f"delete from inbox where id in {old}", (before,)  # noqa: S608
     yield f"delete from calls where turn in {old}", (before,)  # noqa: S608
+    yield f"delete from questions where turn in {old}", (before,)  # noqa: S608
     yield (
         "delete from run_events where turn in (select id from turns where finished_at < ?)",
         (before,),

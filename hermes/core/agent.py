@@ -10,7 +10,7 @@ import anyio
 
 from hermes.core.prompt import system_prompt
 from hermes.core.tools.call import CallRunner
-from hermes.types.errors import HermesError
+from hermes.types.errors import ClaimLost, HermesError
 from hermes.types.events import AgentEvent, UsageReported
 from hermes.types.identity import TurnId
 from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage
@@ -34,6 +34,8 @@ class Agent:
     async def run(self, turn: Turn, emit: Emit, checkpoint: Checkpoint) -> Outcome:
         try:
             return await self._steps(turn, _Metered(emit), checkpoint)
+        except ClaimLost:
+            raise
         except HermesError as error:
             return Failed(reason=str(error), code=_code(error))
 
@@ -60,7 +62,7 @@ class Agent:
             request = ModelRequest(
                 choice=choice,
                 system=system,
-                messages=history,
+                messages=tuple(history),
                 step=f"{TurnId(turn.id)}_{step}",
                 tools=tuple(tools.values()),
                 sampling=turn.sampling,
@@ -68,9 +70,15 @@ class Agent:
             message = await self._model.complete(request, emit)
             step += 1
             if not message.calls:
-                return Completed(message=message, usage=emit.usage)
+                return _ended(message, emit.usage)
             await checkpoint.said(message)
             history.append(message)
+
+
+def _ended(message: AssistantMessage, usage: UsageReported | None) -> Outcome:
+    if message.text.strip():
+        return Completed(message=message, usage=usage)
+    return Failed(reason="The model gave an empty answer. Ask again.", code="empty_answer")
 
 
 def unanswered(history: Sequence[Message]) -> list[ToolCall]:
@@ -93,12 +101,15 @@ async def run_calls(
     """Runs what needs nobody, side by side where nothing is changed; the rest are questions."""
     results: dict[int, ToolMessage] = {}
     questions: dict[int, Question] = {}
+    errors: list[HermesError] = []
 
     async def run(index: int, call: ToolCall) -> None:
         try:
             results[index] = await runner.run(call)
         except NeedsPerson as signal:
             questions[index] = signal.question
+        except HermesError as error:
+            errors.append(error)
 
     if all(runner.read_only(call) for call in calls):
         async with anyio.create_task_group() as group:
@@ -106,7 +117,10 @@ async def run_calls(
                 group.start_soon(run, index, call)
     else:
         for index, call in enumerate(calls):
-            await run(index, call)
+            if not errors:
+                await run(index, call)
+    if errors:
+        raise errors[0]
     return (
         [results[index] for index in sorted(results)],
         [questions[index] for index in sorted(questions)],

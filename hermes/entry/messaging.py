@@ -28,6 +28,8 @@ async def serve(gateway: Gateway, adapter: PlatformAdapter) -> None:
     while True:
         try:
             await adapter.run(gateway.accept, ready)
+            pause = BACKOFF[min(failures, len(BACKOFF) - 1)]
+            log.warning("%s ended its connection; again in %s s", adapter.account, pause)
         except AuthFailed as error:
             log.error("%s can't log in and is off until the restart: %s", adapter.account, error)
             return
@@ -51,9 +53,9 @@ async def hold(gateway: Gateway, adapter: PlatformAdapter) -> None:
         try:
             if await gateway.hold_account(adapter):
                 return
+            if not told:
+                told = True
+                log.warning("%s is served by another process; waiting for it", adapter.account)
         except HermesError as error:
             log.error("%s can't be taken up: %s", adapter.account, error)
-        if not told:
-            told = True
-            log.warning("%s is served by another process; waiting for it", adapter.account)
         await anyio.sleep(HELD_SECONDS)

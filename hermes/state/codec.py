@@ -35,6 +35,15 @@ class Recorded(Value):
             return self.event
         return TextDelta(text=self.event.text[sum(self.lengths[:seen]) :])
 
+    def until(self, seq: int) -> AgentEvent | None:
+        """What a reader who has seen `seq` has of it."""
+        if self.seq <= seq:
+            return self.event
+        seen = len(self.lengths) - (self.seq - seq)
+        if not isinstance(self.event, TextDelta) or seen <= 0:
+            return None
+        return TextDelta(text=self.event.text[: sum(self.lengths[:seen])])
+
 
 decode_recorded = msgspec.json.Decoder(list[Recorded]).decode
 

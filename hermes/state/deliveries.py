@@ -20,7 +20,7 @@ def owe(
     id = new_id()
     yield (
         "insert into deliveries (id, turn, agent, account, chat_id, thread_id, state, content,"
-        " placed, created_at) values (?, ?, ?, ?, ?, ?, ?, ?, '[]', ?)",
+        " placed, created_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             id,
             turn,
@@ -30,6 +30,7 @@ def owe(
             target.thread_id,
             "ready" if content else "open",
             encode(content or Content(text="")),
+            encode(()),
             now,
         ),
     )
@@ -82,7 +83,7 @@ def take_next(
     yield (
         "update deliveries set state = 'sending', attempts = attempts + 1, doubtful = ?"
         " where id = ?",
-        (doubtful, found.id),
+        (int(doubtful), found.id),
     )
     return msgspec.structs.replace(
         found, state="sending", attempts=found.attempts + 1, doubtful=doubtful
@@ -110,8 +111,8 @@ def mark_dead(id: str, error: str, now: float) -> Work[None]:
 def put_back(id: str, not_before: float, *, doubtful: bool) -> Work[None]:
     yield (
         "update deliveries set state = 'ready', not_before = ?,"
-        " doubtful = case when ? then 1 else doubtful end where id = ?",
-        (not_before, doubtful, id),
+        " doubtful = case when ? = 1 then 1 else doubtful end where id = ?",
+        (not_before, int(doubtful), id),
     )
 
 
@@ -131,6 +132,18 @@ def owed_chats(account: str) -> Work[list[str]]:
         (account,),
     )
     return [row[0] for row in rows]
+
+
+def owed_before(id: str) -> Work[bool]:
+    """Whether the chat is owed something older, which must stand above."""
+    rows = yield (
+        "select 1 from deliveries mine join deliveries older"
+        " on older.account = mine.account and older.chat_id = mine.chat_id"
+        " and older.seq < mine.seq and older.state in ('ready', 'sending')"
+        " where mine.id = ? limit 1",
+        (id,),
+    )
+    return bool(rows)
 
 
 def freeze(account: str, chat_id: str, until: float) -> Work[None]:

@@ -10,13 +10,15 @@ import fcntl
 import logging
 import os
 import shutil
+import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from hermes.state.owners import unclean
+from hermes.state.owners import sweep_up, unclean
 from hermes.state.paths import Home
-from hermes.state.sqlite import connect, copy, translated
+from hermes.state.schema import MIGRATIONS
+from hermes.state.sqlite import connect, copy, make_private, statements, suspicion, translated
 from hermes.types.errors import StoreDamaged, StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -33,12 +35,15 @@ def guarded(home: Home) -> Iterator[None]:
     descriptor = os.open(home.run / "store.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
-        if (damage := damage_of(home.store)) is not None:
+        # Before the look at the file: it merges the log and removes it, and is no proof of loss.
+        lost = _lost_log(home)
+        sweep_up(home.run)
+        if (damage := _damage(home)) is not None:
             _alone(descriptor, damage)
-            # Somebody may have mended it while we waited for the lock.
-            if (damage := damage_of(home.store)) is not None:
+            # Another start may have mended it before we had the lock.
+            if (damage := _damage(home)) is not None:
                 set_aside(home, damage)
-        elif _lost_log(home):
+        elif lost:
             log.error(
                 "%s-wal is missing though the last process was killed: what it committed last"
                 " may be gone. Somebody or something removed it.",
@@ -47,42 +52,112 @@ def guarded(home: Home) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield
     finally:
-        os.close(descriptor)
+        _leave(home, descriptor)
+
+
+def _damage(home: Home) -> str | None:
+    if home.store.exists() and home.store.stat().st_size == 0 and snapshots(home):
+        return "the database is empty, though there are snapshots of it"
+    return damage_of(home.store)
 
 
 def damage_of(path: Path) -> str | None:
     """What is wrong with the file; None for a sound or a missing one."""
     if not path.exists():
         return None
+    closely = suspicion(path).exists()
     try:
         with translated(), contextlib.closing(connect(path)) as connection:
-            connection.execute("select count(*) from sqlite_master").fetchone()
-            if path.stat().st_size <= CHECKED_BYTES:
-                found: str = connection.execute("pragma quick_check(1)").fetchone()[0]
-                return None if found == "ok" else found
+            if damage := _unlike_schema(connection):
+                return damage
+            if closely or path.stat().st_size <= CHECKED_BYTES:
+                check = "integrity_check" if closely else "quick_check"
+                found: str = connection.execute(f"pragma {check}(1)").fetchone()[0]
+                if found != "ok":
+                    return found
+            if closely:
+                _index_anew(connection)
     except StoreDamaged as error:
         return str(error)
+    except sqlite3.Error as error:
+        return f"the database is damaged ({error})"
+    suspicion(path).unlink(missing_ok=True)
     return None
 
 
+def _unlike_schema(connection: sqlite3.Connection) -> str | None:
+    """What the database lacks of the tables and columns that its version has."""
+    version: int = connection.execute("pragma user_version").fetchone()[0]
+    with contextlib.closing(sqlite3.connect(":memory:")) as pattern:
+        for _, script in MIGRATIONS[:version]:
+            for statement in statements(script):
+                pattern.execute(statement)
+        lacking = _names(pattern) - _names(connection)
+    return f"the database lacks {min(lacking)}" if lacking else None
+
+
+def _names(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
+    found = connection.execute(
+        "select m.type, m.name, coalesce(c.name, '') from sqlite_master m"
+        " left join pragma_table_info(m.name) c"
+    )
+    return set(found)
+
+
+def _index_anew(connection: sqlite3.Connection) -> None:
+    """The full-text index can be damaged where no check of the file sees it."""
+    connection.execute("begin immediate")
+    connection.execute("insert into messages_fts (messages_fts) values ('delete-all')")
+    connection.execute(
+        "insert into messages_fts (rowid, text)"
+        " select id, text from messages where transient = 0 and text <> ''"
+    )
+    connection.execute("commit")
+
+
 def set_aside(home: Home, damage: str) -> None:
-    """Keeps the damaged files for a look, and goes on from the newest sound snapshot."""
+    """Keeps the damaged files for a look, and goes on from the newest sound snapshot.
+
+    The damaged file stays in place until the sound one replaces it: a start that is killed here, or
+    finds the disk full, leaves the next one the same work to do.
+    """
     name = f"damaged-{time.strftime('%Y%m%d-%H%M%S')}-{time.time_ns() % 1000:03}"
     aside = home.backups / name
-    aside.mkdir(parents=True, mode=0o700)
-    for suffix in ("", "-wal", "-shm"):
-        part = home.store.with_name(home.store.name + suffix)
-        if part.exists():
-            part.replace(aside / part.name)
+    try:
+        snapshot = next((one for one in snapshots(home) if damage_of(one) is None), None)
+        fresh = _copied(snapshot, home) if snapshot else None
+        aside.mkdir(parents=True, mode=0o700)
+        (aside / home.store.name).hardlink_to(home.store)
+        for suffix in ("-wal", "-shm"):
+            part = home.store.with_name(home.store.name + suffix)
+            if part.exists():
+                part.replace(aside / part.name)
+        if fresh:
+            fresh.replace(home.store)
+        else:
+            home.store.unlink()
+    except OSError as error:
+        raise StoreUnavailable(
+            f"{damage}, and it can't be set aside in {aside} ({error}): make room or move"
+            f" {home.store} away yourself"
+        ) from error
+    suspicion(home.store).unlink(missing_ok=True)
     log.error("the database is damaged (%s): set aside in %s", damage, aside)
-    for snapshot in snapshots(home):
-        if damage_of(snapshot) is None:
-            shutil.copyfile(snapshot, home.store)
-            home.store.chmod(0o600)
-            age = int(time.time() - snapshot.stat().st_mtime)
-            log.error("went back to a snapshot, %s s old; later work is in %s", age, aside)
-            return
-    log.error("there is no sound snapshot: starting with an empty database")
+    if snapshot:
+        age = int(time.time() - snapshot.stat().st_mtime)
+        log.error("went back to a snapshot, %s s old; later work is in %s", age, aside)
+    else:
+        log.error("there is no sound snapshot: starting with an empty database")
+
+
+def _copied(snapshot: Path, home: Home) -> Path:
+    fresh = home.store.with_suffix(".part")
+    fresh.unlink(missing_ok=True)
+    make_private(fresh)
+    shutil.copyfile(snapshot, fresh)
+    with fresh.open("rb") as file:
+        os.fsync(file.fileno())
+    return fresh
 
 
 def snapshots(home: Home) -> list[Path]:
@@ -109,7 +184,19 @@ def _alone(descriptor: int, why: str) -> None:
         ) from None
 
 
+def _leave(home: Home, descriptor: int) -> None:
+    """Who leaves last has put the log into the database: what the dead left proves nothing more."""
+    with contextlib.suppress(BlockingIOError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not _log_of(home).exists():
+            sweep_up(home.run)
+    os.close(descriptor)
+
+
+def _log_of(home: Home) -> Path:
+    return home.store.with_name(home.store.name + "-wal")
+
+
 def _lost_log(home: Home) -> bool:
     """A killed process leaves its write-ahead log; a clean end removes both."""
-    wal = home.store.with_name(home.store.name + "-wal")
-    return home.store.exists() and bool(unclean(home.run)) and not wal.exists()
+    return home.store.exists() and bool(unclean(home.run)) and not _log_of(home).exists()

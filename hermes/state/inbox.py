@@ -86,7 +86,8 @@ def bind(id: str, turn: str, state: str = "bound") -> Work[None]:
 
 
 def finish(turn: str) -> Work[None]:
-    yield "update inbox set state = 'done' where turn = ? and state = 'bound'", (turn,)
+    """The message that opened the turn is answered; its id is the turn's."""
+    yield "update inbox set state = 'done' where id = ? and state = 'bound'", (turn,)
 
 
 def event_of(turn: str) -> Work[MessageEvent]:

@@ -4,6 +4,7 @@ A process proves that it lives by holding a lock on a file of its own: the kerne
 process, whatever killed it, so neither clocks nor pids have to be believed.
 """
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -24,9 +25,13 @@ class OwnerLock:
 
     def __enter__(self) -> Self:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-        return self
+        while True:
+            self._descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+            if _is_open_at(self._path, self._descriptor):
+                return self
+            # Somebody who swept up took the free file for a dead owner's.
+            os.close(self._descriptor)
 
     def __exit__(
         self,
@@ -49,7 +54,8 @@ def is_alive(folder: Path, owner: OwnerId) -> bool:
     except FileNotFoundError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Shared: two who ask at once must not take each other for the owner.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     finally:
@@ -66,6 +72,27 @@ def unclean(folder: Path) -> list[Path]:
     ]
 
 
+def sweep_up(folder: Path) -> None:
+    """Removes the lock files of the dead."""
+    for path in unclean(folder):
+        with contextlib.suppress(FileNotFoundError):
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+            except BlockingIOError:
+                continue
+            finally:
+                os.close(descriptor)
+
+
+def _is_open_at(path: Path, descriptor: int) -> bool:
+    try:
+        return path.stat().st_ino == os.fstat(descriptor).st_ino
+    except FileNotFoundError:
+        return False
+
+
 def register(owner: OwnerId, kind: str, now: float) -> Work[None]:
     yield (
         "insert into owners (id, kind, pid, started_at) values (?, ?, ?, ?)",
@@ -73,9 +100,10 @@ def register(owner: OwnerId, kind: str, now: float) -> Work[None]:
     )
 
 
-def others(owner: OwnerId) -> Work[list[OwnerId]]:
-    rows = yield "select id from owners where id <> ?", (owner,)
-    return [OwnerId(row[0]) for row in rows]
+def others(owner: OwnerId) -> Work[dict[OwnerId, str]]:
+    """Every other process that is known, and its kind."""
+    rows = yield "select id, kind from owners where id <> ?", (owner,)
+    return {OwnerId(id): kind for id, kind in rows}
 
 
 def forget(owner: OwnerId) -> Work[None]:
@@ -101,10 +129,11 @@ def claim_lease(name: str, owner: OwnerId, dead: set[OwnerId], now: float) -> Wo
     if rows and rows[0][0] != owner and rows[0][0] not in dead:
         return None
     epoch: int = rows[0][1] + 1 if rows else 1
-    yield (
+    # Conditional, for stores in which another claim may commit between the two statements.
+    taken = yield (
         "insert into leases (name, owner, epoch, taken_at) values (?, ?, ?, ?)"
         " on conflict (name) do update set owner = excluded.owner, epoch = excluded.epoch,"
-        " taken_at = excluded.taken_at",
+        " taken_at = excluded.taken_at where leases.epoch = excluded.epoch - 1 returning epoch",
         (name, owner, epoch, now),
     )
-    return epoch
+    return epoch if taken else None

@@ -2,11 +2,12 @@
 
 import asyncio
 import contextlib
+import os
 import queue
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,6 +38,11 @@ class _Job:
         self.result: Any = None
         self.error: BaseException | None = None
 
+    def fail(self, error: StoreUnavailable) -> None:
+        # One error of its own for each: a raised one collects its caller's traceback.
+        self.error = type(error)(*error.args)
+        self.error.__cause__ = error.__cause__
+
     def resolve(self) -> None:
         if self.future.done():
             return
@@ -55,11 +61,14 @@ class SQLiteStore:
         """Called on the loop after another process has committed."""
         self.trouble: str | None = None
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._batch: list[_Job] = []
         self._readers: list[sqlite3.Connection] = []
         self._reading = anyio.CapacityLimiter(READERS)
+        self._closed = False
         self._loop: asyncio.AbstractEventLoop
 
     async def run(self, work: Work[T]) -> T:
+        self._need_open()
         future: asyncio.Future[T] = self._loop.create_future()
         self._jobs.put(_Job(work, future))
         # The commit happens all the same: who is cancelled must not have to guess whether it did.
@@ -68,36 +77,60 @@ class SQLiteStore:
         return future.result()
 
     async def read(self, work: Work[T]) -> T:
+        self._need_open()
         return await anyio.to_thread.run_sync(self._read, work, limiter=self._reading)
 
     def _read(self, work: Work[T]) -> T:
-        connection = self._readers.pop() if self._readers else connect(self.path)
+        self._need_open()  # again: it may have waited for its turn
         try:
             with translated():
-                connection.execute("begin")
+                connection = self._reader()
                 try:
+                    connection.execute("begin")
                     return drive(connection, work)
                 finally:
                     connection.rollback()
-        finally:
-            self._readers.append(connection)
+                    self._readers.append(connection)
+        except StoreDamaged:
+            suspect(self.path)
+            raise
+
+    def _reader(self) -> sqlite3.Connection:
+        try:
+            return self._readers.pop()
+        except IndexError:
+            connection = connect(self.path)
+            connection.execute("pragma query_only = on")
+            return connection
+
+    def _need_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailable("the store is closed: hermes is shutting down")
 
     async def backup(self, target: Path) -> None:
         """Copies a consistent state while others write."""
+        self._need_open()
         await anyio.to_thread.run_sync(copy, self.path, target, limiter=self._reading)
 
     # --- the writer thread ------------------------------------------------------------------
 
     def _write(self, connection: sqlite3.Connection) -> None:
+        try:
+            self._serve(connection)
+        finally:
+            # Whatever ended it: nobody may wait for an answer that will not come.
+            self._loop.call_soon_threadsafe(self._end)
+
+    def _serve(self, connection: sqlite3.Connection) -> None:
         seen = data_version(connection)
         polled = time.monotonic()
-        while True:
-            batch = self._next_batch()
-            if batch is None:
-                return
-            if batch:
-                self.trouble = commit(connection, batch)
-                self._loop.call_soon_threadsafe(_resolve, batch)
+        while self._take_batch(polled + POLL_SECONDS - time.monotonic()):
+            if self._batch:
+                error = commit(connection, self._batch)
+                self.trouble = str(error) if error else None
+                if isinstance(error, StoreDamaged):
+                    suspect(self.path)
+                self._loop.call_soon_threadsafe(_resolve, self._batch)
             if time.monotonic() - polled >= POLL_SECONDS:
                 polled = time.monotonic()
                 version = data_version(connection)
@@ -105,21 +138,31 @@ class SQLiteStore:
                     seen = version
                     self._loop.call_soon_threadsafe(self._notify)
 
-    def _next_batch(self) -> list[_Job] | None:
-        """What is waiting; empty after a quiet while; None at the end."""
-        batch: list[_Job] = []
+    def _take_batch(self, seconds: float) -> bool:
+        """Makes the batch of what is waiting, none after a quiet while; False at the end."""
+        self._batch = []
         with contextlib.suppress(queue.Empty):
-            job = self._jobs.get(timeout=POLL_SECONDS)
+            job = self._jobs.get(timeout=max(seconds, 0))
             while job is not None:
-                batch.append(job)
-                if len(batch) == BATCH:
-                    return batch
+                self._batch.append(job)
+                if len(self._batch) == BATCH:
+                    return True
                 job = self._jobs.get_nowait()
-            if batch:
-                self._jobs.put(None)
-                return batch
-            return None
-        return batch
+            if not self._batch:
+                return False
+            self._jobs.put(None)
+        return True
+
+    def _end(self) -> None:
+        self._closed = True
+        left = [*self._batch]
+        while not self._jobs.empty():
+            job = self._jobs.get_nowait()
+            if job is not None:
+                left.append(job)
+        for job in left:
+            job.fail(StoreUnavailable("the store was closed before this could be stored"))
+            job.resolve()
 
     def _notify(self) -> None:
         self.on_foreign_change()
@@ -142,9 +185,12 @@ async def open_store(path: Path) -> AsyncIterator[SQLiteStore]:
     try:
         yield store
     finally:
+        store._closed = True  # noqa: SLF001
         store._jobs.put(None)  # noqa: SLF001
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(writer.join)
+            for _ in range(READERS):  # until the last read has given its connection back
+                await store._reading.acquire_on_behalf_of(object())  # noqa: SLF001
         for reader in store._readers:  # noqa: SLF001
             reader.close()
         connection.close()
@@ -155,49 +201,42 @@ def _resolve(batch: list[_Job]) -> None:
         job.resolve()
 
 
-def commit(connection: sqlite3.Connection, batch: list[_Job]) -> str | None:
+def commit(connection: sqlite3.Connection, batch: list[_Job]) -> StoreUnavailable | None:
     """Runs the batch in one transaction; fails those that failed, or all if the disk did.
 
     Returns what is wrong with the disk.
     """
     try:
         with translated():
+            connection.rollback()  # of a batch whose rollback had failed
             connection.execute("begin immediate")
-            for number, job in enumerate(batch):
-                _attempt(connection, job, alone=len(batch) == 1, number=number)
+            for job in batch:
+                _attempt(connection, job)
             connection.execute("commit")
-    except StoreUnavailable as error:
+    except BaseException as error:  # noqa: BLE001  # handed to all who wait; the writer goes on
         with contextlib.suppress(sqlite3.Error):
             connection.rollback()
+        if not isinstance(error, StoreUnavailable):
+            cause, error = error, StoreUnavailable(f"the database failed ({error!r})")
+            error.__cause__ = cause
+        # Also those that had failed alone: what they saw of their neighbours was never true.
         for job in batch:
-            job.error = error
-        return str(error)
+            job.fail(error)
+        return error
     return None
 
 
-def _attempt(connection: sqlite3.Connection, job: _Job, *, alone: bool, number: int) -> None:
+def _attempt(connection: sqlite3.Connection, job: _Job) -> None:
     """One transaction under its own savepoint. Raises only what fails the whole batch."""
-    if not alone:
-        connection.execute(f"savepoint s{number}")
+    connection.execute("savepoint job")
     try:
         job.result = drive(connection, job.work)
-    except sqlite3.OperationalError:
-        raise
-    except sqlite3.DatabaseError as error:
-        if not isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError):
+    except BaseException as error:
+        if not connection.in_transaction or kind_of(error) is not None:
             raise
         job.error = error
-    except Exception as error:  # noqa: BLE001  # handed to the caller who awaits the job
-        job.error = error
-    if job.error is None:
-        if not alone:
-            connection.execute(f"release s{number}")
-    elif alone:
-        connection.execute("rollback")
-        connection.execute("begin immediate")
-    else:
-        connection.execute(f"rollback to s{number}")
-        connection.execute(f"release s{number}")
+        connection.execute("rollback to job")
+    connection.execute("release job")
 
 
 def drive(connection: sqlite3.Connection, work: Work[T]) -> T:
@@ -214,19 +253,27 @@ def drive(connection: sqlite3.Connection, work: Work[T]) -> T:
 
 
 @contextlib.contextmanager
-def translated() -> Any:
+def translated() -> Iterator[None]:
     """SQLite's failures of disk, lock and file as ours."""
     try:
         yield
-    except sqlite3.IntegrityError:
-        raise
-    except sqlite3.DatabaseError as error:
-        code = error.sqlite_errorcode & 0xFF if hasattr(error, "sqlite_errorcode") else 0
-        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    except sqlite3.Error as error:
+        kind = kind_of(error)
+        if kind is StoreDamaged:
             raise StoreDamaged(f"the database is damaged ({error})") from error
-        if code in _PASSING:
+        if kind is StoreUnavailable:
             raise StoreUnavailable(f"the database can't be used now ({error})") from error
         raise
+
+
+def kind_of(error: BaseException) -> type[StoreUnavailable] | None:
+    """Which of our errors it is; None if the statement was wrong, not the disk, lock or file."""
+    if not isinstance(error, sqlite3.DatabaseError) or not hasattr(error, "sqlite_errorcode"):
+        return None
+    code = error.sqlite_errorcode & 0xFF
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return StoreDamaged
+    return StoreUnavailable if code in _PASSING else None
 
 
 _PASSING = {
@@ -242,6 +289,7 @@ _PASSING = {
 
 
 def connect(path: Path) -> sqlite3.Connection:
+    make_private(path)
     connection = sqlite3.connect(
         path,
         timeout=5.0,
@@ -249,11 +297,38 @@ def connect(path: Path) -> sqlite3.Connection:
         check_same_thread=False,
         cached_statements=256,
     )
-    connection.execute("pragma journal_mode = wal")
-    connection.execute("pragma synchronous = full")
-    connection.execute("pragma cache_size = -4000")
-    connection.execute("pragma temp_store = memory")
+    try:
+        connection.execute("pragma journal_mode = wal")
+        connection.execute("pragma synchronous = full")
+        connection.execute("pragma cache_size = -4000")
+        connection.execute("pragma temp_store = memory")
+    except BaseException:
+        connection.close()
+        raise
     return connection
+
+
+def make_private(path: Path) -> None:
+    """Before SQLite writes to it: a new log takes its rights from the database."""
+    try:
+        if path.exists():
+            path.chmod(0o600)
+        else:
+            # Never one that exists: closing an open database would drop SQLite's locks on it.
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise StoreUnavailable(f"the database can't be used ({error})") from error
+
+
+def suspect(path: Path) -> None:
+    """Damage was met in use: has the next start look closely, however large the file."""
+    with contextlib.suppress(OSError):
+        suspicion(path).touch()
+
+
+def suspicion(path: Path) -> Path:
+    return path.with_name(path.name + "-suspect")
 
 
 def prepare(path: Path) -> sqlite3.Connection:
@@ -261,8 +336,11 @@ def prepare(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     with translated():
         connection = connect(path)
-        path.chmod(0o600)
-        migrate(connection)
+        try:
+            migrate(connection)
+        except BaseException:
+            connection.close()
+            raise
     return connection
 
 
@@ -278,7 +356,9 @@ def migrate(connection: sqlite3.Connection) -> None:
     for _, script in MIGRATIONS[done:]:
         for statement in statements(script):
             connection.execute(statement)
-    connection.execute(f"pragma user_version = {len(MIGRATIONS)}")
+    # Not without need: a start must not fail because the disk is full.
+    if done < len(MIGRATIONS):
+        connection.execute(f"pragma user_version = {len(MIGRATIONS)}")
     connection.execute("commit")
 
 
@@ -290,7 +370,8 @@ def statements(script: str) -> list[str]:
         if sqlite3.complete_statement(current):
             found.append(current.strip())
             current = ""
-    return [statement for statement in found if statement]
+    assert not current.strip(), f"a statement without an end: {current!r}"
+    return found
 
 
 def data_version(connection: sqlite3.Connection) -> int:
@@ -306,12 +387,13 @@ def copy(source: Path, target: Path) -> None:
     """An online backup that appears under its name only when it is whole."""
     half = target.with_suffix(".part")
     half.unlink(missing_ok=True)
+    make_private(half)
     with (
         translated(),
         contextlib.closing(connect(source)) as origin,
         contextlib.closing(sqlite3.connect(half)) as copied,
     ):
-        # In steps, so that a writer never waits for the whole copy.
-        origin.backup(copied, pages=1024, sleep=0.001)
-    half.chmod(0o600)
+        # In one step: between steps a commit of another would begin it anew, for ever. A reader
+        # of a write-ahead log keeps nobody waiting.
+        origin.backup(copied)
     half.replace(target)

@@ -74,7 +74,7 @@ def append(scribe: Scribe, step: int, index: int, message: Message, now: float) 
             role(message),
             encode(message),
             "" if isinstance(message, ToolMessage) else message.text,
-            scribe.transient,
+            int(scribe.transient),
             scribe.session.agent,
             scribe.person,
             scribe.account,
@@ -102,15 +102,22 @@ def search(
     query: str, agent: str, session: str | None = None, limit: int = 20
 ) -> Work[list[Found]]:
     """Messages of the agent that hold all the words, best first."""
-    words = " ".join('"' + word.replace('"', '""') + '"' for word in query.split())
+    words = query.replace("\0", " ").replace('"', " ").split()
     if not words:
         return []
+    # The one statement of this package that is SQLite's own: every driver has its full-text index.
+    within = "" if session is None else " and m.session = ?"
     rows = yield (
-        "select m.session, m.role, m.text, m.at from messages_fts f"
+        "select m.session, m.role, m.text, m.at from messages_fts f"  # noqa: S608
         " join messages m on m.id = f.rowid"
-        " where messages_fts match ? and m.agent = ? and (? is null or m.session = ?)"
+        f" where messages_fts match ? and m.agent = ? and m.transient = 0{within}"
         " order by rank limit ?",
-        (words, agent, session, session, limit),
+        (
+            " ".join(f'"{word}"' for word in words),
+            agent,
+            *(() if session is None else (session,)),
+            limit,
+        ),
     )
     return [Found(session=key, role=who, text=text, at=at) for key, who, text, at in rows]
 

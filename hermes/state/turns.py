@@ -65,7 +65,7 @@ def insert(turn: TurnRow, agent: str, chat_id: str) -> Work[None]:
             turn.owner,
             turn.epoch,
             turn.trigger,
-            turn.transient,
+            int(turn.transient),
             turn.generation,
             turn.steps,
             turn.seq,
@@ -162,6 +162,16 @@ def close(
     )
     if not rows:
         raise ClaimLost(f"turn {turn} was taken over or closed by another process")
+
+
+def give_up(turn: TurnId, epoch: int, now: float) -> Work[None]:
+    """Closes a turn that can't be read."""
+    yield (
+        "update turns set state = 'failed', code = 'unreadable', finished_at = ?, epoch = epoch + 1"
+        " where id = ? and epoch = ?",
+        (now, turn, epoch),
+    )
+    yield "update inbox set state = 'done' where id = ? and state = 'bound'", (turn,)
 
 
 def request_stop(turn: TurnId, who: str) -> Work[None]:

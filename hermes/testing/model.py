@@ -335,7 +335,7 @@ class Connection(asyncio.Protocol):
         reply = self._model.reply(method, self._path, self._key, self._body)
         reply.closes |= not self._parser.should_keep_alive()
         self._path, self._key, self._body, self._complete = b"", "", b"", False
-        self._reply, self._frames = reply, iter(reply.frames)
+        self._reply, self._frames = reply, deque(reply.frames)
         if reply.speech:
             stats = self._model.stats
             stats.open += 1
@@ -351,9 +351,10 @@ class Connection(asyncio.Protocol):
 
     def _speak(self) -> None:
         assert self._reply is not None
-        for frame in self._frames:
-            self._transport.write(frame)
-            if self._reply.delay:
+        while self._frames:
+            self._transport.write(self._frames.popleft())
+            # Not after the last: the client has it and may ask for more on this connection.
+            if self._frames and self._reply.delay:
                 self._later(self._reply.delay)
                 return
         self._end()

@@ -248,6 +248,7 @@ class ChatRequest(Struct):
     tools: Annotated[list[_Tool], Meta(min_length=1)] | None = None
     stream: bool = False
     stream_options: _StreamOptions | None = None
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
 
     @property
     def said(self) -> str:

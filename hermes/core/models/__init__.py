@@ -1,0 +1,1 @@
+"""Models: how each is reached, and what it speaks."""

@@ -82,7 +82,7 @@ class CallRunner:
             raise ToolFailed(f"There is no tool {call.name!r}. The tools are: {known}.")
         try:
             arguments = msgspec.json.decode(call.arguments or "{}", type=tool.arguments)
-        except (msgspec.DecodeError, UnicodeError) as error:
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise ToolFailed(f"The arguments of {call.name} are not valid: {error}.") from error
         if not tool.repeatable:
             if call.id in self._turn.interrupted:
@@ -96,7 +96,7 @@ def _label(call: ToolCall) -> str:
     """The call's first string argument: the path, the command, the question."""
     try:
         arguments = msgspec.json.decode(call.arguments, type=dict[str, object])
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return ""
     first = next((value for value in arguments.values() if isinstance(value, str)), "")
     line = first.splitlines()[0] if first else ""

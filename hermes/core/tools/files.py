@@ -28,7 +28,9 @@ async def _read_file(context: ToolContext, arguments: msgspec.Struct) -> str:
     last = first - 1 + len(chosen)
     if last < len(lines):
         shown += f"\n\n[lines {first}-{last} of {len(lines)}; go on with offset {last + 1}]"
-    return shown or "[the file is empty]"
+    if not lines:
+        return "[the file is empty]"
+    return shown if chosen else f"[the file has only {len(lines)} lines]"
 
 
 read_file = Tool(

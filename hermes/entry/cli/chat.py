@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Literal
 
@@ -34,24 +34,33 @@ Ending = Literal["completed", "suspended", "stopped", "failed", "left", "refused
 
 
 class Interrupts:
-    """Ctrl-C, for whoever it is meant for at the moment."""
+    """Ctrl-C and SIGTERM, for whatever waits at the moment."""
 
     def __init__(self) -> None:
-        self.scope: anyio.CancelScope | None = None
+        self.leaving = False
+        """The process was asked to end."""
+        self._scope: anyio.CancelScope | None = None
 
     @asynccontextmanager
     async def heard(self) -> AsyncIterator[None]:
-        """Until the block ends an interrupt cancels what `meant_for` surrounds."""
+        """Until the block ends a signal interrupts a wait instead of the process."""
         async with anyio.create_task_group() as group:
             with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
                 group.start_soon(self._listen, signals)
                 yield
                 group.cancel_scope.cancel()
 
+    async def cut(self, waiting: Awaitable[None]) -> bool:
+        """Waits; whether a signal cut it short."""
+        with anyio.CancelScope() as self._scope:
+            await waiting
+        return self._scope.cancelled_caught
+
     async def _listen(self, signals: AsyncIterator[signal.Signals]) -> None:
-        async for _ in signals:
-            if self.scope is not None:
-                self.scope.cancel()
+        async for number in signals:
+            self.leaving = self.leaving or number == signal.SIGTERM
+            if self._scope is not None:
+                self._scope.cancel()
 
 
 class Conversation:
@@ -60,7 +69,7 @@ class Conversation:
     def __init__(self, gateway: Gateway, session: str, new_screen: Callable[[], "Screen"]) -> None:
         self._gateway = gateway
         self._new_screen = new_screen
-        self._interrupts = Interrupts()
+        self.interrupts = Interrupts()
         self._source = Source(
             platform="cli",
             account="cli",
@@ -87,33 +96,30 @@ class Conversation:
 
     async def read(self) -> str | None:
         """What the person types next; None when they leave."""
-        line = None
-        with anyio.CancelScope() as scope:
-            self._interrupts.scope = scope
-            line = await read_lines(sys.stdin.fileno())
-        self._interrupts.scope = None
-        return line
+        typed: str | None = None
 
-    def interrupts(self) -> Interrupts:
-        return self._interrupts
+        async def type_() -> None:
+            nonlocal typed
+            typed = await read_lines(sys.stdin.fileno())
+
+        cut = self.interrupts.leaving or await self.interrupts.cut(type_())
+        return None if cut else typed
 
     async def _follow(self, turn: TurnId, after: int, screen: "Screen") -> Ending:
-        async with self._gateway.hub.following(turn) as log:
+        with self._gateway.hub.following(turn) as log:
             seq, stopped = after, False
             while True:
                 events = log.read(seq)
-                for seq, event in events:  # noqa: B020
+                for seq, event in events:  # noqa: B007  # where the next read begins
                     screen.show(event)
                 if done := finished(events):
                     return done.outcome
                 if log.finished:
                     screen.tell(LEFT)
                     return "left"
-                with anyio.CancelScope() as scope:
-                    self._interrupts.scope = scope
-                    await log.changed()
-                self._interrupts.scope = None
-                if scope.cancelled_caught and not stopped:
+                if await self.interrupts.cut(log.changed()):
+                    if stopped or self.interrupts.leaving:
+                        return "left"
                     stopped = True
                     await self._gateway.accept(self._event("/stop"))
 
@@ -233,7 +239,7 @@ class Opened:
 
         async with self._runtime.open_gateway(self._settings, terminal=True) as gateway:
             conversation = Conversation(gateway, self._session, screen)
-            async with conversation.interrupts().heard():
+            async with conversation.interrupts.heard():
                 yield conversation
 
 

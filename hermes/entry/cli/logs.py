@@ -15,3 +15,5 @@ def start_logging(level: str, secrets: Iterable[str]) -> None:
     lines.setFormatter(logging.Formatter(FORMAT))
     lines.addFilter(RedactingFilter(secrets))
     logging.basicConfig(level=level, handlers=[lines], force=True)
+    # Its starts and stops are ours to tell.
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)

@@ -60,9 +60,7 @@ class Commands(click.Group):
 SUBCOMMANDS = {
     "chat": Lazy("hermes.entry.cli.chat:chat", "Talk to the agent in this terminal."),
     "gateway": Lazy("hermes.entry.cli.gateway:gateway", "Run the service, and look after it."),
-    "config": Lazy(
-        "hermes.entry.cli.config:config", "Show, explain and change the configuration."
-    ),
+    "config": Lazy("hermes.entry.cli.config:config", "Show, explain and change the configuration."),
 }
 
 

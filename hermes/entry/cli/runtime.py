@@ -27,3 +27,7 @@ class Runtime(Protocol):
     def api_key(self, settings: Settings) -> str:
         """The key of the API's clients; made and kept in the home when none is configured."""
         ...
+
+    def can_reach(self, settings: Settings, model: str) -> bool:
+        """Whether a `provider/model` can be asked with what is configured."""
+        ...

@@ -4,16 +4,16 @@ from collections.abc import Awaitable
 from typing import Protocol
 
 from starlette.requests import Request
-from starlette.responses import Response
 from starlette.types import Send
 
 from hermes.entry.http.auth import Principal
+from hermes.entry.http.reply import Reply
 
 
 class Call:
     """A request that was let in."""
 
-    __slots__ = ("body", "headers", "principal", "request", "send")
+    __slots__ = ("body", "headers", "patience", "principal", "request", "send")
 
     def __init__(
         self,
@@ -22,6 +22,7 @@ class Call:
         principal: Principal,
         send: Send,
         headers: dict[str, str],
+        patience: float,
     ) -> None:
         self.request = request
         self.body = body
@@ -29,9 +30,11 @@ class Call:
         self.send = send
         self.headers = headers
         """What a streamed response must carry for the browser that asked."""
+        self.patience = patience
+        """Seconds after which a client that does not read is cut."""
 
 
 class Handler(Protocol):
-    """Returns the response to send, or None when it has streamed one."""
+    """Returns the reply to send, or None when it has streamed one."""
 
-    def __call__(self, call: Call) -> Awaitable[Response | None]: ...
+    def __call__(self, call: Call) -> Awaitable[Reply | None]: ...

@@ -2,9 +2,7 @@
 
 import time
 
-import anyio
 from starlette.requests import Request
-from starlette.responses import Response
 
 from hermes.control.gateway import Gateway
 from hermes.entry.http.call import Call
@@ -12,7 +10,8 @@ from hermes.entry.http.chat_request import ChatRequest, fingerprint, parse_chat
 from hermes.entry.http.errors import ApiError, bad_request, failed_turn, refused_intake
 from hermes.entry.http.models import Models
 from hermes.entry.http.reader import Events, RunReader, reading
-from hermes.entry.http.sse import SSEStream, next_or_keepalive
+from hermes.entry.http.reply import Reply
+from hermes.entry.http.sse import Reader, SSEStream, next_or_keepalive
 from hermes.streaming.fold import Folder, View
 from hermes.streaming.sse import ChatStream, plain_completion
 from hermes.types.errors import HermesError
@@ -36,7 +35,7 @@ class ChatCompletions:
         self._gateway = gateway
         self._models = models
 
-    async def __call__(self, call: Call) -> Response | None:
+    async def __call__(self, call: Call) -> Reply | None:
         asked = parse_chat(call.body)
         event = to_event(call, asked, self._models.override(asked.model))
         receipt = await self._accept(event)
@@ -52,7 +51,7 @@ class ChatCompletions:
             if receipt.reply is not None:
                 return await _say(call, asked, turn, receipt.reply, headers)
         fresh = isinstance(receipt, Accepted)
-        async with reading(self._gateway, turn, after, fresh=fresh) as reader:
+        with reading(self._gateway, turn, after, fresh=fresh) as reader:
             if asked.stream:
                 await stream(call, asked, reader, turn, headers)
                 return None
@@ -122,12 +121,11 @@ def _header(request: Request, name: str) -> str:
 
 async def whole(
     reader: RunReader, asked: ChatRequest, turn: TurnId, headers: dict[str, str]
-) -> Response:
+) -> Reply:
     """The answer in one piece, once it is committed."""
     folder = Folder()
-    while events := await reader.next():
-        for seq, event in events:
-            folder.feed(seq, event)
+    for seq, event in await reader.rest():
+        folder.feed(seq, event)
     view = folder.view()
     finish = view.outcome or UNFINISHED
     if finish.outcome == "failed":
@@ -135,14 +133,14 @@ async def whole(
     return _completion(asked, turn, view, headers)
 
 
-def _completion(asked: ChatRequest, turn: TurnId, view: View, headers: dict[str, str]) -> Response:
+def _completion(asked: ChatRequest, turn: TurnId, view: View, headers: dict[str, str]) -> Reply:
     body = plain_completion(f"chatcmpl-{turn}", asked.model or "main", int(time.time()), view)
-    return Response(body, headers=headers, media_type="application/json")
+    return Reply(body, headers=headers)
 
 
 async def _say(
     call: Call, asked: ChatRequest, turn: TurnId, reply: str, headers: dict[str, str]
-) -> Response | None:
+) -> Reply | None:
     """A command's reply, in the form of an answer."""
     view = View(segments=(reply,), outcome=TurnFinished(outcome="completed"))
     if not asked.stream:
@@ -154,7 +152,7 @@ async def _say(
 async def stream(
     call: Call,
     asked: ChatRequest,
-    reader: "RunReader | Told",
+    reader: Reader,
     turn: TurnId,
     headers: dict[str, str],
 ) -> None:
@@ -162,35 +160,34 @@ async def stream(
     options = asked.stream_options
     usage = options is not None and options.include_usage
     chat = ChatStream(f"chatcmpl-{turn}", asked.model or "main", int(time.time()), usage)
-    first: Events | None = None
-    with anyio.move_on_after(EARLY_SECONDS):
-        first = await reader.next()
-    if first and isinstance(first[0][1], TurnFinished) and first[0][1].outcome == "failed":
-        raise failed_turn(first[0][1])
+    events = await reader.next(EARLY_SECONDS)
+    if events and isinstance(events[0][1], TurnFinished) and events[0][1].outcome == "failed":
+        raise failed_turn(events[0][1])
     out = SSEStream(call)
     await out.start(headers)
-    frames = chat.open()
-    events = first
-    while chat.end is None:
-        for seq, event in events or ():
-            frames += chat.feed(seq, event)
-        if events == ():
-            frames += chat.feed(0, UNFINISHED)
-        if frames:
-            await out.send(frames)
-        frames = b""
-        if chat.end is None:
-            events = await next_or_keepalive(reader, out)
+    frames = [chat.open()]
+    while True:
+        frames += [chat.feed(seq, event) for seq, event in events]
+        if reader.ended and chat.end is None:
+            frames.append(chat.feed(0, UNFINISHED))
+        if sent := b"".join(frames):
+            await out.send(sent)
+        if chat.end is not None:
+            break
+        events = await next_or_keepalive(reader, out)
+        frames.clear()
     await out.finish()
 
 
 class Told:
     """A reader of something that was said at once."""
 
+    ended = True
+
     def __init__(self, text: str) -> None:
         self._text = text
 
-    async def next(self) -> Events:
+    async def next(self, within: float = 0) -> Events:
         return [
             (1, TextDelta(text=self._text)),
             (2, TurnFinished(outcome="completed")),

@@ -1,16 +1,17 @@
 """What every request passes: host, origin, key, size; and how it ends."""
 
 import logging
+import math
 
 import anyio
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from hermes.entry.http.auth import Auth, Principal
 from hermes.entry.http.call import Call, Handler
 from hermes.entry.http.connection import connection_of
 from hermes.entry.http.errors import ApiError
+from hermes.entry.http.reply import Reply
 from hermes.entry.http.sse import Stalled
 
 log = logging.getLogger(__name__)
@@ -19,17 +20,21 @@ BODY_SECONDS = 30.0
 """How long a client may take to send its request."""
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 ANONYMOUS = Principal(name="")
-SECURITY = {
-    "x-content-type-options": "nosniff",
-    "cache-control": "no-store",
-    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-}
 
 
 class Screen:
     """Decides whether a request is let in."""
 
-    def __init__(self, auth: Auth, *, host: str, origins: tuple[str, ...], most_bytes: int) -> None:
+    def __init__(
+        self,
+        auth: Auth,
+        *,
+        host: str,
+        origins: tuple[str, ...],
+        most_bytes: int,
+        patience: float,
+    ) -> None:
+        self.patience = patience
         self._auth = auth
         # Behind another name there may be a web page's: only a local server knows its own.
         self._hosts = LOOPBACK if host in LOOPBACK else None
@@ -59,22 +64,27 @@ class Screen:
         address = request.client.host if request.client else ""
         return self._auth.principal(request.headers.get("authorization", ""), address)
 
-    async def body(self, request: Request) -> bytes:
-        """The whole body, as long as it is not too large and not too slow."""
+    async def body(self, request: Request, here: anyio.CancelScope) -> bytes:
+        """The whole body, as long as it is not too large; a client that dawdles is let go."""
         declared = request.headers.get("content-length", "0")
         if not declared.isdigit():
             raise ApiError(400, "Content-Length is not a number.", "invalid_content_length")
         if int(declared) > self._most_bytes:
             raise self._too_large()
-        parts, size = [], 0
-        with anyio.move_on_after(BODY_SECONDS):
-            async for part in request.stream():
-                parts.append(part)
-                size += len(part)
-                if size > self._most_bytes:
-                    raise self._too_large()
-            return b"".join(parts)
-        raise ApiError(408, "The request took too long to arrive.", "request_timeout")
+        here.deadline = anyio.current_time() + BODY_SECONDS
+        parts, size, more = [], 0, True
+        while more:
+            message = await request.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            part = message.get("body", b"")
+            more = message.get("more_body", False)
+            parts.append(part)
+            size += len(part)
+            if size > self._most_bytes:
+                raise self._too_large()
+        here.deadline = math.inf
+        return b"".join(parts)
 
     def _too_large(self) -> ApiError:
         message = f"The body is larger than {self._most_bytes} bytes."
@@ -90,49 +100,57 @@ PREFLIGHT = {
 
 
 class Door:
-    """One route as an ASGI app. A request whose client goes away is cancelled."""
+    """One route as an ASGI app, for one method or, if that is empty, for every one.
 
-    def __init__(self, screen: Screen, handler: Handler, *, keyed: bool) -> None:
+    A request whose client goes away is cancelled.
+    """
+
+    def __init__(self, screen: Screen, method: str, handler: Handler, *, keyed: bool) -> None:
         self._screen = screen
+        self._method = method
         self._handler = handler
         self._keyed = keyed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         connection = connection_of(scope)
+        request = Request(scope, receive)
         with anyio.CancelScope() as here:
             connection.on_lost = here.cancel
             try:
-                response = await self._response(Request(scope, receive), send)
+                await self._serve(request, here, send)
             except (Stalled, ClientDisconnect):
                 return
             finally:
                 connection.on_lost = None
-            if response is not None:
-                await response(scope, receive, send)
 
-    async def _response(self, request: Request, send: Send) -> Response | None:
+    async def _serve(self, request: Request, here: anyio.CancelScope, send: Send) -> None:
         allowed: dict[str, str] = {}
+        reply: Reply | None
         try:
             allowed = self._screen.check(request)
-            response = await self._handled(request, send, allowed)
+            reply = await self._handled(request, here, send, allowed)
         except ApiError as error:
-            response = error.response()
+            reply = error.reply()
         except (Stalled, ClientDisconnect):
             raise
         except Exception:
             log.exception("%s %s failed", request.method, request.url.path)
             message = "Something went wrong inside; the gateway's log says what."
-            response = ApiError(500, message, "internal_error").response()
-        if response is not None:
-            response.headers.update(SECURITY)
-            response.headers.update(allowed)
-        return response
+            reply = ApiError(500, message, "internal_error").reply()
+        if reply is not None:
+            await reply.send(send, allowed)
 
     async def _handled(
-        self, request: Request, send: Send, allowed: dict[str, str]
-    ) -> Response | None:
+        self, request: Request, here: anyio.CancelScope, send: Send, allowed: dict[str, str]
+    ) -> Reply | None:
         if request.method == "OPTIONS":
-            return Response(status_code=204, headers=PREFLIGHT)
+            return Reply(b"", 204, PREFLIGHT)
+        if self._method and request.method != self._method:
+            raise ApiError(405, f"This is for {self._method}.", "method_not_allowed")
         principal = self._screen.principal(request) if self._keyed else ANONYMOUS
-        body = await self._screen.body(request) if request.method == "POST" else b""
-        return await self._handler(Call(request, body, principal, send, allowed))
+        body = b""
+        if request.method == "POST":
+            body = await self._screen.body(request, here)
+        return await self._handler(
+            Call(request, body, principal, send, allowed, self._screen.patience)
+        )

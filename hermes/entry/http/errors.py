@@ -3,8 +3,8 @@
 import math
 
 import msgspec
-from starlette.responses import Response
 
+from hermes.entry.http.reply import Reply
 from hermes.types.errors import HermesError, IntakeClosed, StoreUnavailable, TooBusy
 from hermes.types.events import TurnFinished
 from hermes.types.value import Value
@@ -31,23 +31,14 @@ class ApiError(Exception):
         self.close = close
         """The rest of the request is not read."""
 
-    def response(self) -> Response:
-        body = _Body(
-            error=_Error(
-                message=str(self), type=_type(self.status), param=self.param, code=self.code
-            )
-        )
+    def reply(self) -> Reply:
+        error = _Error(message=str(self), type=_type(self.status), param=self.param, code=self.code)
         headers = {}
         if self.retry_after is not None:
             headers["retry-after"] = str(math.ceil(self.retry_after))
         if self.close:
             headers["connection"] = "close"
-        return Response(
-            msgspec.json.encode(body),
-            status_code=self.status,
-            headers=headers,
-            media_type="application/json",
-        )
+        return Reply(msgspec.json.encode(_Body(error=error)), self.status, headers)
 
 
 class _Error(Value, omit_defaults=False):

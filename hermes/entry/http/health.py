@@ -1,11 +1,9 @@
 """GET /health and GET /ready, for those who watch over us."""
 
-import msgspec
-from starlette.responses import Response
-
 from hermes import __version__
 from hermes.control.gateway import Gateway
 from hermes.entry.http.call import Call, Handler
+from hermes.entry.http.reply import Reply, json_reply
 from hermes.types.value import Value
 
 
@@ -20,18 +18,14 @@ class Readiness(Value):
     reason: str = ""
 
 
-async def health(call: Call) -> Response:
-    return _json(Health())
+async def health(call: Call) -> Reply:
+    return json_reply(Health())
 
 
 def readiness(gateway: Gateway) -> Handler:
-    async def ready(call: Call) -> Response:
+    async def ready(call: Call) -> Reply:
         if trouble := gateway.trouble:
-            return _json(Readiness(status="not ready", reason=trouble), 503)
-        return _json(Readiness(status="ready"))
+            return json_reply(Readiness(status="not ready", reason=trouble), 503)
+        return json_reply(Readiness(status="ready"))
 
     return ready
-
-
-def _json(value: Value, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(value), status, media_type="application/json")

@@ -2,11 +2,9 @@
 
 from collections.abc import Callable
 
-import msgspec
-from starlette.responses import Response
-
 from hermes.entry.http.call import Call
 from hermes.entry.http.errors import ApiError
+from hermes.entry.http.reply import Reply, json_reply
 from hermes.types.value import Value
 
 
@@ -32,9 +30,9 @@ class Models:
         self._aliases = aliases | {""}
         self._reachable = reachable
 
-    async def listing(self, call: Call) -> Response:
+    async def listing(self, call: Call) -> Reply:
         models = tuple(Model(id=agent) for agent in self._agents)
-        return Response(msgspec.json.encode(ModelList(data=models)), media_type="application/json")
+        return json_reply(ModelList(data=models))
 
     def override(self, name: str) -> str | None:
         """The `provider/model` that a request asks for; None for the agent's own model."""

@@ -24,12 +24,10 @@ class RunEvents:
         after = _last_event_id(request)
         frames = RunStream(run_id)
         if after:
-            # The reader has these; the output that closes the run is of the whole.
-            for seq, event in await self._gateway.kept_events(turn, 0):
-                if seq <= after:
-                    frames.skip(seq, event)
+            for seq, event in await self._gateway.seen(turn, after):
+                frames.skip(seq, event)
         out = SSEStream(call)
-        async with reading(self._gateway, turn, after, fresh=False) as reader:
+        with reading(self._gateway, turn, after, fresh=False) as reader:
             await out.start({"x-hermes-run-id": run_id})
             while events := await next_or_keepalive(reader, out):
                 await out.send(b"".join(frames.feed(seq, event) for seq, event in events))

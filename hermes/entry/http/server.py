@@ -7,21 +7,18 @@ from collections.abc import Callable, Iterator
 
 import anyio
 import uvicorn
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Route, Router
 
 from hermes.control.gateway import Gateway
 from hermes.entry.http.auth import Auth
-from hermes.entry.http.call import Handler
+from hermes.entry.http.call import Call, Handler
 from hermes.entry.http.chat_completions import ChatCompletions
 from hermes.entry.http.connection import Connection
 from hermes.entry.http.door import Door, Screen
 from hermes.entry.http.errors import ApiError
 from hermes.entry.http.health import health, readiness
 from hermes.entry.http.models import Models
+from hermes.entry.http.reply import Reply
 from hermes.entry.http.runs import RunEvents
 from hermes.types.errors import ConfigError
 from hermes.types.value import Value
@@ -36,6 +33,8 @@ ROUTES = (
     ("GET", "/v1/health", "The same, for clients that know one base URL."),
     ("GET", "/ready", "Whether messages can be taken in; needs no key."),
 )
+OPEN = ("/health", "/v1/health", "/ready")
+"""Routes that need no key."""
 
 
 class ApiOptions(Value):
@@ -50,44 +49,39 @@ class ApiOptions(Value):
     """Whether a `provider/model` can be asked for."""
     cors_origins: tuple[str, ...] = ()
     most_bytes: int = 10_000_000
+    patience: float = 30.0
+    """Seconds after which a stream whose client does not read is cut; it can go on by event id."""
 
 
-def build_app(gateway: Gateway, options: ApiOptions) -> Starlette:
+def build_app(gateway: Gateway, options: ApiOptions) -> Router:
     models = Models(("main",), options.aliases, options.reachable)
-    chat = ChatCompletions(gateway, models)
     screen = Screen(
         Auth(options.key),
         host=options.host,
         origins=options.cors_origins,
         most_bytes=options.most_bytes,
+        patience=options.patience,
     )
 
-    def keyed(handler: Handler) -> Door:
-        return Door(screen, handler, keyed=True)
-
-    def open_to_all(handler: Handler) -> Door:
-        return Door(screen, handler, keyed=False)
-
-    endpoints = {
-        "/v1/chat/completions": keyed(chat),
-        "/v1/models": keyed(models.listing),
-        "/v1/runs/{run_id}/events": keyed(RunEvents(gateway)),
-        "/health": open_to_all(health),
-        "/v1/health": open_to_all(health),
-        "/ready": open_to_all(readiness(gateway)),
+    handlers: dict[str, Handler] = {
+        "/v1/chat/completions": ChatCompletions(gateway, models),
+        "/v1/models": models.listing,
+        "/v1/runs/{run_id}/events": RunEvents(gateway),
+        "/health": health,
+        "/v1/health": health,
+        "/ready": readiness(gateway),
     }
-    return Starlette(
-        routes=[
-            Route(path, endpoints[path], methods=[method, "OPTIONS"]) for method, path, _ in ROUTES
-        ],
-        exception_handlers={HTTPException: _no_such_route},
-    )
+    routes = [
+        Route(path, Door(screen, method, handlers[path], keyed=path not in OPEN))
+        for method, path, _ in ROUTES
+    ]
+    missing = Door(screen, "", no_such_route, keyed=False)
+    return Router(routes, redirect_slashes=False, default=missing)
 
 
-async def _no_such_route(request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    message = f"There is no {request.method} {request.url.path} here."
-    return ApiError(status, message, "not_found").response()
+async def no_such_route(call: Call) -> Reply:
+    message = f"There is no {call.request.method} {call.request.url.path} here."
+    raise ApiError(404, message, "not_found")
 
 
 async def serve_http(gateway: Gateway, options: ApiOptions, ready: Callable[[str], None]) -> None:
@@ -102,22 +96,23 @@ async def serve_http(gateway: Gateway, options: ApiOptions, ready: Callable[[str
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         timeout_keep_alive=75,
     )
     server = _Server(config)
     port = listening.getsockname()[1]
     shown = f"[{options.host}]" if ":" in options.host else options.host
-    async with anyio.create_task_group() as group:
-        group.start_soon(server.serve, [listening])
-        try:
-            await server.listening.wait()
-            ready(f"http://{shown}:{port}")
-            await anyio.sleep_forever()
-        finally:
-            server.should_exit = server.force_exit = True
-            with anyio.move_on_after(2, shield=True):
-                await server.stopped.wait()
-            group.cancel_scope.cancel()
+    with listening:
+        async with anyio.create_task_group() as group:
+            group.start_soon(server.run_to_the_end, listening)
+            try:
+                await server.listening.wait()
+                ready(f"http://{shown}:{port}")
+                await anyio.sleep_forever()
+            finally:
+                server.should_exit = server.force_exit = True
+                for connection in list(server.server_state.connections):
+                    connection.transport.close()
 
 
 class _Server(uvicorn.Server):
@@ -126,7 +121,6 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.listening = anyio.Event()
-        self.stopped = anyio.Event()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -136,11 +130,10 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         self.listening.set()
 
-    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        try:
-            await super().serve(sockets)
-        finally:
-            self.stopped.set()
+    async def run_to_the_end(self, listening: socket.socket) -> None:
+        """Serves until `should_exit`: cancelled, it would leave its connections open."""
+        with anyio.CancelScope(shield=True):
+            await self.serve([listening])
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -7,11 +7,17 @@ import anyio
 from hermes.entry.http.call import Call
 from hermes.entry.http.connection import connection_of
 from hermes.entry.http.reader import Events
+from hermes.entry.http.reply import raw
 from hermes.streaming.sse import KEEPALIVE
 
-STALLED_SECONDS = 30.0
-"""A client that does not read for so long is cut; it can go on by event id."""
 KEEPALIVE_SECONDS = 15.0
+
+
+_STREAM = (
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+)
 
 
 class Stalled(Exception):
@@ -19,7 +25,10 @@ class Stalled(Exception):
 
 
 class Reader(Protocol):
-    async def next(self) -> Events: ...
+    @property
+    def ended(self) -> bool: ...
+
+    async def next(self, within: float = ...) -> Events: ...
 
 
 class SSEStream:
@@ -27,22 +36,20 @@ class SSEStream:
         self._connection = connection_of(call.request.scope)
         self._send = call.send
         self._headers = call.headers
+        self._patience = call.patience
 
     async def start(self, headers: dict[str, str]) -> None:
-        every = {
-            "content-type": "text/event-stream; charset=utf-8",
-            "cache-control": "no-cache",
-            "x-accel-buffering": "no",
-            **self._headers,
-            **headers,
-        }
-        raw = [(name.encode(), value.encode("latin-1")) for name, value in every.items()]
-        await self._send({"type": "http.response.start", "status": 200, "headers": raw})
+        every = [*_STREAM, *raw(self._headers), *raw(headers)]
+        await self._send({"type": "http.response.start", "status": 200, "headers": every})
 
     async def send(self, frames: bytes) -> None:
-        """Returns once the client keeps up; raises when it does not."""
-        with anyio.move_on_after(STALLED_SECONDS) as scope:
-            await self._send({"type": "http.response.body", "body": frames, "more_body": True})
+        """Returns once the client keeps up; raises Stalled when it does not."""
+        message = {"type": "http.response.body", "body": frames, "more_body": True}
+        if not self._connection.flow.write_paused:
+            await self._send(message)
+            return
+        with anyio.move_on_after(self._patience) as scope:
+            await self._send(message)
         if scope.cancelled_caught:
             self._connection.cut()
             raise Stalled
@@ -53,7 +60,6 @@ class SSEStream:
 
 async def next_or_keepalive(reader: Reader, out: SSEStream) -> Events:
     """What comes next, with a comment now and then so that nobody in between hangs up."""
-    while True:
-        with anyio.move_on_after(KEEPALIVE_SECONDS):
-            return await reader.next()
+    while not (events := await reader.next(KEEPALIVE_SECONDS)) and not reader.ended:
         await out.send(KEEPALIVE)
+    return events

@@ -1,0 +1,173 @@
+"""The bars, as data: what is measured, how it is shown, and what it must reach."""
+
+from typing import Literal, assert_never
+
+import msgspec
+
+from benchmarks.record import Figure
+
+Kind = Literal["share", "times", "ideal", "at most", "at least", "shown"]
+
+
+class Bar(msgspec.Struct, frozen=True, kw_only=True):
+    key: str
+    measure: str
+    """As the table names it, with its unit."""
+    kind: Kind = "shown"
+    """Against the pass-through's figure (share, times), the model's own (ideal), or a number."""
+    number: float = 0.0
+    digits: int = 1
+    binding: bool = True
+    """Whether missing it fails the run; what depends on the machine only informs."""
+
+    def holds(self, figure: Figure) -> bool | None:
+        """None where there is nothing to hold."""
+        limit = self.limit(figure)
+        match self.kind:
+            case "share" | "ideal" | "at least":
+                return limit is not None and figure.ours >= limit
+            case "times" | "at most":
+                return limit is not None and figure.ours <= limit
+            case "shown":
+                return None
+            case _:
+                assert_never(self.kind)
+
+    def limit(self, figure: Figure) -> float | None:
+        """What the figure may just be; None when the run has nothing to compare it with."""
+        match self.kind:
+            case "share" | "times":
+                return None if figure.passthrough is None else self.number * figure.passthrough
+            case "ideal":
+                return None if figure.ideal is None else self.number * figure.ideal
+            case "at most" | "at least":
+                return self.number
+            case "shown":
+                return None
+            case _:
+                assert_never(self.kind)
+
+    def described(self, figure: Figure) -> str:
+        limit = self.limit(figure)
+        shown = "?" if limit is None else f"{limit:,.{self.digits}f}"
+        match self.kind:
+            case "share":
+                return f"≥ {self.number:.0%} of it ({shown})"
+            case "times":
+                return f"≤ {self.number:g} × its ({shown})"
+            case "ideal":
+                return f"≥ {self.number:.0%} of ideal ({shown})"
+            case "at most":
+                return f"≤ {shown}"
+            case "at least":
+                return f"≥ {shown}"
+            case "shown":
+                return ""
+            case _:
+                assert_never(self.kind)
+
+
+def _machine(key: str, measure: str, number: float, digits: int = 1) -> Bar:
+    """A bar that is good to know, on this machine."""
+    return Bar(
+        key=key, measure=measure, kind="at most", number=number, digits=digits, binding=False
+    )
+
+
+def _shown(key: str, measure: str, digits: int = 1) -> Bar:
+    return Bar(key=key, measure=measure, digits=digits, binding=False)
+
+
+BARS = (
+    _machine("start.healthy", "spawn → healthy, s", 0.5, 2),
+    _machine("start.answer", "spawn → first answer, s", 0.7, 2),
+    _machine("cli.version", "`hermes --version`, s", 0.12, 3),
+    _machine("cli.chat", "`hermes chat -q hello`, s", 0.7, 2),
+    _machine("memory.started", "RSS started, MB", 60),
+    _machine("memory.used", "RSS after 200 requests, MB", 75),
+    _machine("latency.plain", "added latency of a turn, median ms", 3, 2),
+    _shown("latency.plain95", "added latency of a turn, p95 ms", 2),
+    Bar(
+        key="latency.first",
+        measure="added time to first token, median ms",
+        kind="times",
+        number=5,
+        digits=2,
+    ),
+    _shown("latency.first95", "added time to first token, p95 ms", 2),
+    Bar(
+        key="cpu.plain",
+        measure="CPU per turn, c = 1, plain, ms",
+        kind="times",
+        number=5,
+        digits=2,
+    ),
+    Bar(
+        key="cpu.stream",
+        measure="CPU per turn, c = 1, streamed, ms",
+        kind="times",
+        number=5,
+        digits=2,
+    ),
+    _shown("rate.1", "turns/s, c = 1", 0),
+    _shown("rate.8", "turns/s, c = 8", 0),
+    Bar(key="rate.32", measure="turns/s, c = 32", kind="share", number=0.24, digits=0),
+    Bar(key="rate.128", measure="turns/s, c = 128", kind="share", number=0.24, digits=0),
+    _shown("cpu.32", "CPU per turn, c = 32, plain, ms", 2),
+    Bar(
+        key="tokens.rate",
+        measure="32 streams × 200 tokens, tokens/s",
+        kind="share",
+        number=0.4,
+        digits=0,
+    ),
+    Bar(
+        key="slow.rate",
+        measure="1 s model, 64 streams, turns/s",
+        kind="ideal",
+        number=0.95,
+    ),
+    _machine("tool.turn", "turn with one read_file, median ms", 10),
+    _shown("tool.cpu", "CPU of a turn with one read_file, ms", 2),
+    Bar(
+        key="prompt.characters",
+        measure="prompt of a one-line message, characters",
+        kind="at most",
+        number=12_000,
+        digits=0,
+    ),
+    _shown("growth.young", "one session, around turn 5, median ms", 2),
+    _shown("growth.old", "one session, around turn 245, median ms", 2),
+    Bar(
+        key="growth.ratio",
+        measure="one session, turn 245 / turn 5",
+        kind="at most",
+        number=1.3,
+        digits=2,
+    ),
+    _shown("growth.cpu", "the same ratio in CPU", 2),
+    Bar(
+        key="crowd.unanswered",
+        measure="conversations at once on a 1 s model, unanswered",
+        kind="at most",
+        digits=0,
+    ),
+    _shown("crowd.open", "of them in the model at once, at most", 0),
+    _shown("crowd.seconds", "all of them answered after, s", 1),
+    Bar(key="crowd.threads", measure="threads then", kind="at most", number=8, digits=0),
+    _machine("crowd.memory", "RSS then, MB", 250),
+    _machine("crowd.delay", "event-loop delay then, p99 ms", 100, 0),
+    _machine("stored.ratio", "turn with 5,000 sessions stored / with none", 1.3, 2),
+    _shown("readers.memory", "200 readers that stall: RSS growth, MB", 0),
+    _shown("readers.others", "200 readers that stall: other turns, p99 ms", 1),
+    Bar(
+        key="readers.left",
+        measure="200 readers that stall: still held after their time",
+        kind="at most",
+        digits=0,
+    ),
+    _machine("install.seconds", "install of the core, s", 15, 0),
+    _machine("install.packages", "packages of the core", 35, 0),
+    _machine("install.size", "size of the core, MB", 75, 0),
+    Bar(key="errors", measure="answers that were not whole", kind="at most", digits=0),
+)

@@ -1,0 +1,178 @@
+"""The measures of what piles up: turns in a session, conversations at once, stored sessions."""
+
+import asyncio
+import sys
+import time
+
+import msgspec
+
+from benchmarks.client import Answer, Client
+from benchmarks.load import Load, Plan, Target, median, percentile
+from benchmarks.model import Behaviour
+from benchmarks.processes import Usage
+from benchmarks.sizes import Sizes
+from benchmarks.stage import Stage
+
+USUAL = Behaviour()
+SECOND = Behaviour(ttft=1.0)
+RAMP = 0.8
+"""Seconds in which a crowd begins to speak: less than the first answer takes, so all wait."""
+CONNECT_SECONDS = 1.0
+TICK = 0.02
+PROBE_START = 0.7
+"""Seconds that the probe has to begin."""
+YOUNG = 10
+"""Turns of a young session: around the fifth."""
+
+
+async def growth(stage: Stage, sizes: Sizes) -> None:
+    """Old sessions beside young ones, in turns, so that noise meets both."""
+    await stage.behave(USUAL)
+    target, client = stage.ours, Client(stage.ours.port)
+    names = range(sizes.grown)
+    try:
+        grown = Load(stage.behaviour.tokens)
+        for name in names:
+            await _turns(target, client, f"old-{name}", sizes.old, grown)
+        stage.record.count(target, grown)
+        young, old = Load(stage.behaviour.tokens), Load(stage.behaviour.tokens)
+        await stage.settle(target)
+        for name in names:
+            await _turns(target, client, f"young-{name}", YOUNG, young)
+            await _turns(target, client, f"old-{name}", YOUNG, old)
+    finally:
+        client.close()
+    for load in (young, old):
+        stage.record.count(target, load)
+    put = stage.record.put
+    put("growth.young", median(young.totals))
+    put("growth.old", median(old.totals))
+    put("growth.ratio", median(old.totals) / median(young.totals))
+    put("growth.cpu", old.cpu_each / max(young.cpu_each, 0.01))
+
+
+async def _turns(target: Target, client: Client, session: str, count: int, load: Load) -> None:
+    began, cpu = time.perf_counter(), target.tree.cpu()
+    for _ in range(count):
+        load.add(await client.ask(target.request(session=session)))
+    load.wall += time.perf_counter() - began
+    load.cpu += target.tree.cpu() - cpu
+
+
+class Pressed(msgspec.Struct):
+    """How a target bore a crowd."""
+
+    load: Load
+    most: Usage
+    """The most that was used at any moment."""
+    delays: list[float]
+    """Milliseconds that each GET /health took meanwhile."""
+    open: int
+    """Conversations that were in the model at once."""
+
+
+async def crowd(stage: Stage, sizes: Sizes) -> None:
+    """Thousands of conversations at once, on a model that takes a second."""
+    await stage.restart("crowded")
+    await stage.behave(SECOND)
+    least = await press(stage, stage.passthrough, sizes.crowd)
+    ours = await press(stage, stage.ours, sizes.crowd)
+    put = stage.record.put
+    put("crowd.unanswered", len(ours.load.bad), len(least.load.bad))
+    put("crowd.open", ours.open, least.open)
+    put("crowd.seconds", ours.load.wall, least.load.wall)
+    put("crowd.threads", ours.most.threads, least.most.threads)
+    put("crowd.memory", ours.most.rss, least.most.rss)
+    put("crowd.delay", percentile(ours.delays, 0.99), percentile(least.delays, 0.99))
+
+
+async def press(stage: Stage, target: Target, count: int) -> Pressed:
+    """A turn of each of `count` conversations, all open at once."""
+    await stage.behave(stage.behaviour)
+    clients = [Client(target.port) for _ in range(count)]
+    load, most = Load(stage.behaviour.tokens), [target.tree.usage()]
+    try:
+        await _connect(clients)
+        probe = await _probe(stage, target)
+        try:
+            async with asyncio.TaskGroup() as group:
+                sampling = group.create_task(_sample(target, most))
+                await asyncio.sleep(PROBE_START)
+                began = time.perf_counter()
+                await _speak(target, clients, load)
+                load.wall = time.perf_counter() - began
+                sampling.cancel()
+            out, err = await probe.communicate()
+            assert probe.returncode == 0, err.decode()
+        finally:
+            if probe.returncode is None:
+                probe.kill()
+    finally:
+        for client in clients:
+            client.close()
+    stage.record.count(target, load)
+    seen = msgspec.json.decode(out, type=list[tuple[float, float]])
+    return Pressed(
+        load=load,
+        most=Usage(rss=max(one.rss for one in most), threads=max(one.threads for one in most)),
+        delays=[delay * 1000 for due, delay in seen if began <= due <= began + load.wall],
+        open=(await stage.counts()).most_open,
+    )
+
+
+async def _connect(clients: list[Client]) -> None:
+    """Opens every connection, a few at a time."""
+    step = max(1, int(len(clients) * TICK / CONNECT_SECONDS))
+    for first in range(0, len(clients), step):
+        async with asyncio.TaskGroup() as group:
+            for client in clients[first : first + step]:
+                group.create_task(client.connect())
+        await asyncio.sleep(TICK)
+
+
+async def _probe(stage: Stage, target: Target) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "benchmarks.probe",
+        str(target.port),
+        str(TICK),
+        env=stage.env("probe"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+async def _sample(target: Target, seen: list[Usage]) -> None:
+    while True:
+        seen.append(target.tree.usage())
+        await asyncio.sleep(0.2)
+
+
+async def _speak(target: Target, clients: list[Client], load: Load) -> None:
+    """Lets all ask within the ramp, and waits for their answers."""
+    began = time.perf_counter()
+
+    async def ask(client: Client, due: float) -> None:
+        await asyncio.sleep(began + due - time.perf_counter())
+        answer: Answer = await client.ask(target.request(stream=True), 60.0)
+        load.add(answer)
+
+    async with asyncio.TaskGroup() as group:
+        for number, client in enumerate(clients):
+            group.create_task(ask(client, RAMP * number / len(clients)))
+
+
+async def stored(stage: Stage, sizes: Sizes) -> None:
+    """Whether a turn is slower when thousands of sessions are stored."""
+    await stage.behave(USUAL)
+    await stage.restart("stored")
+    few = Plan(count=100)
+    await stage.load(stage.ours, Plan(count=20))
+    empty = await stage.load(stage.ours, few)
+    filling = Plan(count=sizes.stored, concurrency=32, seconds=120, sessions="stored")
+    await stage.load(stage.ours, filling)
+    await stage.settle(stage.ours)
+    full = await stage.load(stage.ours, few)
+    stage.record.put("stored.ratio", median(full.totals) / median(empty.totals))

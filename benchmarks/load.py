@@ -1,0 +1,138 @@
+"""Load on one target, and what it came to."""
+
+import asyncio
+import math
+import statistics
+import time
+from collections.abc import Iterator
+
+import msgspec
+
+from benchmarks.client import SAMPLE, Answer, Client, encode
+from benchmarks.processes import Others, Tree
+
+PATH = "/v1/chat/completions"
+
+
+def percentile(values: list[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else math.nan
+
+
+def median(values: list[float]) -> float:
+    return statistics.median(values) if values else math.nan
+
+
+class Target:
+    """A server that completes chats: the model itself, the pass-through, or ours."""
+
+    def __init__(self, name: str, port: int, model: str, key: str, tree: Tree) -> None:
+        self.name = name
+        self.port = port
+        self.tree = tree
+        self._model = model
+        self._headers = {"Authorization": f"Bearer {key}"}
+        self._asked = 0
+
+    def request(self, *, stream: bool = False, session: str = "") -> bytes:
+        """One line of a user: a conversation of its own, or the next of a session."""
+        self._asked += 1
+        content = f"Hello, this is line {self._asked}."
+        body = {
+            "model": self._model,
+            "stream": stream,
+            "messages": [{"role": "user", "content": content}],
+        }
+        headers = {**self._headers, "X-Hermes-Session-Id": session} if session else self._headers
+        return encode("POST", PATH, headers, msgspec.json.encode(body))
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """How much is asked: `count` requests, but for no longer than `seconds`."""
+
+    count: int
+    concurrency: int = 1
+    seconds: float = 30.0
+    stream: bool = False
+    sessions: str = ""
+    """Where given, every request begins a stored session, named with this and a number."""
+    patience: float = 60.0
+
+
+class Load:
+    """Answers that belong together, with the time and the CPU that they took."""
+
+    def __init__(self, tokens: int) -> None:
+        self._tokens = tokens
+        self.good: list[Answer] = []
+        self.bad: list[Answer] = []
+        self.wall = 0.0
+        self.cpu = 0.0
+        self.others = 0.0
+        """Seconds of CPU that the rest of the machine used meanwhile."""
+
+    def add(self, answer: Answer) -> None:
+        if answer.good(self._tokens):
+            answer.body = b""
+            self.good.append(answer)
+        else:
+            answer.body = answer.body[:SAMPLE]
+            self.bad.append(answer)
+
+    def join(self, other: "Load") -> None:
+        self.good += other.good
+        self.bad += other.bad
+        self.wall += other.wall
+        self.cpu += other.cpu
+        self.others += other.others
+
+    @property
+    def rate(self) -> float:
+        """Turns a second."""
+        return len(self.good) / self.wall
+
+    @property
+    def tokens_rate(self) -> float:
+        """Tokens a second."""
+        return sum(answer.tokens for answer in self.good) / self.wall
+
+    @property
+    def totals(self) -> list[float]:
+        """Milliseconds of each turn."""
+        return [answer.total * 1000 for answer in self.good]
+
+    @property
+    def firsts(self) -> list[float]:
+        """Milliseconds to each first token."""
+        return [answer.first * 1000 for answer in self.good]
+
+    @property
+    def cpu_each(self) -> float:
+        """Milliseconds of CPU for a turn."""
+        return self.cpu * 1000 / max(1, len(self.good))
+
+
+async def ask_much(target: Target, plan: Plan, tokens: int) -> Load:
+    """Does as planned; an answer is good with status 200 and all tokens."""
+    done, numbers = Load(tokens), iter(range(plan.count))
+    others, cpu, began = Others(), target.tree.cpu(), time.perf_counter()
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(plan.concurrency, plan.count)):
+            group.create_task(_work(target, plan, numbers, began + plan.seconds, done))
+    done.wall = time.perf_counter() - began
+    done.cpu = target.tree.cpu() - cpu
+    done.others = others.seconds()
+    return done
+
+
+async def _work(target: Target, plan: Plan, numbers: Iterator[int], end: float, done: Load) -> None:
+    client = Client(target.port)
+    try:
+        for number in numbers:
+            if time.perf_counter() > end:
+                break
+            session = f"{plan.sessions}-{number}" if plan.sessions else ""
+            request = target.request(stream=plan.stream, session=session)
+            done.add(await client.ask(request, plan.patience))
+    finally:
+        client.close()

@@ -1,0 +1,31 @@
+"""Asks GET /health at a fixed pace, from a process of its own: how late is the event loop?"""
+
+import json
+import select
+import sys
+import time
+from http.client import HTTPConnection
+
+
+def poll(port: int, every: float) -> list[tuple[float, float]]:
+    """When each call was due, and how late its answer came, until standard input ends.
+
+    A late answer delays the calls behind it, and they are counted as late as well.
+    """
+    connection = HTTPConnection("127.0.0.1", port, timeout=30)
+    seen: list[tuple[float, float]] = []
+    due = time.perf_counter()
+    while not select.select([sys.stdin], [], [], max(0.0, due - time.perf_counter()))[0]:
+        connection.request("GET", "/health")
+        answer = connection.getresponse()
+        answer.read()
+        if answer.status != 200:
+            raise ConnectionError(f"/health answered {answer.status}")
+        seen.append((due, time.perf_counter() - due))
+        due += every
+    connection.close()
+    return seen
+
+
+if __name__ == "__main__":
+    print(json.dumps(poll(int(sys.argv[1]), float(sys.argv[2]))))

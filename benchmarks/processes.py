@@ -1,0 +1,119 @@
+"""Process trees that we started: what they use, and their end, by pid only."""
+
+import contextlib
+import os
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import psutil
+
+STOP_SECONDS = 8.0
+TREES: list["Tree"] = []
+"""Every tree of ours that runs."""
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    rss: float
+    """Megabytes."""
+    threads: int
+
+
+class Tree:
+    """A command and all its children."""
+
+    def __init__(self, command: Sequence[str], env: Mapping[str, str], log: Path) -> None:
+        with log.open("ab") as out:
+            self._popen = subprocess.Popen(
+                command,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+        self.log = log
+        self.root = psutil.Process(self._popen.pid)
+        TREES.append(self)
+
+    @property
+    def running(self) -> bool:
+        return self._popen.poll() is None
+
+    def members(self) -> list[psutil.Process]:
+        with contextlib.suppress(psutil.Error):
+            return [self.root, *self.root.children(recursive=True)]
+        return []
+
+    def cpu(self) -> float:
+        """Seconds that the tree has computed."""
+        spent = 0.0
+        for one in self.members():
+            with contextlib.suppress(psutil.Error):
+                times = one.cpu_times()
+                spent += times.user + times.system + times.children_user + times.children_system
+        return spent
+
+    def usage(self) -> Usage:
+        rss, threads = 0, 0
+        for one in self.members():
+            with contextlib.suppress(psutil.Error):
+                rss += one.memory_info().rss
+                threads += one.num_threads()
+        return Usage(rss=rss / 2**20, threads=threads)
+
+    def established(self, port: int) -> int:
+        """Connections of clients that the tree still holds."""
+        return sum(
+            connection.status == psutil.CONN_ESTABLISHED and connection.laddr[1] == port
+            for one in self.members()
+            for connection in one.net_connections("tcp")
+        )
+
+    def stop(self) -> None:
+        """Asks the command to end, and ends what is left after a while."""
+        if self in TREES:
+            TREES.remove(self)
+        members = self.members()
+        with contextlib.suppress(psutil.Error):
+            self.root.terminate()
+        _, left = psutil.wait_procs(members, timeout=STOP_SECONDS)
+        for one in left:
+            with contextlib.suppress(psutil.Error):
+                one.kill()
+        self._popen.wait(STOP_SECONDS)
+
+
+class Others:
+    """How much of the machine is used by everything but us, between two moments."""
+
+    def __init__(self) -> None:
+        self._busy, self._ours = self._read()
+
+    @staticmethod
+    def _read() -> tuple[float, float]:
+        times, own = psutil.cpu_times(), os.times()
+        busy = sum(times) - times.idle
+        for waiting in ("iowait", "steal", "guest", "guest_nice"):
+            busy -= times._asdict().get(waiting, 0.0)
+        return busy, own.user + own.system + sum(tree.cpu() for tree in TREES)
+
+    def seconds(self) -> float:
+        """CPU that others used since."""
+        busy, ours = self._read()
+        return busy - self._busy - ours + self._ours
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def file_system(folder: Path) -> str:
+    """The kind of file system that the folder is on."""
+    mounts = {Path(one.mountpoint): one.fstype for one in psutil.disk_partitions(all=True)}
+    return next((mounts[one] for one in (folder, *folder.parents) if one in mounts), "unknown")

@@ -1,0 +1,65 @@
+"""Readers that stall: what they cost the gateway, its other callers, and for how long."""
+
+import asyncio
+import socket
+import time
+
+from benchmarks.load import Load, Plan, Target, percentile
+from benchmarks.model import Behaviour
+from benchmarks.sizes import Sizes
+from benchmarks.stage import Stage
+
+LARGE = Behaviour(tokens=800, padding=1000, delay=0.015)
+"""More than the buffers between us and a reader hold."""
+BUFFER = 4096
+"""Bytes that a reader's system takes in for it."""
+
+
+async def readers(stage: Stage, sizes: Sizes) -> None:
+    """Streams whose readers take a byte a second, while others are served."""
+    await stage.restart("stalled")
+    await stage.behave(LARGE)
+    target = stage.ours
+    before, began = target.tree.usage().rss, time.perf_counter()
+    stalled = [await _open(target) for _ in range(sizes.readers)]
+    try:
+        while (await stage.counts()).calls < sizes.readers:
+            assert time.perf_counter() - began < 30, "not every reader's turn began"
+            await asyncio.sleep(0.05)
+        # Streams that have begun go on as they were.
+        await stage.behave(Behaviour())
+        others, most = Load(stage.behaviour.tokens), before
+        while (left := began + sizes.reading - time.perf_counter()) > 0:
+            await asyncio.gather(*(_sip(one) for one in stalled))
+            others.join(await stage.load(target, Plan(count=20, seconds=min(1.0, left))))
+            most = max(most, target.tree.usage().rss)
+            await asyncio.sleep(max(0.0, min(1.0, left) - 0.2))
+        held = target.tree.established(target.port)
+    finally:
+        for one in stalled:
+            one.close()
+    put = stage.record.put
+    put("readers.memory", most - before)
+    put("readers.others", percentile(others.totals, 0.99))
+    put("readers.left", held)
+
+
+async def _open(target: Target) -> socket.socket:
+    """A connection with the smallest buffer, on which a stream was asked for."""
+    reader = socket.socket()
+    reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
+    reader.setblocking(False)
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(reader, ("127.0.0.1", target.port))
+    await loop.sock_sendall(reader, target.request(stream=True))
+    return reader
+
+
+async def _sip(reader: socket.socket) -> None:
+    """A byte, if there is one."""
+    try:
+        reader.recv(1)
+    except BlockingIOError:
+        return
+    except ConnectionError:
+        reader.close()

@@ -1,0 +1,325 @@
+"""Kills the gateway, at random or at every point in turn, and checks what people see of it.
+
+python -m hermes.testing.crash                               2,000 messages under 20 kills
+python -m hermes.testing.crash --points                      a kill at every point
+python -m hermes.testing.crash --scenario append --point 'after send 1'      one of them
+"""
+
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+import anyio
+import anyio.abc
+import click
+
+from hermes.testing.crash_checks import Report, check, refused
+from hermes.testing.crash_child import points_file
+from hermes.testing.crash_stage import Armed, Kind, Person, Stage, forked, running_model, spawned
+
+AT_ONCE = 5
+ALIKE = 3
+"""Passages of one place that are tried: later ones are like the earlier."""
+SCENARIO_SECONDS = 20.0
+Script = Callable[[Stage], Awaitable[None]]
+
+
+# --- at every point --------------------------------------------------------------------------
+
+
+async def _alone(stage: Stage, account: str, kind: Kind) -> None:
+    await Person(stage, account, "1").ask(kind)
+
+
+async def _two_queued(stage: Stage) -> None:
+    person = Person(stage, "editing", "1")
+    sent = [person.say(kind) for kind in ("stream", "plain", "append")]
+    for one in sent:
+        await person.answered(one)
+
+
+async def _stopped(stage: Stage) -> None:
+    person = Person(stage, "editing", "1")
+    sent = person.say("endless")
+    await person.begun(sent)
+    person.command("/stop")
+    await person.answered(sent)
+    await person.ask("plain")
+
+
+async def _stopped_tool(stage: Stage) -> None:
+    person = Person(stage, "plain", "1")
+    await person.ask("plain")
+    sent = person.say("held")
+    await stage.until(lambda: stage.calls() > 0)
+    person.command("/stop")
+    await person.answered(sent)
+    # A model refuses a history in which the stopped call has no result.
+    await person.ask("plain")
+
+
+async def _recovered(stage: Stage) -> None:
+    """The gateway dies with everything under way, and may die again while it recovers."""
+    spawner, queuer = Person(stage, "plain", "1"), Person(stage, "plain", "2")
+    reader, decider = Person(stage, "editing", "1"), Person(stage, "editing", "2")
+    asked = decider.say("ask")
+    await decider.questioned(asked)
+    sent = [(spawner, spawner.say("spawn")), (reader, reader.say("stream"))]
+    sent += [(queuer, queuer.say(kind)) for kind in ("stream", "plain")]
+    await reader.begun(sent[1][1])
+    stage.kill()
+    await stage.restarted(1)
+    decider.decide(asked)
+    for person, one in [*sent, (decider, asked)]:
+        await person.answered(one)
+
+
+def _scenarios() -> Mapping[str, Script]:
+    kinds: dict[str, tuple[str, Kind]] = {
+        "plain": ("plain", "plain"),
+        "preview": ("editing", "stream"),
+        "append": ("plain", "append"),
+        "parallel": ("editing", "both"),
+        "ask": ("plain", "ask"),
+        "spawn": ("plain", "spawn"),
+    }
+
+    def script(account: str, kind: Kind) -> Script:
+        return lambda stage: _alone(stage, account, kind)
+
+    scripts: dict[str, Script] = {name: script(*how) for name, how in kinds.items()}
+    return scripts | {
+        "queued": _two_queued,
+        "stop": _stopped,
+        "stop-tool": _stopped_tool,
+        "recovery": _recovered,
+    }
+
+
+SCENARIOS = _scenarios()
+
+
+async def play(name: str, model: str, *, point: str = "", count: bool = False) -> "Played":
+    """Runs a scenario in a fresh home, with the gateway killed at the point."""
+    with tempfile.TemporaryDirectory(prefix="hermes-") as folder:
+        stage = Stage(Path(folder), model, forked)
+        again = name == "recovery"
+        # What a recovery starts from is not counted: the second process is.
+        stage.armed[int(again)] = Armed(fail_at=point, count=count, from_start=again)
+        late = ""
+        try:
+            with anyio.fail_after(SCENARIO_SECONDS):
+                async with stage.open():
+                    await SCENARIOS[name](stage)
+                    await stage.quiet()
+        except TimeoutError:
+            late = f"not finished in {SCENARIO_SECONDS:.0f} s"
+        report = check(stage)
+        if late:
+            report.violations.insert(0, late)
+        listed = points_file(stage.home)
+        points = listed.read_text().splitlines() if listed.exists() else []
+        return Played(report, points, reached=stage.deaths[-9] > again)
+
+
+class Played:
+    def __init__(self, report: Report, points: list[str], *, reached: bool) -> None:
+        self.report = report
+        self.points = points
+        self.reached = reached
+        """The gateway died at the point."""
+
+
+class Tally:
+    """What an enumeration found."""
+
+    def __init__(self) -> None:
+        self.played = self.failed = self.missed = 0
+        self.seen: Counter[str] = Counter()
+
+    def add(self, name: str, point: str, played: Played) -> None:
+        self.played += 1
+        self.missed += not played.reached and bool(point)
+        self.seen.update(played.report.figures)
+        if played.report.violations:
+            self.failed += 1
+            click.echo(f"FAILED {name}, killed {point or 'nowhere'}:")
+            for violation in played.report.violations:
+                click.echo(f"    {violation}")
+            click.echo(
+                f"    again: python -m hermes.testing.crash --scenario {name} --point '{point}'"
+            )
+
+    def refusals(self, name: str, refused: list[str]) -> None:
+        for refusal in refused:
+            self.failed += 1
+            click.echo(f"FAILED {name}: {refusal}")
+
+
+async def enumerate_points(names: list[str], point: str) -> bool:
+    """Plays each scenario once for each of its points; whether nothing was violated."""
+    tally = Tally()
+    limiter = anyio.CapacityLimiter(AT_ONCE)
+    since = time.monotonic()
+
+    async def one(name: str, point: str, model: str) -> None:
+        async with limiter:
+            tally.add(name, point, await play(name, model, point=point))
+
+    async with running_model() as model:
+        for name in names:
+            points = [point]
+            if not point:
+                counted = await play(name, model, count=True)
+                tally.add(name, "", counted)
+                points = [one for one in counted.points if int(one.split()[-1]) <= ALIKE]
+            async with anyio.create_task_group() as group:
+                for each in points:
+                    group.start_soon(one, name, each, model)
+            tally.refusals(name, await refused(model))
+            seconds = time.monotonic() - since
+            click.echo(f"{seconds:6.1f} s  {name}: {len(points)} points")
+    click.echo(
+        f"{tally.played} runs, {tally.failed} failed, {tally.missed} did not reach their point; "
+        + ", ".join(f"{count} {what}" for what, count in sorted(tally.seen.items()))
+    )
+    return not tally.failed
+
+
+# --- at random -------------------------------------------------------------------------------
+
+MIX: dict[Kind, int] = {
+    "plain": 40,
+    "stream": 20,
+    "append": 15,
+    "both": 5,
+    "ask": 8,
+    "steps": 8,
+    "spawn": 4,
+}
+"""How often people say what, in parts of a hundred."""
+WAITING = 0.7
+"""How often a person waits for the answer before they go on."""
+
+
+class Storm:
+    """People who talk, and kills that unlock what they say next: each one hits work."""
+
+    def __init__(self, stage: Stage, messages: int, chats: int, kills: int, seed: int) -> None:
+        self._stage = stage
+        self._random = random.Random(seed)  # noqa: S311
+        self._kills = kills
+        self._share = messages / max(kills, 1)
+        self._messages, self._chats = messages, chats
+
+    async def blow(self) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._kill)
+            group.start_soon(self._tell)
+            for number in range(self._chats):
+                person = Person(self._stage, ("plain", "editing")[number % 2], f"c{number}")
+                count = (self._messages - number - 1) // self._chats + 1
+                group.start_soon(self._talk, person, self._kinds(count))
+            await self._stage.until(lambda: self._stage.answered == self._messages)
+            await self._stage.quiet()
+            group.cancel_scope.cancel()
+
+    def _kinds(self, count: int) -> list[Kind]:
+        return self._random.choices(list(MIX), list(MIX.values()), k=count)
+
+    async def _talk(self, person: Person, kinds: list[Kind]) -> None:
+        waits = [self._random.random() < WAITING for _ in kinds]
+        async with anyio.create_task_group() as group:
+            for kind, wait in zip(kinds, waits, strict=True):
+                await self._stage.until(self._unlocked)
+                if kind == "ask":
+                    # Anything else that is said meanwhile would be the answer.
+                    await person.all_answered()
+                if wait or kind == "ask":
+                    await person.ask(kind)
+                else:
+                    group.start_soon(person.answered, person.say(kind))
+
+    def _unlocked(self) -> bool:
+        return len(self._stage.sent) < (self._stage.kills + 1) * self._share
+
+    async def _kill(self) -> None:
+        for kill in range(self._kills):
+            if self._random.random() < 0.2:
+                # While it starts, or recovers from the kill before.
+                await anyio.sleep(self._random.uniform(0.1, 0.9))
+            else:
+                sent = int((kill + self._random.random()) * self._share)
+                await self._stage.until(lambda sent=sent: len(self._stage.sent) >= sent)  # type: ignore[misc]
+                await anyio.sleep(self._random.uniform(0.0, 0.5))
+            self._stage.kill()
+            await self._stage.restarted(kill + 1)
+
+    async def _tell(self) -> None:
+        while True:
+            await anyio.sleep(5.0)
+            stage = self._stage
+            click.echo(
+                f"{time.time() - stage.starts[0]:6.1f} s  {len(stage.sent)} sent,"
+                f" {stage.answered} answered, {stage.kills} kills"
+            )
+
+
+async def storm(messages: int, chats: int, kills: int, seed: int, seconds: float) -> bool:
+    """Kills at random while people talk; whether nothing was violated."""
+    since, late = time.monotonic(), ""
+    with tempfile.TemporaryDirectory(prefix="hermes-") as folder:
+        async with running_model() as model:
+            stage = Stage(Path(folder), model, spawned)
+            try:
+                with anyio.fail_after(seconds):
+                    async with stage.open():
+                        await Storm(stage, messages, chats, kills, seed).blow()
+            except TimeoutError:
+                late = f"not finished in {seconds:.0f} s"
+            report = check(stage)
+            report.violations += await refused(model)
+    if late:
+        report.violations.insert(0, late)
+    click.echo(f"seed {seed}, {time.monotonic() - since:.1f} s")
+    for what, figure in {**report.figures, **stage.recovery()}.items():
+        click.echo(f"{what:>28}  {figure}")
+    for violation in report.violations:
+        click.echo(f"VIOLATED {violation}")
+    return not report.violations
+
+
+@click.command(help=__doc__)
+@click.option("--messages", default=2000)
+@click.option("--chats", default=100)
+@click.option("--kills", default=20)
+@click.option("--seed", type=int, help="a random one unless given")
+@click.option("--seconds", default=150.0, help="for the whole run, at the most")
+@click.option("--points", is_flag=True, help="a kill at every point instead")
+@click.option("--scenario", multiple=True, type=click.Choice(list(SCENARIOS)))
+@click.option("--point", default="", help="such as 'after send 2'")
+def main(
+    messages: int,
+    chats: int,
+    kills: int,
+    seed: int | None,
+    seconds: float,
+    scenario: tuple[str, ...],
+    point: str,
+    *,
+    points: bool,
+) -> None:
+    if points or scenario:
+        sound = anyio.run(enumerate_points, list(scenario or SCENARIOS), point)
+    else:
+        seed = random.randrange(1 << 16) if seed is None else seed  # noqa: S311
+        sound = anyio.run(storm, messages, chats, kills, seed, seconds)
+    sys.exit(0 if sound else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""The promises that no kill may break, checked on what stands in the chats and in the store."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import aiohttp
+import msgspec
+
+from hermes.control.outbox import REPEAT
+from hermes.core.tools.call import UNKNOWN_OUTCOME
+from hermes.streaming.edits import PLACEHOLDER
+from hermes.streaming.policy import StreamingPolicy
+from hermes.testing.crash_child import APPENDED, log_file
+from hermes.testing.crash_stage import Sent, Stage
+from hermes.testing.model import Stats
+from hermes.testing.platforms import Shown
+from hermes.testing.scripted import mixes_calls
+
+_TAG = re.compile(r"\[[0-9a-f]{4}:\d+(?:\.\d+)?\]\s*")
+UNKNOWN = UNKNOWN_OUTCOME.partition(":")[0]
+_UNFINISHED = (PLACEHOLDER, StreamingPolicy().cursor)
+
+
+class Report:
+    def __init__(self) -> None:
+        self.violations: list[str] = []
+        self.figures: Counter[str] = Counter()
+
+
+def check(stage: Stage) -> Report:
+    """Everything that is wrong once the gateway is dead and nothing should be left to do."""
+    report = Report()
+    report.figures["messages"] = len(stage.sent)
+    report.figures["kills"] = stage.deaths[-9]
+    checks: list[Callable[[Stage, Report], Iterator[str]]] = [
+        _answers,
+        _order,
+        _shown,
+        _tokens,
+        _store,
+        _processes,
+        _logs,
+    ]
+    for one in checks:
+        report.violations += one(stage, report)
+    return report
+
+
+async def refused(model: str) -> list[str]:
+    """What the model refused since it began: a history with an open call, and the like."""
+    url = f"{model.removesuffix('/v1')}/_stats"
+    async with aiohttp.ClientSession() as http, http.get(url) as response:
+        stats = msgspec.json.decode(await response.read(), type=Stats)
+    return [f"the model refused {times} times: {why}" for why, times in stats.refused.items()]
+
+
+def _standing(stage: Stage, sent: Sent) -> list[Shown]:
+    """The whole answers that a message has in its chat."""
+    shown = stage.rooms[sent.account].shown(sent.chat)
+    return [one for one in shown if sent.answered_by(one.text)]
+
+
+def _answers(stage: Stage, report: Report) -> Iterator[str]:
+    for sent in stage.sent:
+        where = f"{sent.kind} {sent.token} in {sent.account} {sent.chat}"
+        standing = _standing(stage, sent)
+        if not standing:
+            yield f"lost: no answer to {where}"
+        more = standing[1:]
+        if sent.account == "editing" and more:
+            yield f"twice: {1 + len(more)} whole answers to {where}"
+        for again in more:
+            if sent.account == "plain" and not again.text.startswith(REPEAT):
+                yield f"unmarked: a repeat for {where}"
+
+
+def _order(stage: Stage, report: Report) -> Iterator[str]:
+    last: dict[tuple[str, str], tuple[int, str]] = {}
+    for sent in stage.sent:
+        for first in _standing(stage, sent)[:1]:
+            place = int(first.id.removeprefix("m"))
+            before, token = last.get((sent.account, sent.chat), (0, ""))
+            if place < before:
+                yield f"order: {sent.token} is answered above {token} in {sent.account} {sent.chat}"
+            last[sent.account, sent.chat] = (place, sent.token)
+
+
+def _shown(stage: Stage, report: Report) -> Iterator[str]:
+    with closing(stage.database()) as database:
+        count = "select account, count(*) from deliveries group by account"
+        owed = dict(database.execute(count).fetchall())
+    for account, server in stage.rooms.items():
+        whole = 0
+        for shown in server.messages.values():
+            orphan = account == "editing" and shown.text.endswith(_UNFINISHED)
+            marked = shown.text.startswith(REPEAT)
+            report.figures["orphaned previews"] += orphan
+            report.figures["re-sends, marked"] += marked
+            whole += not orphan and not marked
+            for text in shown.versions:
+                if mixes_calls(text):
+                    yield f"mixed: {account} showed {text!r}"
+        if whole > owed.get(account, 0):
+            yield f"{account} shows {whole} unmarked messages for {owed.get(account, 0)} owed"
+
+
+def _tokens(stage: Stage, report: Report) -> Iterator[str]:
+    path = stage.home / "workspace" / APPENDED
+    written = Counter(path.read_text().split() if path.exists() else ())
+    for sent in stage.sent:
+        if sent.kind not in ("append", "both", "spawn"):
+            continue
+        answers = [_TAG.sub("", one.text) for one in _standing(stage, sent)]
+        unknown = any(UNKNOWN in text for text in answers)
+        report.figures["outcomes unknown"] += unknown
+        if sent.kind == "spawn":
+            continue
+        if written[sent.token] > 1:
+            yield f"{sent.token} was appended {written[sent.token]} times"
+        done = any(f"appended {sent.token}" in text for text in answers)
+        if answers and not unknown and not (done and written[sent.token]):
+            yield f"{sent.token}: the model was told {'it was' if done else 'nothing'}, not so"
+
+
+def _store(stage: Stage, report: Report) -> Iterator[str]:
+    for what, count in stage.unfinished().items():
+        if count:
+            yield f"{count} {what}"
+    with closing(stage.database()) as database:
+        found = database.execute("pragma integrity_check").fetchone()[0]
+        if found != "ok":
+            yield f"the store is damaged: {found}"
+        turns = database.execute("select count(*) from turns").fetchone()[0]
+        if turns != len(stage.sent):
+            yield f"{turns} turns for {len(stage.sent)} messages"
+        dead = database.execute("select account, error from deliveries where state = 'dead'")
+        for account, error in dead.fetchall():
+            yield f"a delivery to {account} was given up: {error}"
+
+
+def _processes(stage: Stage, report: Report) -> Iterator[str]:
+    for process in Path("/proc").glob("[0-9]*/cwd"):
+        try:
+            where = process.readlink()
+        except OSError:
+            continue
+        if where.is_relative_to(stage.home):
+            yield f"process {process.parent.name} still runs in {where}"
+
+
+def _logs(stage: Stage, report: Report) -> Iterator[str]:
+    for code, count in stage.deaths.items():
+        if code != -9:
+            yield f"the gateway ended by itself {count} times with {code}"
+    entries = re.split(r"\n(?=\d{4}-\d\d-\d\d )", log_file(stage.home).read_text().strip())
+    for entry in [entry for entry in entries if " ERROR " in entry][:3]:
+        first, *rest = entry.splitlines()
+        yield f"logged: {first} {rest[-1] if rest else ''}"

@@ -1,0 +1,340 @@
+"""A real gateway process that can be killed anywhere, also by itself at a named point.
+
+A point is a place where a kill could hurt: around every commit, every call to a platform, every
+tool and every model call. They are found by running, never typed.
+"""
+
+import logging
+import os
+import signal
+import sys
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from types import GeneratorType
+from typing import TypeVar
+
+import aiohttp
+import anyio
+import anyio.lowlevel
+import click
+import msgspec
+from msgspec.structs import replace
+
+from hermes.app import Parts, open_gateway
+from hermes.boundary.execution.process import spawn_gated
+from hermes.core.models.openai_chat import OpenAIChat
+from hermes.core.models.retry import Retrying
+from hermes.core.tools.files import read_file
+from hermes.entry.messaging import serve
+from hermes.settings import Settings, load
+from hermes.testing.platforms import EditingAdapter, PlainAdapter, Update, Wire
+from hermes.testing.remote import Link, RemoteWire
+from hermes.types.events import AgentEvent, TextDelta
+from hermes.types.messages import AssistantMessage
+from hermes.types.protocols import Emit, ModelProvider, ModelRequest, PlatformAdapter, Store, Work
+from hermes.types.tools import NeedsPerson, Tool, ToolContext
+from hermes.types.turns import Answered, Question
+from hermes.types.value import Value
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+APPENDED = "appended.txt"
+"""Where `append` writes, in the workspace."""
+EDIT_SECONDS = 0.1
+READS = {
+    "others",
+    "load_paired",
+    "running_of",
+    "owed_chats",
+    "freezes",
+    "open_of",
+    "owed_before",
+    "_left_running",
+    "_expire_questions",
+    "forget_requests",
+    "forget_messages",
+}
+"""Work that changes nothing here: a kill around it is a kill between its neighbours."""
+
+
+class Options(Value):
+    home: str
+    socket: str
+    model: str
+    fail_at: str = ""
+    """The point at which the process kills itself."""
+    count: bool = False
+    """Writes down the points that it passes."""
+    from_start: bool = False
+    """Points count from the start, not only from the first update on."""
+
+
+class Points:
+    """Names every point passed, and ends the process at the one that is wanted."""
+
+    def __init__(self, options: Options) -> None:
+        self.armed = options.from_start
+        self._fail_at = options.fail_at
+        self._list = points_file(Path(options.home)) if options.count else None
+        self._passed: Counter[str] = Counter()
+
+    def passes(self, name: str) -> None:
+        if not self.armed:
+            return
+        self._passed[name] += 1
+        point = f"{name} {self._passed[name]}"
+        if self._list:
+            with self._list.open("a") as file:
+                file.write(f"{point}\n")
+        if point == self._fail_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def points_file(home: Path) -> Path:
+    return home / "points.txt"
+
+
+def log_file(home: Path) -> Path:
+    return home / "gateway.log"
+
+
+class PointedStore:
+    """Points before and after each commit."""
+
+    def __init__(self, points: Points, store: Store) -> None:
+        self._points = points
+        self._store = store
+
+    @property
+    def trouble(self) -> str | None:
+        return self._store.trouble
+
+    async def run(self, work: Work[T]) -> T:
+        name = _name(work)
+        if name in READS:
+            return await self._store.run(work)
+        self._points.passes(f"before {name}")
+        result = await self._store.run(work)
+        self._points.passes(f"after {name}")
+        return result
+
+    async def read(self, work: Work[T]) -> T:
+        return await self._store.read(work)
+
+
+def _name(work: object) -> str:
+    assert isinstance(work, GeneratorType)
+    return work.gi_code.co_qualname.replace(".<locals>", "")
+
+
+class PointedWire:
+    """Points before a platform is called, and after it took the call but before we know."""
+
+    def __init__(self, points: Points, wire: Wire) -> None:
+        self._points = points
+        self._wire = wire
+
+    async def updates(self, offset: int) -> list[Update]:
+        found = await self._wire.updates(offset)
+        self._points.armed = True
+        return found
+
+    async def send(self, chat: str, text: str) -> str:
+        self._points.passes("before send")
+        id = await self._wire.send(chat, text)
+        self._points.passes("after send")
+        return id
+
+    async def edit(self, id: str, text: str) -> None:
+        self._points.passes("before edit")
+        await self._wire.edit(id, text)
+        self._points.passes("after edit")
+
+
+class PointedModel:
+    """Points before, in the middle of and after each model call."""
+
+    def __init__(self, points: Points, model: ModelProvider) -> None:
+        self._points = points
+        self._model = model
+
+    async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
+        spoken = False
+
+        def hear(event: AgentEvent) -> None:
+            nonlocal spoken
+            emit(event)
+            if isinstance(event, TextDelta) and not spoken:
+                spoken = True
+                self._points.passes("in model")
+
+        self._points.passes("before model")
+        message = await self._model.complete(request, hear)
+        self._points.passes("after model")
+        return message
+
+
+class Append(msgspec.Struct, forbid_unknown_fields=True):
+    token: str
+
+
+class Ask(msgspec.Struct, forbid_unknown_fields=True):
+    question: str
+
+
+class Spawn(msgspec.Struct, forbid_unknown_fields=True):
+    seconds: float = 0.2
+
+
+async def _append(points: Points, context: ToolContext, arguments: msgspec.Struct) -> str:
+    assert isinstance(arguments, Append)
+    async with await anyio.open_file(context.workspace / APPENDED, "a") as file:
+        await file.write(f"{arguments.token}\n")
+    points.passes("in append")
+    await anyio.lowlevel.checkpoint()
+    return f"appended {arguments.token}"
+
+
+async def _ask(context: ToolContext, arguments: msgspec.Struct) -> str:
+    assert isinstance(arguments, Ask)
+    match context.decision:
+        case None:
+            raise NeedsPerson(
+                Question(call=context.call, kind="question", prompt=arguments.question)
+            )
+        case Answered(text=text):
+            return f"they said {text}"
+        case other:
+            return f"undecided: {other}"
+
+
+async def _spawn(points: Points, context: ToolContext, arguments: msgspec.Struct) -> str:
+    assert isinstance(arguments, Spawn)
+    gated = await spawn_gated(["sleep", "600"], context.workspace, {"PATH": os.defpath})
+    try:
+        points.passes("gated spawn")
+        await context.running(gated.record)
+        gated.release()
+        points.passes("in spawn")
+        await anyio.sleep(arguments.seconds)
+        return "spawned and ended"
+    finally:
+        await gated.end()
+
+
+def tools(points: Points) -> list[Tool]:
+    known = [
+        Tool(
+            name="append",
+            description="Adds a line to a file.",
+            arguments=Append,
+            handler=partial(_append, points),
+        ),
+        Tool(
+            name="ask",
+            description="Asks the person.",
+            arguments=Ask,
+            handler=_ask,
+            repeatable=True,
+        ),
+        Tool(
+            name="spawn",
+            description="Runs a process for a while.",
+            arguments=Spawn,
+            handler=partial(_spawn, points),
+        ),
+        read_file,
+    ]
+    return [_pointed(points, tool) for tool in known]
+
+
+def _pointed(points: Points, tool: Tool) -> Tool:
+    async def handler(context: ToolContext, arguments: msgspec.Struct) -> str:
+        points.passes(f"before {tool.name}")
+        text = await tool.handler(context, arguments)
+        points.passes(f"after {tool.name}")
+        return text
+
+    return replace(tool, handler=handler)
+
+
+def settings_of(options: Options) -> Settings:
+    environ = {
+        "GATEWAY_ALLOW_ALL_USERS": "1",
+        "HERMES_CUSTOM_BASE_URL": options.model,
+        "HERMES_MODEL": "fake",
+        "HERMES_RESTART_DRAIN_TIMEOUT": "0",
+    }
+    settings = load(Path(options.home), environ)
+    # Lively, so that an answer of half a second has a preview and edits.
+    return replace(settings, streaming=replace(settings.streaming, edit_interval=EDIT_SECONDS))
+
+
+async def work(options: Options) -> None:
+    """Serves both platforms until killed, or until they are gone."""
+    points = Points(options)
+    async with await anyio.connect_unix(options.socket) as stream, aiohttp.ClientSession() as http:
+        link = Link(stream)
+
+        def wire(account: str) -> Wire:
+            return PointedWire(points, RemoteWire(link, account))
+
+        adapters: list[PlatformAdapter] = [
+            PlainAdapter(wire("plain")),
+            EditingAdapter(wire("editing")),
+        ]
+        parts = Parts(
+            adapters=adapters,
+            tools=tools(points),
+            model=PointedModel(points, Retrying(OpenAIChat(http))),
+            wrap_store=partial(PointedStore, points),
+        )
+        async with (
+            open_gateway(settings_of(options), parts) as gateway,
+            anyio.create_task_group() as group,
+        ):
+            for adapter in adapters:
+                group.start_soon(serve, gateway, adapter)
+            await link.run()
+
+
+def run(options: Options) -> None:
+    logging.basicConfig(
+        filename=log_file(Path(options.home)),
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(message)s",
+    )
+    try:
+        anyio.run(work, options, backend_options={"use_uvloop": sys.platform != "win32"})
+    except Exception:
+        log.exception("the gateway broke")
+        raise
+
+
+@click.command(help=__doc__)
+@click.option("--home", required=True)
+@click.option("--socket", required=True, help="where the platforms are served")
+@click.option("--model", required=True, help="base URL of the model")
+@click.option("--fail-at", default="", help="the point to die at, such as 'after send 2'")
+@click.option("--count", is_flag=True, help="write the points passed to HOME/points.txt")
+@click.option("--from-start", is_flag=True, help="count from the start")
+def main(
+    home: str, socket: str, model: str, fail_at: str, *, count: bool, from_start: bool
+) -> None:
+    run(
+        Options(
+            home=home,
+            socket=socket,
+            model=model,
+            fail_at=fail_at,
+            count=count,
+            from_start=from_start,
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,284 @@
+"""What outlives a gateway that is killed: its home, two platforms, a model, and people."""
+
+import itertools
+import multiprocessing
+import sqlite3
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, closing, suppress
+from pathlib import Path
+from typing import Literal, Protocol, TypedDict
+
+import anyio
+import anyio.abc
+import msgspec
+from anyio.streams.text import TextReceiveStream
+
+from hermes.testing.crash_child import Options, run
+from hermes.testing.platforms import Shown
+from hermes.testing.remote import Rooms, serve_rooms
+from hermes.testing.scripted import is_complete
+from hermes.types.value import Value
+
+POLL_SECONDS = 0.02
+EXIT_SECONDS = 0.005
+QUIET_SECONDS = 15.0
+Kind = Literal["plain", "stream", "append", "both", "ask", "spawn", "steps", "endless", "held"]
+TEXTS: dict[Kind, str] = {
+    "plain": "{q} how are you today",
+    "stream": "{q} tokens:18 delay:0.02",
+    "append": '{q} tool:append{{"token":"{q}"}}',
+    "both": '{q} tool:read_file{{"path":"notes.txt"}} tool:append{{"token":"{q}"}}',
+    "ask": '{q} tool:ask{{"question":"which-{q}"}}',
+    "spawn": "{q} tool:spawn{{}}",
+    "steps": '{q} tool:read_file{{"path":"notes.txt"}} steps:3',
+    "endless": "{q} tokens:4000 delay:0.02",
+    "held": '{q} tool:spawn{{"seconds":600}}',
+}
+STOPPED = "(stopped"
+
+
+class Child(Protocol):
+    """A gateway process."""
+
+    def kill(self) -> None: ...
+    async def wait(self) -> int: ...
+
+
+Launch = Callable[[Options], Awaitable[Child]]
+
+
+class Armed(TypedDict):
+    """How one gateway process is to fail or to count."""
+
+    fail_at: str
+    count: bool
+    from_start: bool
+
+
+class Sent(Value):
+    """Something that a person said and must get an answer to."""
+
+    account: str
+    chat: str
+    token: str
+    """A word of it that no other message has: answers quote it."""
+    kind: Kind
+
+    def answered_by(self, text: str) -> bool:
+        if self.kind in ("endless", "held") and STOPPED in text:
+            return True
+        return self.token in text.split() and is_complete(text)
+
+
+class Stage:
+    def __init__(self, home: Path, model: str, launch: Launch) -> None:
+        self.home = home
+        self.model = model
+        self.rooms = {"plain": Rooms(), "editing": Rooms()}
+        self.armed: dict[int, Armed] = {}
+        """For the gateway's first process, its second …"""
+        self.sent: list[Sent] = []
+        self.answered = self.kills = 0
+        self.starts: list[float] = []
+        self.deaths: Counter[int] = Counter()
+        """Exit codes of gateway processes."""
+        self._launch = launch
+        self._child: Child | None = None
+        self._tokens = itertools.count(1)
+        self._socket = home / "platforms.sock"
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """The platforms are served, and the gateway runs again whenever it dies."""
+        workspace = self.home / "workspace"
+        workspace.mkdir(parents=True)
+        (workspace / "notes.txt").write_text("a note\n")
+        async with anyio.create_task_group() as group:
+            await group.start(serve_rooms, self.rooms, self._socket)
+            group.start_soon(self._keep_running)
+            try:
+                yield
+            finally:
+                group.cancel_scope.cancel()
+
+    def kill(self) -> None:
+        """SIGKILL, if there is a process."""
+        if self._child is not None:
+            _end(self._child)
+            self.kills += 1
+
+    async def restarted(self, times: int) -> None:
+        await self.until(lambda: len(self.starts) > times)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Polls; whoever waits sets the deadline."""
+        while not condition():  # noqa: ASYNC110
+            await anyio.sleep(POLL_SECONDS)
+
+    async def quiet(self) -> None:
+        """Returns when nothing is under way or owed any more, or after some seconds."""
+        with anyio.move_on_after(QUIET_SECONDS):
+            await self.until(lambda: not any(self.unfinished().values()))
+
+    def unfinished(self) -> dict[str, int]:
+        """What the store has to do still."""
+        with closing(self.database()) as database:
+            return {
+                what: database.execute(f"select count(*) from {where}").fetchone()[0]  # noqa: S608
+                for what, where in {
+                    "open turns": "turns where state in ('running', 'suspended')",
+                    "messages unanswered": "inbox where state <> 'done'",
+                    "deliveries owed": "deliveries where state not in ('delivered', 'dead')",
+                }.items()
+            }
+
+    def calls(self) -> int:
+        """Tool calls that were started and must not run twice."""
+        with closing(self.database()) as database:
+            found: int = database.execute("select count(*) from calls").fetchone()[0]
+            return found
+
+    def database(self) -> sqlite3.Connection:
+        return sqlite3.connect(f"file:{self.home / 'state.db'}?mode=ro", uri=True, timeout=5.0)
+
+    def token(self) -> str:
+        return f"q{next(self._tokens)}"
+
+    def recovery(self) -> dict[str, str]:
+        """How long after a restart the first call reached a platform."""
+        calls = sorted(at for server in self.rooms.values() for at, _, _ in server.calls)
+        took: list[float] = []
+        for since, until in itertools.pairwise([*self.starts[1:], float("inf")]):
+            first = next((at for at in calls if since < at < until), None)
+            took += [first - since] if first else []
+        if len(took) < 2:
+            return {}
+        percentiles = statistics.quantiles(took, n=100, method="inclusive")
+        return {"recovery p50, p99": f"{percentiles[49]:.2f} s, {percentiles[98]:.2f} s"}
+
+    async def _keep_running(self) -> None:
+        while True:
+            options = Options(home=str(self.home), socket=str(self._socket), model=self.model)
+            if armed := self.armed.get(len(self.starts)):
+                options = msgspec.structs.replace(options, **armed)
+            self._child = await self._launch(options)
+            self.starts.append(time.time())
+            try:
+                self.deaths[await self._child.wait()] += 1
+            finally:
+                _end(self._child)
+                with anyio.CancelScope(shield=True):
+                    await self._child.wait()
+                self._child = None
+
+
+class Person:
+    """Somebody in a chat of their own."""
+
+    def __init__(self, stage: Stage, account: str, chat: str) -> None:
+        self._stage = stage
+        self._account = account
+        self._chat = chat
+        self._room = stage.rooms[account]
+        self._open = 0
+
+    def say(self, kind: Kind) -> Sent:
+        sent = Sent(account=self._account, chat=self._chat, token=self._stage.token(), kind=kind)
+        self._stage.sent.append(sent)
+        self._open += 1
+        self._room.says(TEXTS[kind].format(q=sent.token), chat=self._chat)
+        return sent
+
+    def command(self, text: str) -> None:
+        self._room.says(text, chat=self._chat)
+
+    def decide(self, sent: Sent) -> None:
+        self._room.says(f"decided-{sent.token}", chat=self._chat)
+
+    async def ask(self, kind: Kind) -> None:
+        """Says it and waits for the answer; decides what there is to decide."""
+        sent = self.say(kind)
+        if kind == "ask":
+            await self.questioned(sent)
+            self.decide(sent)
+        await self.answered(sent)
+
+    async def answered(self, sent: Sent) -> None:
+        await self._until(lambda shown: any(sent.answered_by(one.text) for one in shown))
+        self._open -= 1
+        self._stage.answered += 1
+
+    async def all_answered(self) -> None:
+        await self._stage.until(lambda: not self._open)
+
+    async def begun(self, sent: Sent) -> None:
+        """The answer has begun to stand in the chat."""
+        await self._until(lambda shown: any(sent.token in one.text.split() for one in shown))
+
+    async def questioned(self, sent: Sent) -> None:
+        await self._until(lambda shown: any(f"which-{sent.token}" in one.text for one in shown))
+
+    async def _until(self, condition: Callable[[list[Shown]], bool]) -> None:
+        await self._room.until(self._chat, condition)
+
+
+def _end(child: Child) -> None:
+    with suppress(ProcessLookupError):
+        child.kill()
+
+
+# --- processes -------------------------------------------------------------------------------
+
+
+async def spawned(options: Options) -> Child:
+    """A gateway as it is really started."""
+    flags = [f"--{name}={value}" for name, value in _flags(options).items()]
+    command = [sys.executable, "-m", "hermes.testing.crash_child", *flags]
+    return await anyio.open_process(command, stdin=None, stdout=None, stderr=None)
+
+
+def _flags(options: Options) -> dict[str, str]:
+    return {"home": options.home, "socket": options.socket, "model": options.model}
+
+
+class Forked:
+    """A gateway forked from a process that has imported everything: it starts at once."""
+
+    def __init__(self, options: Options) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["hermes.testing.crash_child"])
+        self._process = context.Process(target=run, args=(options,))
+        self._process.start()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    async def wait(self) -> int:
+        while self._process.exitcode is None:  # noqa: ASYNC110
+            await anyio.sleep(EXIT_SECONDS)
+        return self._process.exitcode
+
+
+async def forked(options: Options) -> Child:
+    return Forked(options)
+
+
+@asynccontextmanager
+async def running_model() -> AsyncIterator[str]:
+    """The base URL of a model in a process of its own."""
+    command = [sys.executable, "-m", "hermes.testing.model"]
+    async with await anyio.open_process(command, stderr=None) as process:
+        assert process.stdout is not None
+        said = ""
+        async for text in TextReceiveStream(process.stdout):
+            said += text
+            if "\n" in said:
+                break
+        try:
+            yield said.split()[-1]
+        finally:
+            process.kill()

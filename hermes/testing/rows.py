@@ -1,0 +1,156 @@
+"""Small rows and works for tests of the store."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+from typing import TypeVar
+
+import anyio
+
+from hermes.state import owners, turns
+from hermes.state.transcript import Scribe
+from hermes.state.turns import TurnRow
+from hermes.types.events import AgentEvent, TextDelta
+from hermes.types.identity import AgentId, CallId, OwnerId, SessionKey, Source, Target, TurnId
+from hermes.types.messages import (
+    MessageEvent,
+    Said,
+)
+from hermes.types.protocols import Store, Work
+from hermes.types.turns import Question
+
+T = TypeVar("T")
+
+NOW = 1_700_000_000.0
+US, THEM = OwnerId("us"), OwnerId("them")
+CHAT = Target(account="telegram", chat_id="7")
+SOURCE = Source(
+    platform="telegram", account="telegram", chat_kind="private", chat_id="7", user_id="42"
+)
+
+
+async def outcomes_of(store: Store, works: Sequence[Work[T]]) -> list[T | Exception]:
+    """Runs all at once; what each returned or raised."""
+    outcomes: dict[int, T | Exception] = {}
+
+    async def one(number: int, work: Work[T]) -> None:
+        try:
+            outcomes[number] = await store.run(work)
+        except Exception as error:  # noqa: BLE001  # what is asked for
+            outcomes[number] = error
+
+    async with anyio.create_task_group() as group:
+        for number, work in enumerate(works):
+            group.start_soon(one, number, work)
+    return [outcomes[number] for number in range(len(works))]
+
+
+async def until(true: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Returns as soon as it is true; fails when it takes too long."""
+    with anyio.fail_after(seconds):
+        while not true():  # noqa: ASYNC110  # no event tells
+            await anyio.sleep(0.005)
+
+
+def put(name: str) -> Work[None]:
+    """Writes the smallest row there is: a lease that nobody has."""
+    yield "insert into leases (name, owner, epoch, taken_at) values (?, ?, 0, ?)", (name, "", NOW)
+
+
+def add(name: str) -> Work[int]:
+    rows = yield "update leases set epoch = epoch + 1 where name = ? returning epoch", (name,)
+    count: int = rows[0][0]
+    return count
+
+
+def value(name: str) -> Work[int | None]:
+    rows = yield "select epoch from leases where name = ?", (name,)
+    return rows[0][0] if rows else None
+
+
+def names() -> Work[list[str]]:
+    rows = yield "select name from leases order by name", ()
+    return [row[0] for row in rows]
+
+
+def said(key: str, fingerprint: str = "") -> MessageEvent:
+    return MessageEvent(
+        dedupe_key=key,
+        source=SOURCE,
+        received_at=NOW,
+        body=Said(text="hi"),
+        fingerprint=fingerprint,
+    )
+
+
+def session(chat: str = "7", agent: str = "main") -> SessionKey:
+    return SessionKey(agent=AgentId(agent), platform="telegram", kind="private", chat=chat)
+
+
+def turn_row(id: str, key: str | None = None, state: str = "running") -> TurnRow:
+    return TurnRow(
+        id=TurnId(id),
+        session=key or str(session()),
+        person=None,
+        account="telegram",
+        state=state,
+        owner=US,
+        epoch=1,
+        trigger="api",
+        transient=False,
+        generation=0,
+        steps=0,
+        seq=0,
+        shown=0,
+        stop_requested=None,
+        reason=None,
+        code=None,
+        started_at=NOW,
+    )
+
+
+def scribe(
+    turn: str, agent: str = "main", *, generation: int = 0, transient: bool = False
+) -> Scribe:
+    return Scribe(
+        turn=turn,
+        session=session(agent=agent),
+        generation=generation,
+        transient=transient,
+        account="telegram",
+        person=None,
+    )
+
+
+def ask(id: str, call: str, kind: str = "approval", choices: tuple[str, ...] = ()) -> Work[None]:
+    question = Question(
+        call=CallId(call),
+        kind="question" if kind == "question" else "approval",
+        prompt="Really?",
+        choices=choices,
+        digest="d",
+        expires_in=100.0,
+    )
+    return turns.ask(id, turn_row("t"), "main", question, NOW)
+
+
+async def hold_account(store: Store) -> tuple[OwnerId, int]:
+    epoch = await store.run(owners.claim_lease(f"account:{CHAT.account}", US, set(), NOW))
+    assert epoch is not None
+    return US, epoch
+
+
+def cuts(length: int) -> Iterator[tuple[int, ...]]:
+    """Every way of cutting a list of so many into pieces."""
+    for count in range(length):
+        yield from combinations(range(1, length), count)
+
+
+def merged(events: Sequence[AgentEvent]) -> list[AgentEvent]:
+    """Neighbouring pieces of text as one; none where there is no text."""
+    found: list[AgentEvent] = []
+    for event in events:
+        if isinstance(event, TextDelta) and found and isinstance(found[-1], TextDelta):
+            found[-1] = TextDelta(text=found[-1].text + event.text)
+        else:
+            found.append(event)
+    return [event for event in found if event != TextDelta(text="")]

@@ -1,0 +1,145 @@
+"""A whole gateway for tests, and the one way to wait for what it does."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import GeneratorType
+from typing import TypeVar
+
+import anyio
+import msgspec
+
+from hermes.app import Parts, open_gateway
+from hermes.control.gateway import Gateway
+from hermes.core.models.openai_chat import encode
+from hermes.entry.messaging import serve
+from hermes.settings import (
+    AccessSettings,
+    AgentSettings,
+    ModelSettings,
+    Settings,
+    StreamingSettings,
+)
+from hermes.state.paths import Home
+from hermes.testing.scripted import Answer, ChatRequest, refusal
+from hermes.testing.tools import TEST_TOOLS
+from hermes.types.events import TextDelta
+from hermes.types.messages import AssistantMessage
+from hermes.types.protocols import (
+    Emit,
+    ModelProvider,
+    ModelRequest,
+    PlatformAdapter,
+    Row,
+    Store,
+    Work,
+)
+from hermes.types.tools import Tool
+from hermes.types.value import Value
+
+T = TypeVar("T")
+
+POLL_SECONDS = 0.01
+
+
+class Conditions(Value):
+    """What differs from a quiet day."""
+
+    agent: AgentSettings = AgentSettings(drain_seconds=0.0)
+    """By default a gateway ends as if it were killed: nothing is waited for."""
+    streaming: StreamingSettings = StreamingSettings(edit_interval=0.02, buffer_threshold=1)
+    access: AccessSettings = AccessSettings(allow_all=True)
+    tools: tuple[Tool, ...] = TEST_TOOLS
+    wrap_store: Callable[[Store], Store] = lambda store: store
+
+
+QUIET = Conditions()
+DRAINING = Conditions(agent=AgentSettings(drain_seconds=5.0))
+"""What runs may finish at the end."""
+
+
+@asynccontextmanager
+async def running(
+    home: Path,
+    adapters: Sequence[PlatformAdapter],
+    model: ModelProvider,
+    conditions: Conditions = QUIET,
+) -> AsyncIterator[Gateway]:
+    """A gateway on the home's store that serves the adapters until the block ends."""
+    settings = Settings(
+        home=Home(root=home),
+        workspace=home / "workspace",
+        model=ModelSettings(default="m", base_url="http://127.0.0.1:9/v1"),
+        agent=conditions.agent,
+        streaming=conditions.streaming,
+        access=conditions.access,
+    )
+    parts = Parts(
+        adapters=adapters,
+        tools=conditions.tools,
+        model=model,
+        wrap_store=conditions.wrap_store,
+    )
+    async with open_gateway(settings, parts) as gateway, anyio.create_task_group() as group:
+        for adapter in adapters:
+            group.start_soon(serve, gateway, adapter)
+        try:
+            yield gateway
+        finally:
+            group.cancel_scope.cancel()
+
+
+async def until(predicate: Callable[[], object], within: float = 5.0) -> None:
+    """Returns when the predicate holds; fails when it does not within so many seconds."""
+    with anyio.move_on_after(within):
+        while not predicate():  # noqa: ASYNC110  # the one place that polls
+            await anyio.sleep(POLL_SECONDS)
+        return
+    raise AssertionError(f"did not come true within {within} s")
+
+
+async def rows(store: Store, sql: str, *parameters: object) -> list[Row]:
+    """What the store holds."""
+
+    def work() -> Work[list[Row]]:
+        return (yield sql, parameters)
+
+    return await store.run(work())
+
+
+class TroubledStore:
+    """A store before whose transactions something happens: a failure, a pause."""
+
+    def __init__(self, store: Store, before: Callable[[str], Awaitable[None]]) -> None:
+        self._store = store
+        self._before = before
+        """Given the qualified name of the transaction's generator."""
+
+    @property
+    def trouble(self) -> str | None:
+        return self._store.trouble
+
+    async def run(self, work: Work[T]) -> T:
+        assert isinstance(work, GeneratorType)
+        await self._before(work.__qualname__)
+        return await self._store.run(work)
+
+    async def read(self, work: Work[T]) -> T:
+        return await self._store.read(work)
+
+
+def held(event: anyio.Event, answer: Answer, said: str = "") -> Answer:
+    """Says `said` at once, and gives the answer after the event."""
+
+    async def wait(request: ModelRequest, emit: Emit) -> AssistantMessage:
+        if said:
+            emit(TextDelta(text=said))
+        await event.wait()
+        return await answer(request, emit)
+
+    return wait
+
+
+def refused(request: ModelRequest) -> str | None:
+    """Why a real server would refuse the request; None when it would not."""
+    return refusal(msgspec.json.decode(encode(request), type=ChatRequest))

@@ -1,0 +1,54 @@
+"""A whole service for tests: a gateway, its HTTP door, and a fake model behind it."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+
+from hermes.app import Parts, open_gateway
+from hermes.control.gateway import Gateway
+from hermes.entry.http.server import ApiOptions, serve_http
+from hermes.settings import load
+from hermes.testing.model import FakeModel
+from hermes.testing.tools import TEST_TOOLS
+
+KEY = "a-key-for-tests-only"
+MODEL = "vendor/some-model"
+"""What the gateway is configured with, and a client may ask for."""
+OPTIONS = ApiOptions(key=KEY, port=0, aliases=frozenset({"hermes-agent", MODEL}))
+PARTS = Parts(tools=TEST_TOOLS, unread_seconds=0.2)
+
+
+class Service:
+    def __init__(self, gateway: Gateway, base_url: str, model: FakeModel) -> None:
+        self.gateway = gateway
+        self.base_url = base_url
+        self.model = model
+
+    @property
+    def port(self) -> int:
+        return int(self.base_url.rpartition(":")[2])
+
+
+@asynccontextmanager
+async def serving(
+    home: Path,
+    options: ApiOptions = OPTIONS,
+    parts: Parts = PARTS,
+    environ: Mapping[str, str] | None = None,
+) -> AsyncIterator[Service]:
+    """The service on the home's store until the block ends, as if it were killed then."""
+    async with FakeModel() as model:
+        given = {
+            "HERMES_CUSTOM_BASE_URL": model.base_url,
+            "HERMES_MODEL": MODEL,
+            "HERMES_RESTART_DRAIN_TIMEOUT": "0",
+        }
+        settings = load(home, {**given, **(environ or {})})
+        async with open_gateway(settings, parts) as gateway, anyio.create_task_group() as group:
+            send, receive = anyio.create_memory_object_stream[str](1)
+            group.start_soon(serve_http, gateway, options, send.send_nowait)
+            with send, receive:
+                yield Service(gateway, await receive.receive(), model)
+            group.cancel_scope.cancel()

@@ -1,0 +1,126 @@
+"""Tools that put the agent to the test: harmless, slow, broken, curious."""
+
+import anyio
+import msgspec
+
+from hermes.boundary.execution.process import spawn_gated
+from hermes.types.tools import NeedsPerson, Tool, ToolContext
+from hermes.types.turns import Answered, Approved, Denied, Expired, Question
+
+
+class Append(msgspec.Struct, kw_only=True):
+    token: str
+    path: str = "appended"
+    """Relative to the workspace."""
+
+
+async def _append(context: ToolContext, arguments: msgspec.Struct) -> str:
+    assert isinstance(arguments, Append)
+    path = anyio.Path(context.workspace / arguments.path)
+    async with await path.open("a") as file:
+        await file.write(arguments.token + "\n")
+    return f"appended {arguments.token}"
+
+
+class Ask(msgspec.Struct, kw_only=True):
+    question: str = "Which one?"
+    choices: tuple[str, ...] = ()
+    expires_in: float = 3600.0
+    """Seconds."""
+
+
+async def _ask(context: ToolContext, arguments: msgspec.Struct) -> str:
+    assert isinstance(arguments, Ask)
+    match context.decision:
+        case None:
+            raise NeedsPerson(
+                Question(
+                    call=context.call,
+                    kind="question",
+                    prompt=arguments.question,
+                    choices=arguments.choices,
+                    expires_in=arguments.expires_in,
+                )
+            )
+        case Answered(text=text):
+            return f"the person said: {text}"
+        case Expired():
+            return "nobody answered"
+        case Approved() | Denied():
+            return "that was no approval"
+
+
+class Spawn(msgspec.Struct, kw_only=True):
+    path: str = "pid"
+    """Where the process's id is written, relative to the workspace."""
+    seconds: float = 600.0
+
+
+async def _spawn(context: ToolContext, arguments: msgspec.Struct) -> str:
+    assert isinstance(arguments, Spawn)
+    gated = await spawn_gated(["sleep", str(arguments.seconds)], context.workspace, {})
+    try:
+        await context.running(gated.record)
+        gated.release()
+        path = anyio.Path(context.workspace / arguments.path)
+        await path.write_text(str(gated.record.group))
+        return f"ended with {await gated.process.wait()}"
+    finally:
+        await gated.end()
+
+
+class Slow(msgspec.Struct, kw_only=True):
+    seconds: float = 600.0
+
+
+async def _slow(context: ToolContext, arguments: msgspec.Struct) -> str:
+    assert isinstance(arguments, Slow)
+    context.progress("sleeping")
+    await anyio.sleep(arguments.seconds)
+    return f"slept for {arguments.seconds} s"
+
+
+class Boom(msgspec.Struct, kw_only=True):
+    pass
+
+
+async def _boom(context: ToolContext, arguments: msgspec.Struct) -> str:
+    raise RuntimeError("boom")
+
+
+append = Tool(
+    name="append",
+    description="Append a token to a file; twice would show.",
+    arguments=Append,
+    handler=_append,
+)
+ask = Tool(
+    name="ask",
+    description="Ask the person a question.",
+    arguments=Ask,
+    handler=_ask,
+    repeatable=True,
+)
+spawn = Tool(
+    name="spawn",
+    description="Start a process that sleeps, and wait for its end.",
+    arguments=Spawn,
+    handler=_spawn,
+)
+slow = Tool(
+    name="slow",
+    description="Sleep.",
+    arguments=Slow,
+    handler=_slow,
+    read_only=True,
+    repeatable=True,
+)
+boom = Tool(
+    name="boom",
+    description="Break in a way that nobody has thought of.",
+    arguments=Boom,
+    handler=_boom,
+    repeatable=True,
+)
+
+TEST_TOOLS = (append, ask, spawn, slow, boom)

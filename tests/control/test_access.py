@@ -1,0 +1,70 @@
+"""Who is let in, in which order, and that a stranger leaves no trace."""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from hermes.control.access import Access, AccessPolicy, Allowed
+from hermes.settings import AccessSettings
+from hermes.testing.platforms import Update, to_event
+from hermes.testing.running import QUIET, rows, running
+from hermes.testing.scripted import ScriptedModel
+from hermes.types.identity import PersonId, Source
+from hermes.types.messages import Refused
+
+
+def source(user: str = "7", platform: str = "telegram") -> Source:
+    return Source(
+        platform=platform,
+        account=platform,
+        chat_kind="private",
+        chat_id="1",
+        user_id=user,
+        user_name="admin",
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "admitted"),
+    [
+        (AccessPolicy(), False),
+        (AccessPolicy(platforms={"telegram": Allowed(everyone=True)}), True),
+        (AccessPolicy(platforms={"telegram": Allowed(users=frozenset({"7"}))}), True),
+        (AccessPolicy(platforms={"telegram": Allowed(users=frozenset({"8", "admin"}))}), False),
+        (AccessPolicy(platforms={"discord": Allowed(everyone=True)}), False),
+        (AccessPolicy(anywhere=Allowed(users=frozenset({"7"}))), True),
+        (AccessPolicy(anywhere=Allowed(users=frozenset({"8"}))), False),
+        (AccessPolicy(anywhere=Allowed(everyone=True)), True),
+    ],
+)
+def test_closed_unless_opened(policy: AccessPolicy, admitted: bool) -> None:
+    assert Access(policy).admits(source()) is admitted
+
+
+def test_pairing_lets_one_user_of_one_platform_in() -> None:
+    access = Access(AccessPolicy())
+    access.paired = {("telegram", "7"): PersonId("ann")}
+    assert access.admits(source())
+    assert not access.admits(source("8"))
+    assert not access.admits(source(platform="discord"))
+    assert access.person(source()) == "ann"
+    assert access.person(source("8")) == "telegram:8"
+
+
+def test_doors_that_checked_the_person_are_trusted() -> None:
+    access = Access(AccessPolicy())
+    assert access.admits(source(platform="api"))
+    assert access.admits(source(platform="cli"))
+
+
+async def test_a_stranger_is_refused_and_nothing_is_stored(tmp_path: Path) -> None:
+    closed = replace(QUIET, access=AccessSettings(allowed_users=("8",)))
+    async with running(tmp_path, [], ScriptedModel([]), closed) as gateway:
+        event = to_event(Update(id=1, chat="1", user="7", text="hi"), "plain")
+        assert isinstance(await gateway.accept(event), Refused)
+        unaddressed = replace(to_event(Update(id=2, chat="1", user="8", text="hi"), "plain"))
+        unaddressed = replace(unaddressed, addressed=False)
+        assert isinstance(await gateway.accept(unaddressed), Refused)
+        for table in ("inbox", "sessions", "turns", "messages", "deliveries"):
+            assert await rows(gateway.store, f"select * from {table}") == []

@@ -1,0 +1,91 @@
+"""Commands act at once, whatever the model does."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from hermes.control.gateway import Gateway
+from hermes.testing.platforms import ChatServer, PlainAdapter
+from hermes.testing.running import running, until
+from hermes.testing.scripted import ScriptedModel, hangs, says
+from hermes.types.messages import UserMessage
+
+
+class Chat:
+    def __init__(self, server: ChatServer, model: ScriptedModel, gateway: Gateway) -> None:
+        self.server = server
+        self.model = model
+        self.gateway = gateway
+
+    async def asks(self, text: str) -> str:
+        """What the chat shows next after these words."""
+        before = len(self.server.texts())
+        self.server.says(text)
+        await until(lambda: len(self.server.texts()) > before, within=2.0)
+        return self.server.texts()[before]
+
+
+@pytest.fixture
+async def chat(tmp_path: Path) -> AsyncIterator[Chat]:
+    server = ChatServer()
+    model = ScriptedModel([hangs(), says("next"), says("after")])
+    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
+        yield Chat(server, model, gateway)
+
+
+async def test_a_model_that_never_answers_does_not_keep_status_and_stop_waiting(chat: Chat) -> None:
+    chat.server.says("think")
+    await until(lambda: chat.model.requests)
+    assert "Working for" in await chat.asks("/status")
+    assert (await chat.asks("more")).startswith("Queued (1)")
+    assert "1 queued" in await chat.asks("/status")
+    assert await chat.asks("/stop") == "Stopped. 1 queued message follows."
+    await until(lambda: chat.server.texts()[-2:] == ["(stopped: by you)", "next"])
+    assert await chat.asks("/status") == "Idle."
+
+
+async def test_nothing_to_stop_is_said(chat: Chat) -> None:
+    assert await chat.asks("/stop") == "Nothing is running."
+
+
+async def test_help_lists_every_command(chat: Chat) -> None:
+    lines = (await chat.asks("/help")).splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["/stop", "/new", "/status", "/help"]
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("/stauts", "There is no command /stauts. Did you mean /status?"),
+        ("/qqqq", "There is no command /qqqq. /help lists them."),
+        ("/sta", "Idle."),
+        ("/st", "/st could be /status, /stop."),
+        ("/cancel", "Nothing is running."),
+        ("/STATUS", "Idle."),
+    ],
+)
+async def test_a_name_may_be_short_misspelt_or_another(chat: Chat, given: str, shown: str) -> None:
+    assert await chat.asks(given) == shown
+
+
+async def test_a_path_is_no_command(chat: Chat) -> None:
+    chat.server.says("/etc/passwd is a file")
+    await until(lambda: chat.model.requests)
+
+
+async def test_new_stops_what_runs_and_forgets_what_was_said(chat: Chat) -> None:
+    chat.server.says("think")
+    await until(lambda: chat.model.requests)
+    assert (await chat.asks("/new")).startswith("A new conversation.")
+    await until(lambda: not chat.gateway.busy)
+    chat.server.says("hello")
+    await until(lambda: "next" in chat.server.texts())
+    assert chat.model.requests[1].messages == (UserMessage(text="hello"),)
+
+
+async def test_a_command_that_comes_twice_is_answered_once(chat: Chat) -> None:
+    number = chat.server.says("/status")
+    chat.server.repeat(number)
+    await until(lambda: chat.server.texts() == ["Idle."])
+    assert (await chat.asks("/help")).startswith("/stop")

@@ -1,0 +1,217 @@
+"""What we owe arrives: in order, in time, whole, and a repeat says that it is one."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import pytest
+
+from hermes.control.outbox import REPEAT
+from hermes.testing.platforms import LIMIT, ChatServer, EditingAdapter, PlainAdapter, Wire, failing
+from hermes.testing.running import DRAINING, rows, running, until
+from hermes.testing.scripted import ScriptedModel, says
+from hermes.types.errors import AuthFailed, Disconnected, RateLimited, Rejected
+
+ANSWER = "the whole answer of many words"
+
+
+class LossyWire:
+    """Everything reaches the platform; some of its replies do not reach us."""
+
+    def __init__(self, server: ChatServer, kind: str, losses: int = 1) -> None:
+        self._server = server
+        self._kind = kind
+        self.losses = losses
+        self.hang = False
+        self.lost = anyio.Event()
+        self.updates = server.updates
+
+    async def send(self, chat: str, text: str) -> str:
+        id = await self._server.send(chat, text)
+        await self._lose("send")
+        return id
+
+    async def edit(self, id: str, text: str) -> None:
+        await self._server.edit(id, text)
+        # A preview may be lost: it is the answer that matters.
+        if text == ANSWER:
+            await self._lose("edit")
+
+    async def _lose(self, kind: str) -> None:
+        if kind != self._kind or not self.losses:
+            return
+        self.losses -= 1
+        self.lost.set()
+        if self.hang:
+            await anyio.sleep_forever()
+        raise Disconnected("the connection was cut")
+
+
+def standing(server: ChatServer, text: str = ANSWER) -> int:
+    """How many messages have ever shown the complete answer."""
+    return sum(any(text in version for version in one.versions) for one in server.messages.values())
+
+
+async def test_no_call_is_made_inside_a_rate_limit(tmp_path: Path) -> None:
+    server = ChatServer()
+    server.trouble = failing(RateLimited("slow down", retry_after=0.4))
+    async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([says("one")])):
+        server.says("a")
+        server.says("/status")
+        await until(lambda: len(server.texts()) == 2)
+    first, second, *_ = [at for at, _, _ in server.calls]
+    assert second - first >= 0.4
+
+
+async def test_a_freeze_is_honoured_after_a_restart(tmp_path: Path) -> None:
+    server = ChatServer()
+    server.trouble = failing(RateLimited("slow down", retry_after=0.8))
+    server.says("a")
+    async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([says("one")])) as gateway:
+        await until(lambda: server.calls)
+        while not await rows(gateway.store, "select 1 from freezes"):
+            await anyio.lowlevel.checkpoint()
+    async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([])):
+        await until(server.texts)
+    first, second = [at for at, _, _ in server.calls]
+    assert second - first >= 0.8
+    assert server.texts() == ["one"]
+
+
+async def test_a_cut_send_is_repeated_and_says_so_where_nothing_can_be_edited(
+    tmp_path: Path,
+) -> None:
+    server = ChatServer()
+    wire = LossyWire(server, "send")
+    async with running(tmp_path, [PlainAdapter(wire)], ScriptedModel([says(ANSWER)])):
+        server.says("a")
+        await until(lambda: len(server.texts()) == 2)
+    assert server.texts() == [ANSWER, REPEAT + ANSWER]
+
+
+@pytest.mark.parametrize("kind", ["send", "edit"])
+async def test_a_cut_call_never_shows_the_answer_twice_where_messages_can_be_edited(
+    tmp_path: Path, kind: str
+) -> None:
+    server = ChatServer()
+    wire = LossyWire(server, kind)
+    model = ScriptedModel([says(ANSWER), says("next")])
+    async with running(tmp_path, [EditingAdapter(wire)], model) as gateway:
+        server.says("a")
+        await until(lambda: standing(server) and wire.lost.is_set())
+        server.says("b")
+        await until(lambda: "next" in server.texts(), within=8.0)
+        states = await rows(gateway.store, "select state from deliveries order by seq")
+        assert states[0] == ("delivered",)
+    assert standing(server) == 1
+
+
+@pytest.mark.parametrize(
+    ("adapter", "shown"), [(PlainAdapter, [ANSWER, REPEAT + ANSWER]), (EditingAdapter, None)]
+)
+async def test_what_was_being_sent_at_a_crash(
+    tmp_path: Path, adapter: Callable[[Wire], PlainAdapter], shown: list[str] | None
+) -> None:
+    server = ChatServer()
+    wire = LossyWire(server, "send" if shown else "edit")
+    wire.hang = True
+    server.says("a")
+    async with running(tmp_path, [adapter(wire)], ScriptedModel([says(ANSWER)])) as gateway:
+        await wire.lost.wait()
+        assert await rows(gateway.store, "select state from deliveries") == [("sending",)]
+    async with running(tmp_path, [adapter(server)], ScriptedModel([])) as gateway:
+        while await rows(gateway.store, "select state from deliveries") != [("delivered",)]:
+            await anyio.lowlevel.checkpoint()
+    if shown:
+        assert server.texts() == shown
+    assert standing(server) == (2 if shown else 1)
+
+
+async def test_what_is_refused_is_dead_and_does_not_hold_up_the_rest(tmp_path: Path) -> None:
+    server = ChatServer()
+    server.trouble = failing(Rejected("blocked"))
+    async with running(
+        tmp_path, [PlainAdapter(server)], ScriptedModel([says("one"), says("two")])
+    ) as gateway:
+        server.says("a")
+        await until(lambda: server.calls)
+        server.says("b")
+        await until(lambda: server.texts() == ["two"])
+        states = await rows(gateway.store, "select state, error from deliveries order by seq")
+        assert states[0] == ("dead", "blocked")
+
+
+async def test_a_chat_gets_everything_in_order_and_no_chat_waits_for_another(
+    tmp_path: Path,
+) -> None:
+    server = ChatServer()
+    limited = failing(RateLimited("slow down", retry_after=0.3))
+    server.trouble = lambda kind, chat: limited(kind, chat) if chat == "1" else None
+    model = ScriptedModel([])
+    async with running(tmp_path, [PlainAdapter(server)], model):
+        for text in ("/status", "/help", "/stop"):
+            server.says(text)
+        server.says("/status", chat="2")
+        await until(lambda: server.texts("2"))
+        assert server.texts() == []
+        await until(lambda: len(server.texts()) == 3)
+    assert [text[:5] for text in server.texts()] == ["Idle.", "/stop", "Nothi"]
+
+
+@pytest.mark.parametrize("adapter", [PlainAdapter, EditingAdapter])
+async def test_a_long_answer_comes_in_parts_that_fit(
+    tmp_path: Path, adapter: Callable[[Wire], PlainAdapter]
+) -> None:
+    server = ChatServer()
+    long = " ".join(f"word{number}" for number in range(2500))
+    async with running(tmp_path, [adapter(server)], ScriptedModel([says(long)]), DRAINING):
+        server.says("a")
+        await until(lambda: "word2499" in " ".join(server.texts()))
+    assert len(server.texts()) > 2
+    assert all(len(text) <= LIMIT for text in server.texts())
+    assert " ".join(server.texts()).split() == long.split()
+
+
+async def test_a_part_that_arrived_is_not_sent_again(tmp_path: Path) -> None:
+    server = ChatServer()
+    server.trouble = failing(None, Disconnected("cut"))
+    long = " ".join(f"word{number}" for number in range(1000))
+    async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([says(long)]), DRAINING):
+        server.says("a")
+        await until(lambda: "word999" in " ".join(server.texts()))
+    first, second = server.texts()
+    assert second.startswith(REPEAT)
+    assert f"{first} {second.removeprefix(REPEAT)}".split() == long.split()
+
+
+async def test_an_account_that_may_not_send_keeps_what_it_owes(tmp_path: Path) -> None:
+    server = ChatServer()
+    server.trouble = lambda kind, chat: AuthFailed("the token was revoked")
+    async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([])) as gateway:
+        server.says("/status")
+        await until(lambda: server.calls)
+        while (row := (await rows(gateway.store, "select state, not_before from deliveries"))[0])[
+            0
+        ] != "ready":
+            await anyio.lowlevel.checkpoint()
+        assert row[1] > time.time() + 30
+
+
+async def test_an_adapter_that_breaks_does_not_take_the_gateway_with_it(tmp_path: Path) -> None:
+    server = ChatServer()
+    server.trouble = failing(KeyError("result"))
+    async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([])):
+        server.says("/status")
+        await until(lambda: server.texts() == [REPEAT + "Idle."])
+
+
+async def test_a_message_that_was_deleted_is_sent_anew(tmp_path: Path) -> None:
+    server = ChatServer()
+    deleted = failing(Rejected("there is no such message"))
+    server.trouble = lambda kind, chat: deleted(kind, chat) if kind == "edit" else None
+    async with running(tmp_path, [EditingAdapter(server)], ScriptedModel([says(ANSWER)])):
+        server.says("a")
+        await until(lambda: ANSWER in server.texts())
+    assert len(server.texts()) == 2
+    assert standing(server) == 1

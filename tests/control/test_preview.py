@@ -1,0 +1,147 @@
+"""The live message: paced, whole at the end, and never in the way of the answer."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import anyio
+from msgspec.structs import replace
+
+from hermes.settings import StreamingSettings
+from hermes.streaming.edits import PLACEHOLDER
+from hermes.testing.platforms import ChatServer, EditingAdapter, failing
+from hermes.testing.running import QUIET, Conditions, TroubledStore, held, running, until
+from hermes.testing.scripted import Answer, ScriptedModel, calls, says
+from hermes.types.errors import Disconnected, RateLimited, StoreUnavailable
+from hermes.types.events import SegmentEnded, TextDelta
+from hermes.types.messages import AssistantMessage
+from hermes.types.protocols import Emit, ModelRequest
+
+
+def paced(interval: float, **settings: str) -> Conditions:
+    streaming = StreamingSettings(edit_interval=interval, buffer_threshold=1)
+    if settings.get("first") == "placeholder":
+        streaming = replace(streaming, first="placeholder")
+    return replace(QUIET, streaming=streaming)
+
+
+def speaks(server: ChatServer, words: list[str]) -> Answer:
+    """Says a word each time that the chat has shown something new."""
+
+    async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
+        for number, word in enumerate(words):
+            shown = len(server.calls)
+            emit(TextDelta(text=f"{word} "))
+            if number:
+                await until(lambda before=shown: len(server.calls) > before)  # type: ignore[misc]
+        emit(SegmentEnded())
+        return AssistantMessage(text=" ".join(words))
+
+    return answer
+
+
+async def test_the_answer_grows_at_the_pace_and_ends_whole(tmp_path: Path) -> None:
+    server = ChatServer()
+    words = ["alpha", "beta", "gamma", "delta", "epsilon"]
+    model = ScriptedModel([speaks(server, words)])
+    async with running(tmp_path, [EditingAdapter(server)], model, paced(0.1)):
+        server.says("a")
+        await until(lambda: " ".join(words) in server.texts())
+    (shown,) = server.messages.values()
+    assert len(shown.versions) >= 4
+    assert shown.text == " ".join(words)
+    assert shown.text not in shown.versions[:-1]
+    times = [at for at, _, _ in server.calls[:-1]]
+    assert all(later - earlier >= 0.09 for earlier, later in pairwise(times))
+
+
+async def test_a_placeholder_is_placed_first_where_that_is_wanted(tmp_path: Path) -> None:
+    server, go = ChatServer(), anyio.Event()
+    model = ScriptedModel([held(go, says("hello"))])
+    conditions = paced(0.02, first="placeholder")
+    async with running(tmp_path, [EditingAdapter(server)], model, conditions):
+        server.says("a")
+        await until(lambda: server.texts() == [PLACEHOLDER])
+        go.set()
+        await until(lambda: server.texts() == ["hello"])
+
+
+async def test_text_of_earlier_steps_stays_above(tmp_path: Path) -> None:
+    server, go = ChatServer(), anyio.Event()
+    look = calls(("slow", {"seconds": 0}), text="Let me look.")
+    model = ScriptedModel([look, held(go, says("Found it."))])
+    async with running(tmp_path, [EditingAdapter(server)], model, paced(0.02)):
+        server.says("a")
+        await until(lambda: any("Let me" in text for text in server.texts()))
+        go.set()
+        await until(lambda: server.texts() == ["Let me look.\n\nFound it."])
+
+
+async def test_a_preview_goes_on_in_the_same_message_after_a_restart(tmp_path: Path) -> None:
+    server = ChatServer()
+    server.says("a")
+    first = ScriptedModel([held(anyio.Event(), says("never"), said="one two three ")])
+    async with running(tmp_path, [EditingAdapter(server)], first, paced(0.02)):
+        await until(lambda: any("one" in text for text in server.texts()))
+    go = anyio.Event()
+    second = ScriptedModel([held(go, says("done at last"), said="one two three ")])
+    async with running(tmp_path, [EditingAdapter(server)], second, paced(0.02)):
+        await until(lambda: any("two three" in text for text in server.texts()))
+        go.set()
+        await until(lambda: server.texts() == ["done at last"])
+    assert len(server.messages) == 1
+
+
+async def test_a_placeholder_is_not_placed_again_after_a_restart(tmp_path: Path) -> None:
+    server, conditions = ChatServer(), paced(0.02, first="placeholder")
+    server.says("a")
+    never = ScriptedModel([held(anyio.Event(), says("never"))])
+    async with running(tmp_path, [EditingAdapter(server)], never, conditions):
+        await until(server.texts)
+    go = anyio.Event()
+    model = ScriptedModel([held(go, says("done"), said="well well ")])
+    async with running(tmp_path, [EditingAdapter(server)], model, conditions):
+        await until(lambda: "well" in server.texts()[0])
+        go.set()
+        await until(lambda: server.texts() == ["done"])
+
+
+async def test_a_preview_that_fails_never_loses_the_answer(tmp_path: Path) -> None:
+    for number, failure in enumerate(
+        (Disconnected("cut"), RateLimited("slow", retry_after=0.1), ValueError("a fault of ours"))
+    ):
+        server, go = ChatServer(), anyio.Event()
+        server.trouble = failing(failure)
+        model = ScriptedModel([held(go, says("the whole answer"), said="the whole answer is ")])
+        home = tmp_path / str(number)
+        async with running(home, [EditingAdapter(server)], model, paced(0.02)):
+            server.says("a")
+            await until(lambda seen=server: seen.calls)  # type: ignore[misc]
+            go.set()
+            await until(lambda seen=server: seen.texts() == ["the whole answer"])  # type: ignore[misc]
+
+
+async def test_a_full_disk_costs_the_preview_and_not_the_answer(tmp_path: Path) -> None:
+    server, asked = ChatServer(), []
+
+    async def before(name: str) -> None:
+        if name == "open_of":
+            asked.append(name)
+            raise StoreUnavailable("the disk is full")
+
+    troubled = replace(QUIET, wrap_store=lambda store: TroubledStore(store, before))
+    model = ScriptedModel([says("the whole answer")])
+    async with running(tmp_path, [EditingAdapter(server)], model, troubled):
+        server.says("a")
+        await until(lambda: server.texts() == ["the whole answer"])
+    assert asked
+
+
+async def test_a_stop_leaves_one_message_that_says_so(tmp_path: Path) -> None:
+    server = ChatServer()
+    model = ScriptedModel([held(anyio.Event(), says("never"), said="As I was saying ")])
+    async with running(tmp_path, [EditingAdapter(server)], model, paced(0.02)):
+        server.says("a")
+        await until(server.texts)
+        server.says("/stop")
+        await until(lambda: server.texts()[0] == "As I was saying \n\n(stopped: by you)")
+        await until(lambda: server.texts()[1] == "Stopped.")

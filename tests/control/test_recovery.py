@@ -1,0 +1,206 @@
+"""Several processes on one store: nobody takes a living one's work, all of a dead one's goes on."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+from msgspec.structs import replace
+
+from hermes.core.tools.call import UNKNOWN_OUTCOME
+from hermes.state import turns
+from hermes.state.sqlite import open_store
+from hermes.testing.platforms import ChatServer, EditingAdapter, PlainAdapter
+from hermes.testing.running import QUIET, TroubledStore, refused, rows, running, until
+from hermes.testing.scripted import ScriptedModel, calls, hangs, says
+from hermes.types.errors import StoreUnavailable
+from hermes.types.identity import TurnId
+from hermes.types.messages import ToolMessage
+
+
+def results(model: ScriptedModel) -> list[str]:
+    return [m.text for m in model.requests[0].messages if isinstance(m, ToolMessage)]
+
+
+async def test_two_gateways_on_one_store_leave_each_other_alone(tmp_path: Path) -> None:
+    one, other = ChatServer(), ChatServer()
+    first, second = ScriptedModel([hangs()]), ScriptedModel([says("from the second")])
+    async with running(tmp_path, [PlainAdapter(one, "one")], first) as left:
+        one.says("think")
+        await until(lambda: first.requests)
+        async with running(tmp_path, [PlainAdapter(other, "other")], second) as right:
+            other.says("hi")
+            await until(other.texts)
+            await right._sweep()
+            await left._sweep()
+            assert (left.busy, right.busy) == (1, 0)
+            states = await rows(right.store, "select state, epoch from turns order by id")
+            assert states == [("running", 1), ("completed", 1)]
+    assert len(second.requests) == 1
+
+
+async def test_one_account_is_served_by_one_process(tmp_path: Path) -> None:
+    server, twin = ChatServer(), ChatServer()
+    async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([])) as left:
+        server.says("/status")
+        await until(server.texts)
+        async with running(tmp_path, [], ScriptedModel([])) as right:
+            assert not await right.hold_account(PlainAdapter(twin))
+            assert await left.hold_account(PlainAdapter(server))
+
+
+async def test_the_work_of_a_gateway_that_ended_passes_to_a_living_one(tmp_path: Path) -> None:
+    server = ChatServer()
+    server.says("think")
+    dying, living = ScriptedModel([hangs()]), ScriptedModel([says("done"), says("and that")])
+    async with anyio.create_task_group() as group:
+        end = anyio.Event()
+
+        async def die() -> None:
+            async with running(tmp_path, [PlainAdapter(server)], dying):
+                await end.wait()
+
+        group.start_soon(die)
+        await until(lambda: dying.requests)
+        server.says("and this")
+        await until(server.texts)
+        async with running(tmp_path, [PlainAdapter(server)], living) as gateway:
+            assert not gateway.busy
+            end.set()
+            await until(lambda: server.texts()[1:] == ["done", "and that"])
+    assert living.requests[0].messages == dying.requests[0].messages
+
+
+async def test_a_stop_that_another_process_asks_for_acts_here(tmp_path: Path) -> None:
+    server, model = ChatServer(), ScriptedModel([hangs()])
+    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
+        server.says("think")
+        await until(lambda: model.requests)
+        ((turn,),) = await rows(gateway.store, "select id from turns")
+        async with open_store(tmp_path / "state.db") as foreign:
+            await foreign.run(turns.request_stop(TurnId(turn), "operator"))
+            await until(lambda: server.texts() == ["(stopped: by you)"])
+
+
+async def test_a_question_that_is_decided_elsewhere_resumes_here(tmp_path: Path) -> None:
+    server, model = ChatServer(), ScriptedModel([calls(("ask", {})), says("blue it is")])
+    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
+        server.says("paint it")
+        await until(server.texts)
+        ((question,),) = await rows(gateway.store, "select id from questions")
+        async with open_store(tmp_path / "state.db") as foreign:
+            await foreign.run(turns.decide(question, "answered", "blue", "operator", 0.0))
+            await until(lambda: "blue it is" in server.texts())
+
+
+async def test_a_claim_that_was_lost_is_let_go_of(tmp_path: Path) -> None:
+    server = ChatServer()
+    model = ScriptedModel([calls(("append", {"token": "x"})), says("never")])
+    async with running(tmp_path, [EditingAdapter(server)], model) as gateway:
+
+        async def before(name: str) -> None:
+            if name.startswith("TurnCheckpoint.said"):
+                await rows(gateway.store, "update turns set epoch = epoch + 1, owner = 'other'")
+
+        gateway._runner._store = TroubledStore(gateway.store, before)
+        server.says("work")
+        await until(lambda: model.requests and not gateway.busy)
+        assert await rows(gateway.store, "select state, epoch from turns") == [("running", 2)]
+    assert len(model.requests) == 1
+    assert not (tmp_path / "workspace" / "appended").exists()
+
+
+async def test_a_call_that_must_not_run_twice_is_not_repeated(tmp_path: Path) -> None:
+    server = ChatServer()
+    server.says("work")
+
+    async def before(name: str) -> None:
+        if name.startswith("TurnCheckpoint.answered"):
+            raise StoreUnavailable("the disk is full")
+
+    troubled = replace(QUIET, wrap_store=lambda store: TroubledStore(store, before))
+    first = ScriptedModel([calls(("append", {"token": "x"}))])
+    appended = tmp_path / "workspace" / "appended"
+    async with running(tmp_path, [PlainAdapter(server)], first, troubled):
+        await until(lambda: appended.exists() and appended.read_text())
+    second = ScriptedModel([says("I looked: it is there")])
+    async with running(tmp_path, [PlainAdapter(server)], second):
+        await until(server.texts)
+    assert appended.read_text() == "x\n"
+    assert results(second) == [UNKNOWN_OUTCOME]
+    assert refused(second.requests[0]) is None
+
+
+async def test_a_call_that_may_run_twice_is_repeated(tmp_path: Path) -> None:
+    server = ChatServer()
+    server.says("work")
+    first = ScriptedModel([calls(("slow", {"seconds": 600}), text="Let me see.")])
+    async with running(tmp_path, [PlainAdapter(server)], first) as gateway:
+        await until(lambda: first.requests)
+        while await rows(gateway.store, "select steps from turns") != [(1,)]:
+            await anyio.lowlevel.checkpoint()
+        await rows(
+            gateway.store,
+            "update messages set body = replace(cast(body as text), '600', '0') where step = 0",
+        )
+    second = ScriptedModel([says("done")])
+    async with running(tmp_path, [PlainAdapter(server)], second):
+        await until(lambda: server.texts() == ["Let me see.\n\ndone"])
+    assert results(second) == ["slept for 0.0 s"]
+
+
+def runs(pid: int) -> bool:
+    """Whether the process lives: where nobody buries orphans, a dead one stays as a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+KILLED = """
+import sys
+from pathlib import Path
+import anyio
+from hermes.testing.platforms import ChatServer, PlainAdapter
+from hermes.testing.running import running
+from hermes.testing.scripted import ScriptedModel, calls
+
+async def main():
+    server = ChatServer()
+    server.says("work")
+    model = ScriptedModel([calls(("spawn", {}))])
+    async with running(Path(sys.argv[1]), [PlainAdapter(server)], model):
+        await anyio.sleep_forever()
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("witness", [True, False])
+async def test_what_a_killed_process_left_running_is_ended_and_told(
+    tmp_path: Path, witness: bool
+) -> None:
+    server, pid = ChatServer(), tmp_path / "workspace" / "pid"
+    model = ScriptedModel([says("done")])
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)])
+    try:
+        await until(lambda: pid.exists() and pid.read_text(), within=20.0)
+        group = int(pid.read_text())
+        if not witness:
+            process.kill()
+            process.wait()
+        assert runs(group)
+        async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
+            if witness:
+                assert not gateway.busy
+                process.kill()
+                process.wait()
+            await until(server.texts)
+            await until(lambda: not runs(group))
+    finally:
+        process.kill()
+        process.wait()
+    assert server.texts() == ["done"]
+    assert results(model) == [UNKNOWN_OUTCOME]

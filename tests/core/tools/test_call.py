@@ -1,0 +1,114 @@
+"""One call, from the model's JSON to a result that is kept."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hermes.core.tools.call import LABEL, CallRunner
+from hermes.testing.tools import append, slow
+from hermes.types.errors import ToolFailed
+from hermes.types.events import AgentEvent, ToolFinished, ToolProgress, ToolStarted
+from hermes.types.identity import DEFAULT_AGENT, CallId, SessionKey, TurnId
+from hermes.types.messages import AssistantMessage, ToolCall, ToolMessage
+from hermes.types.profile import AgentProfile
+from hermes.types.tools import Process, Tool, ToolContext
+from hermes.types.turns import Turn
+
+
+class Notes:
+    """A checkpoint that writes down the order of things."""
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+
+    async def said(self, message: AssistantMessage) -> None:
+        self.log.append("said")
+
+    async def started(self, call: CallId, process: Process | None = None) -> None:
+        self.log.append(f"started {process.group}" if process else "started")
+
+    async def answered(self, message: ToolMessage) -> None:
+        self.log.append(f"answered {message.text}")
+
+
+def runner(workspace: Path, notes: Notes, events: list[AgentEvent], *tools: Tool) -> CallRunner:
+    turn = Turn(
+        id=TurnId("t"),
+        session=SessionKey(agent=DEFAULT_AGENT, platform="p", kind="private", chat="1"),
+        agent=DEFAULT_AGENT,
+        profile=AgentProfile(workspace=str(workspace)),
+        history=(),
+    )
+    return CallRunner(turn, {tool.name: tool for tool in tools}, events.append, notes)
+
+
+def call(name: str, arguments: str) -> ToolCall:
+    return ToolCall(id=CallId("t_0_0"), name=name, arguments=arguments)
+
+
+async def test_a_call_that_must_not_run_twice_is_marked_before_it_runs(tmp_path: Path) -> None:
+    notes, events = Notes(), list[AgentEvent]()
+    made = call("append", '{"token": "x"}')
+    result = await runner(tmp_path, notes, events, append).run(made)
+    assert result == ToolMessage(call=made.id, text="appended x")
+    assert notes.log == ["started", "answered appended x"]
+    assert [type(event) for event in events] == [ToolStarted, ToolFinished]
+
+
+async def test_a_repeatable_call_needs_no_mark_and_may_tell_its_progress(tmp_path: Path) -> None:
+    notes, events = Notes(), list[AgentEvent]()
+    await runner(tmp_path, notes, events, slow).run(call("slow", '{"seconds": 0}'))
+    assert notes.log == ["answered slept for 0.0 s"]
+    assert ToolProgress(call=CallId("t_0_0"), text="sleeping") in events
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["{", "[]", "null", '{"token": 1}', '{"token": "\\ud800"}', '{"token":' + "[" * 100_000],
+)
+async def test_arguments_that_make_no_sense_are_a_failed_result(
+    tmp_path: Path, arguments: str
+) -> None:
+    notes, events = Notes(), list[AgentEvent]()
+    result = await runner(tmp_path, notes, events, append).run(call("append", arguments))
+    assert result.failed
+    assert result.text.startswith("The arguments of append are not valid")
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_no_arguments_are_an_empty_object(tmp_path: Path) -> None:
+    class Nothing(msgspec.Struct):
+        pass
+
+    async def fail(context: ToolContext, arguments: msgspec.Struct) -> str:
+        await context.running(Process(group=7, started=1))
+        raise ToolFailed(f"not in {context.workspace.name}")
+
+    tool = Tool(name="fail", description="Fail.", arguments=Nothing, handler=fail)
+    notes, events = Notes(), list[AgentEvent]()
+    result = await runner(tmp_path, notes, events, tool).run(call("fail", ""))
+    assert result.text == f"not in {tmp_path.name}"
+    assert notes.log[:2] == ["started", "started 7"]
+    assert isinstance(events[-1], ToolFinished)
+    assert events[-1].failed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "label"),
+    [
+        ('{"count": 1, "path": "a.txt", "token": "x"}', "a.txt"),
+        ('{"token": "first\\nsecond"}', "first"),
+        ('{"token": ""}', ""),
+        ('{"token": "' + "x" * 200 + '"}', "x" * (LABEL - 1) + "…"),
+        ("{", ""),
+        ("{}", ""),
+    ],
+)
+async def test_people_see_the_first_words_of_a_call(
+    tmp_path: Path, arguments: str, label: str
+) -> None:
+    events: list[AgentEvent] = []
+    await runner(tmp_path, Notes(), events, append).run(call("append", arguments))
+    assert isinstance(events[0], ToolStarted)
+    assert events[0].label == label

@@ -1,0 +1,75 @@
+"""The `hermes` command as a process, beside a fake model."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="session")
+def model_url() -> Iterator[str]:
+    """The base URL of a model that echoes, and follows the directives in what it is told."""
+    command = [sys.executable, "-m", "hermes.testing.model"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout
+        try:
+            yield server.stdout.readline().rpartition(" ")[2].strip()
+        finally:
+            server.terminate()
+
+
+@pytest.fixture
+def environ(tmp_path: Path, model_url: str) -> dict[str, str]:
+    """A clean environment: a home of its own, and the fake model."""
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "LANG": "C.UTF-8",
+        "HERMES_HOME": str(tmp_path / "home"),
+        "HERMES_CUSTOM_BASE_URL": model_url,
+        "HERMES_MODEL": "fake",
+    }
+
+
+@pytest.fixture
+def hermes(environ: dict[str, str]) -> Run:
+    """Runs `hermes` to its end; what stands on stdin is given as `stdin`."""
+
+    def run(
+        *args: str, stdin: str | None = None, **names: str
+    ) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "hermes", *args],
+            input=stdin or "",
+            env={**environ, **names},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def until_asked() -> Callable[[str], None]:
+    """Waits until the model at an URL is speaking, or refuses to."""
+
+    def wait(url: str) -> None:
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            with urlopen(f"{url.removesuffix('/v1')}/_stats") as reply:
+                if json.load(reply)["open"]:
+                    return
+            time.sleep(0.02)
+        raise AssertionError("the model was never asked")
+
+    return wait

@@ -1,0 +1,173 @@
+"""`hermes gateway`: started, asked, stopped."""
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+class Service:
+    """`hermes gateway` in the foreground of a process of its own."""
+
+    def __init__(self, environ: dict[str, str], *args: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "hermes", "gateway", *args],
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.shown: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            label, _, text = line.strip().partition(": ")
+            self.shown[label] = text.strip()
+            if label == "try":
+                return self
+        raise AssertionError(self.process.communicate()[1])
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def curl(self) -> str:
+        done = subprocess.run(
+            ["bash", "-c", self.shown["try"]], capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    def end(self) -> tuple[int, str]:
+        """The exit code, and what was logged."""
+        logged = self.process.communicate(timeout=30)[1]
+        return self.process.returncode, logged
+
+
+@pytest.fixture
+def home(environ: dict[str, str]) -> Path:
+    return Path(environ["HERMES_HOME"])
+
+
+def test_the_first_start_leads_to_an_answer(environ: dict[str, str], home: Path) -> None:
+    with Service(environ, "--port", "0") as service:
+        key = (home / "api_server.key").read_text().strip()
+        assert len(key) >= 32
+        assert service.shown["key"] == str(home / "api_server.key")
+        assert all(key not in text for text in service.shown.values())
+        assert "you said:" in service.curl()
+        service.process.send_signal(signal.SIGTERM)
+        code, logged = service.end()
+    assert code == 0
+    assert key not in logged
+    assert stat.S_IMODE((home / "api_server.key").stat().st_mode) == 0o600
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    with Service(environ, "--port", "0"):
+        assert (home / "api_server.key").read_text().strip() == key
+
+
+def test_a_configured_key_is_named_and_not_shown(environ: dict[str, str], home: Path) -> None:
+    key = "a-key-of-the-operator-0123"
+    with Service({**environ, "API_SERVER_KEY": key}, "--port", "0") as service:
+        assert service.shown["key"] == "environment API_SERVER_KEY"
+        assert key not in service.shown["try"]
+    assert not (home / "api_server.key").exists()
+
+
+def test_without_a_model_the_start_says_how_to_set_one(environ: dict[str, str]) -> None:
+    bare = {**environ, "HERMES_CUSTOM_BASE_URL": "", "HERMES_MODEL": ""}
+    with Service(bare, "--port", "0") as service:
+        assert any("hermes config set model.base_url" in label for label in _lines(service))
+
+
+def _lines(service: Service) -> list[str]:
+    return [f"{label}: {text}" for label, text in service.shown.items()]
+
+
+def test_status_and_stop_find_the_running_service(environ: dict[str, str], hermes: Run) -> None:
+    assert hermes("gateway", "status").returncode == 1
+    assert hermes("gateway", "stop").returncode == 1
+    with Service(environ, "--port", "0") as service:
+        told = json.loads(hermes("gateway", "status", "--json").stdout)
+        assert told["running"] is True
+        assert told["pid"] == service.process.pid
+        assert hermes("gateway", "status").returncode == 0
+        stopped = hermes("gateway", "stop")
+        assert stopped.stdout == f"stopped (pid {service.process.pid})\n"
+        assert service.end()[0] == 0
+    assert hermes("gateway", "status").returncode == 1
+
+
+def test_a_killed_service_is_not_running(environ: dict[str, str], hermes: Run) -> None:
+    with Service(environ, "--port", "0") as service:
+        os.kill(service.process.pid, signal.SIGKILL)
+        service.end()
+    assert json.loads(hermes("gateway", "status", "--json").stdout)["running"] is False
+
+
+def test_a_second_service_for_the_same_home_and_port_is_refused(
+    environ: dict[str, str], hermes: Run
+) -> None:
+    with Service(environ, "--port", "0") as service:
+        told = json.loads(hermes("gateway", "status", "--json").stdout)
+        twin = hermes("gateway", "run", "--port", str(told["port"]))
+        assert twin.returncode == 1
+        assert str(service.process.pid) in twin.stderr
+        assert "hermes gateway stop" in twin.stderr
+        assert twin.stderr.count("\n") == 1
+
+
+def test_a_port_in_use_is_one_line(hermes: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = hermes("gateway", "--port", str(taken.getsockname()[1]))
+    assert done.returncode == 1
+    assert "in use" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_open_address_without_a_key_is_refused(hermes: Run) -> None:
+    done = hermes("gateway", "--host", "0.0.0.0")
+    assert done.returncode == 78
+    assert "API_SERVER_KEY" in done.stderr
+
+
+def test_a_running_turn_is_finished_before_the_end(
+    environ: dict[str, str], model_url: str, until_asked: Callable[[str], None]
+) -> None:
+    with Service(environ, "--port", "0") as service:
+        service.shown["try"] = service.shown["try"].replace('"Hi"', '"tokens:40 delay:0.05"')
+        answers: list[str] = []
+        asking = threading.Thread(target=lambda: answers.append(service.curl()))
+        asking.start()
+        until_asked(model_url)
+        service.process.send_signal(signal.SIGTERM)
+        asking.join(20)
+        assert "[DONE]" in answers[0]
+        assert '"finish_reason":"stop"' in answers[0]
+        assert service.end()[0] == 0
+
+
+def test_a_second_signal_does_not_wait(
+    environ: dict[str, str], model_url: str, until_asked: Callable[[str], None]
+) -> None:
+    with Service(environ, "--port", "0") as service:
+        service.shown["try"] = service.shown["try"].replace('"Hi"', '"hang"')
+        asking = subprocess.Popen(["bash", "-c", service.shown["try"]], stdout=subprocess.PIPE)
+        until_asked(model_url)
+        service.process.send_signal(signal.SIGINT)
+        assert service.process.stderr
+        assert "stopping" in service.process.stderr.readline()
+        service.process.send_signal(signal.SIGINT)
+        assert service.process.wait(5) == 1
+        asking.communicate(timeout=10)

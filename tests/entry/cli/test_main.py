@@ -1,0 +1,97 @@
+"""The command line as a whole: what it costs, what it lists, how it fails."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from hermes import __version__
+from hermes.entry.cli.main import SUBCOMMANDS, Commands, cli, sole
+from hermes.types.errors import ConfigError
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def test_version_and_help_import_no_command(hermes: Run) -> None:
+    for flag in ("--version", "--help"):
+        code = (
+            "import sys\nfrom hermes.entry.cli.main import cli\n"
+            f"try: cli([{flag!r}])\nexcept SystemExit: pass\n"
+            "heavy = {'msgspec', 'anyio', 'asyncio', 'aiohttp', 'yaml', 'hermes.settings'}\n"
+            "print('HEAVY', heavy & set(sys.modules))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        assert "HEAVY set()" in done.stdout
+
+
+def test_version_is_quick(hermes: Run) -> None:
+    took = []
+    for _ in range(3):
+        since = time.monotonic()
+        done = hermes("--version")
+        took.append(time.monotonic() - since)
+        assert done.stdout == f"hermes {__version__}\n"
+    # Alone it takes a twentieth of a second; a loaded machine gets the benefit of the doubt.
+    assert min(took) < 0.5
+
+
+@pytest.mark.parametrize("name", SUBCOMMANDS)
+def test_the_list_says_what_the_commands_say(name: str) -> None:
+    module, _, attribute = SUBCOMMANDS[name].place.partition(":")
+    command: click.Command = vars(import_module(module))[attribute]
+    assert command.get_short_help_str(100).startswith(SUBCOMMANDS[name].help.removesuffix("."))
+
+
+def test_help_lists_every_command() -> None:
+    shown = CliRunner().invoke(cli, ["--help"]).stdout
+    for name, lazy in SUBCOMMANDS.items():
+        assert name in shown
+        assert lazy.help in shown
+
+
+def test_an_unknown_command_is_a_mistake() -> None:
+    done = CliRunner().invoke(cli, ["chatt"])
+    assert done.exit_code == 2
+    assert "No such command 'chatt'" in done.stderr
+
+
+def test_a_default_command_takes_options_meant_for_it() -> None:
+    seen: list[str | None] = []
+
+    @click.command(cls=Commands, default="first")
+    def group() -> None:
+        """A group."""
+
+    @group.command()
+    @click.option("--name")
+    def first(name: str | None) -> None:
+        """The one that is meant."""
+        seen.append(name)
+
+    for args in ([], ["--name", "x"], ["first", "--name", "y"]):
+        assert CliRunner().invoke(group, args).exit_code == 0
+    assert seen == [None, "x", "y"]
+    assert "The one that is meant." in CliRunner().invoke(group, ["--help"]).stdout
+
+
+def test_a_wrong_setting_is_a_sentence_and_exit_code_78(hermes: Run, tmp_path: Path) -> None:
+    for args in (("chat", "-q", "hi"), ("gateway", "run")):
+        done = hermes(*args, API_SERVER_PORT="x")
+        assert done.returncode == 78
+        assert "API_SERVER_PORT" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_the_one_error_inside_task_groups_is_found() -> None:
+    error = ConfigError("x")
+    assert sole(ExceptionGroup("a", [ExceptionGroup("b", [error])])) is error
+    both = ExceptionGroup("a", [error, ValueError()])
+    assert sole(both) is both

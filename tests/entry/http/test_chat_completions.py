@@ -1,0 +1,357 @@
+"""The API as OpenAI's own client uses it."""
+
+from pathlib import Path
+
+import anyio
+import openai
+import pytest
+from openai.types.chat import ChatCompletionMessageParam
+
+from hermes.entry.http.server import ApiOptions
+from hermes.state import transcript
+from hermes.testing.running import rows, until
+from hermes.testing.scripted import calls_in, is_complete
+from hermes.testing.service import KEY, MODEL, Service, serving
+
+SESSION = {"X-Hermes-Session-Id": "kitchen"}
+
+
+def client_of(service: Service, key: str = KEY) -> openai.AsyncOpenAI:
+    return openai.AsyncOpenAI(base_url=f"{service.base_url}/v1", api_key=key, max_retries=0)
+
+
+def says(text: str) -> list[ChatCompletionMessageParam]:
+    return [{"role": "user", "content": text}]
+
+
+async def test_a_plain_question_is_answered(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service, client_of(service) as client:
+        answer = await client.chat.completions.create(model="main", messages=says("hello"))
+    assert is_complete(answer.choices[0].message.content or "")
+    assert answer.choices[0].finish_reason == "stop"
+    assert answer.usage is not None
+    assert answer.usage.total_tokens > 0
+
+
+@pytest.mark.parametrize("usage", [True, False])
+async def test_a_stream_adds_up_to_one_whole_answer(tmp_path: Path, usage: bool) -> None:
+    async with serving(tmp_path) as service, client_of(service) as client:
+        stream = await client.chat.completions.create(
+            model="main",
+            messages=says("hello tokens:40"),
+            stream=True,
+            stream_options={"include_usage": usage},
+        )
+        chunks = [chunk async for chunk in stream]
+    text = "".join(c.choices[0].delta.content or "" for c in chunks if c.choices)
+    assert is_complete(text)
+    assert len(calls_in(text)) == 1
+    assert [c.usage.total_tokens > 0 for c in chunks if c.usage] == ([True] if usage else [])
+
+
+async def test_a_session_remembers_and_takes_only_what_is_new(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service, client_of(service) as client:
+        first = await client.chat.completions.create(
+            model="main", messages=says("my name is Ada"), extra_headers=SESSION
+        )
+        history: list[ChatCompletionMessageParam] = [
+            {"role": "system", "content": "be brief"},
+            *says("my name is Ada"),
+            {"role": "assistant", "content": first.choices[0].message.content},
+            *says("what is my name?"),
+        ]
+        await client.chat.completions.create(model="main", messages=history, extra_headers=SESSION)
+        sent = service.model.requests[-1].messages
+        stored = await rows(service.gateway.store, "select role, text from messages order by id")
+    said = [message.content for message in sent if message.role == "user"]
+    assert said == ["my name is Ada", "what is my name?"]
+    assert "be brief" in str(sent[0].content)
+    assert [role for role, _ in stored] == ["user", "assistant", "user", "assistant"]
+    assert not any("be brief" in text for _, text in stored)
+
+
+async def test_a_stateless_request_leaves_no_transcript(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service, client_of(service) as client:
+        await client.chat.completions.create(model="main", messages=says("private matter"))
+        found = await service.gateway.store.read(transcript.search("private", "main"))
+        kept = await rows(service.gateway.store, "select min(transient) from messages")
+    assert found == []
+    assert kept == [(1,)]
+
+
+async def test_the_default_agent_is_the_model_main(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service, client_of(service) as client:
+        assert [model.id async for model in client.models.list()] == ["main"]
+
+
+@pytest.mark.parametrize("name", ["main", "hermes-agent", MODEL, ""])
+async def test_the_names_that_a_client_may_be_configured_with_all_work(
+    tmp_path: Path, name: str
+) -> None:
+    async with serving(tmp_path) as service, client_of(service) as client:
+        answer = await client.chat.completions.create(model=name, messages=says("hello"))
+        sent = service.model.requests[-1].model
+    assert answer.choices[0].message.content
+    assert sent == MODEL
+
+
+async def test_an_unknown_model_is_not_found(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service, client_of(service) as client:
+        with pytest.raises(openai.NotFoundError) as caught:
+            await client.chat.completions.create(model="gpt-9", messages=says("hello"))
+    assert caught.value.code == "model_not_found"
+
+
+async def test_a_wrong_key_is_an_authentication_error(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service:
+        async with client_of(service, "wrong") as client:
+            with pytest.raises(openai.AuthenticationError):
+                await client.chat.completions.create(model="main", messages=says("hello"))
+        assert service.model.stats.calls == 0
+
+
+async def test_who_guesses_keys_is_slowed_down_but_not_the_right_key(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path) as service:
+        async with client_of(service, "not-the-key") as stranger:
+            for _ in range(10):
+                with pytest.raises(openai.AuthenticationError):
+                    await stranger.models.list()
+            with pytest.raises(openai.RateLimitError):
+                await stranger.models.list()
+        async with client_of(service) as client:
+            assert (await client.models.list()).data
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [],
+        [{"role": "system", "content": "only this"}],
+        [{"role": "wizard", "content": "hi"}],
+        [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}],
+        [{"role": "user", "content": 7}],
+        "hello",
+    ],
+)
+async def test_a_bad_body_is_a_bad_request(
+    tmp_path: Path, messages: list[ChatCompletionMessageParam]
+) -> None:
+    async with serving(tmp_path) as service, client_of(service) as client:
+        with pytest.raises(openai.BadRequestError) as caught:
+            await client.chat.completions.create(model="main", messages=messages)
+    assert caught.value.message
+
+
+async def test_a_body_over_the_limit_is_too_large(tmp_path: Path) -> None:
+    options = ApiOptions(key=KEY, port=0, most_bytes=10_000)
+    async with serving(tmp_path, options) as service, client_of(service) as client:
+        with pytest.raises(openai.APIStatusError) as caught:
+            await client.chat.completions.create(model="main", messages=says("x" * 20_000))
+        assert caught.value.status_code == 413
+        answer = await client.chat.completions.create(model="main", messages=says("short"))
+    assert answer.choices
+
+
+async def test_more_than_the_bound_at_once_is_a_rate_limit(tmp_path: Path) -> None:
+    config = "api_server: {max_concurrent_runs: 1}"
+    (tmp_path / "config.yaml").write_text(config)
+    async with serving(tmp_path) as service, client_of(service) as client:
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask_forever, client)
+            await until(lambda: service.gateway.busy)
+            with pytest.raises(openai.RateLimitError) as caught:
+                await client.chat.completions.create(model="main", messages=says("hello"))
+            group.cancel_scope.cancel()
+    assert caught.value.response.headers["retry-after"] == "1"
+
+
+async def ask_forever(client: openai.AsyncOpenAI) -> None:
+    await client.chat.completions.create(model="main", messages=says("hang"))
+
+
+async def test_a_gateway_that_shuts_down_answers_503(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service, client_of(service) as client:
+        await service.gateway.drain(0)
+        with pytest.raises(openai.InternalServerError) as caught:
+            await client.chat.completions.create(model="main", messages=says("hello"))
+    assert caught.value.status_code == 503
+    assert caught.value.code == "gateway_draining"
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [("status:429 retry-after:90", 429), ("status:401", 502), ("status:400", 400)],
+)
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_model_that_refuses_is_a_status_not_a_broken_stream(
+    tmp_path: Path, said: str, status: int, stream: bool
+) -> None:
+    async with serving(tmp_path) as service, client_of(service) as client:
+        with pytest.raises(openai.APIStatusError) as caught:
+            await client.chat.completions.create(model="main", messages=says(said), stream=stream)
+    assert caught.value.status_code == status
+
+
+async def test_options_that_cannot_be_honoured_are_named(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service, client_of(service) as client:
+        raw = await client.chat.completions.with_raw_response.create(
+            model="main",
+            messages=says("hello"),
+            temperature=0.5,
+            response_format={"type": "json_object"},
+            n=2,
+        )
+        sent = service.model.requests[-1]
+    assert raw.headers["x-hermes-ignored"] == "response_format, n"
+    assert sent.temperature == 0.5
+
+
+async def test_the_same_idempotency_key_runs_once_and_answers_twice(tmp_path: Path) -> None:
+    key = {"Idempotency-Key": "order-7"}
+    async with serving(tmp_path) as service, client_of(service) as client:
+        answers = [
+            await client.chat.completions.create(
+                model="main", messages=says("buy bread"), extra_headers=key
+            )
+            for _ in range(2)
+        ]
+        with pytest.raises(openai.ConflictError):
+            await client.chat.completions.create(
+                model="main", messages=says("buy milk"), extra_headers=key
+            )
+        assert service.model.stats.calls == 1
+    first, second = (answer.choices[0].message.content for answer in answers)
+    assert first == second
+    assert is_complete(first or "")
+
+
+async def test_an_idempotency_key_holds_across_a_restart(tmp_path: Path) -> None:
+    key = {"Idempotency-Key": "order-8"}
+    said = []
+    for _ in range(2):
+        async with serving(tmp_path) as service, client_of(service) as client:
+            answer = await client.chat.completions.create(
+                model="main", messages=says("buy bread"), extra_headers=key
+            )
+            said.append(answer.choices[0].message.content)
+    assert said[0] == said[1]
+
+
+async def test_tool_progress_is_embedded_in_the_stream(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service, client_of(service) as client:
+        async with client.chat.completions.with_streaming_response.create(
+            model="main", messages=says('tool:append{"token":"t1"}'), stream=True
+        ) as response:
+            lines = [line async for line in response.iter_lines()]
+    assert lines.count("event: hermes.tool.progress") == 2
+    assert any('"status":"completed"' in line for line in lines)
+    assert lines[-2] == "data: [DONE]" or lines[-1] == "data: [DONE]"
+
+
+async def test_a_question_ends_the_reply_and_the_next_message_answers_it(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service, client_of(service) as client:
+        asked = await client.chat.completions.create(
+            model="main", messages=says('tool:ask{"question":"Red or blue?"}'),
+            extra_headers=SESSION,
+        )  # fmt: skip
+        answer = await client.chat.completions.create(
+            model="main", messages=says("blue"), extra_headers=SESSION
+        )
+    assert "Red or blue?" in (asked.choices[0].message.content or "")
+    assert "blue" in (answer.choices[0].message.content or "")
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_commands_work_in_a_session(tmp_path: Path, stream: bool) -> None:
+    async with serving(tmp_path) as service, client_of(service) as client:
+        answer = await client.chat.completions.create(
+            model="main", messages=says("/status"), extra_headers=SESSION, stream=stream
+        )
+        text = (
+            "".join([c.choices[0].delta.content or "" async for c in answer if c.choices])
+            if isinstance(answer, openai.AsyncStream)
+            else answer.choices[0].message.content
+        )
+        assert service.model.stats.calls == 0
+    assert text == "Idle."
+
+
+async def test_a_busy_session_makes_the_next_request_wait_its_turn(tmp_path: Path) -> None:
+    answers: list[str] = []
+
+    async def ask(client: openai.AsyncOpenAI, text: str) -> None:
+        answer = await client.chat.completions.create(
+            model="main", messages=says(text), extra_headers=SESSION
+        )
+        answers.append(answer.choices[0].message.content or "")
+
+    async with serving(tmp_path) as service, client_of(service) as client:
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask, client, "first ttft:0.3")
+            await until(lambda: service.model.stats.calls == 1)
+            group.start_soon(ask, client, "second")
+        assert service.model.stats.most_open == 1
+    assert "first" in answers[0]
+    assert "second" in answers[1]
+
+
+async def test_a_stateless_request_is_stopped_when_its_client_has_gone(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service, client_of(service) as client:
+        with anyio.move_on_after(0.3):
+            await client.chat.completions.create(model="main", messages=says("hang"))
+        await until(lambda: service.gateway.busy == 0)
+        states = await rows(service.gateway.store, "select state from turns")
+    assert states == [("stopped",)]
+
+
+async def test_a_request_with_a_session_goes_on_without_its_client(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service, client_of(service) as client:
+        with anyio.move_on_after(0.2):
+            await client.chat.completions.create(
+                model="main", messages=says("think ttft:0.8"), extra_headers=SESSION
+            )
+        await until(lambda: service.gateway.busy == 0)
+        states = await rows(service.gateway.store, "select state from turns")
+    assert states == [("completed",)]
+
+
+async def test_a_stop_from_elsewhere_ends_the_request_with_what_was_said(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service, client_of(service) as client:
+        said: list[str] = []
+
+        async def ask() -> None:
+            answer = await client.chat.completions.create(
+                model="main", messages=says("tell delay:0.05 tokens:400"), extra_headers=SESSION
+            )
+            said.append(answer.choices[0].message.content or "")
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask)
+            await until(lambda: service.model.stats.calls == 1)
+            await anyio.sleep(0.2)
+            await client.chat.completions.create(
+                model="main", messages=says("/stop"), extra_headers=SESSION
+            )
+    assert said
+    assert not is_complete(said[0])
+
+
+@pytest.mark.parametrize("value", ["a\tb", "x" * 257, " "])
+async def test_a_strange_session_id_is_refused(tmp_path: Path, value: str) -> None:
+    async with serving(tmp_path) as service, client_of(service) as client:
+        with pytest.raises((openai.BadRequestError, openai.APIConnectionError)):
+            await client.chat.completions.create(
+                model="main",
+                messages=says("hello"),
+                extra_headers={"X-Hermes-Session-Id": value},
+            )
+        assert service.model.stats.calls == 0
+
+
+async def test_without_a_model_the_answer_says_how_to_get_one(tmp_path: Path) -> None:
+    environ = {"HERMES_CUSTOM_BASE_URL": "", "HERMES_MODEL": ""}
+    async with serving(tmp_path, environ=environ) as service, client_of(service) as client:
+        with pytest.raises(openai.InternalServerError, match="hermes config set"):
+            await client.chat.completions.create(model="main", messages=says("hello"))

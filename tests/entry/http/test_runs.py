@@ -1,0 +1,183 @@
+"""Reading a run again: from any event, while it goes on, and after a restart."""
+
+import socket
+import time
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import msgspec
+
+from hermes.entry.http.server import ApiOptions
+from hermes.testing.bare import request
+from hermes.testing.running import rows, until
+from hermes.testing.scripted import is_complete
+from hermes.testing.service import KEY, OPTIONS, Service, serving
+from hermes.types.identity import TurnId
+
+Event = tuple[int, str, dict[str, object]]
+
+
+def events(body: bytes) -> list[Event]:
+    found = []
+    for frame in body.decode().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in frame.splitlines() if ": " in line)
+        if "data" in fields:
+            data = msgspec.json.decode(fields["data"], type=dict[str, object])
+            found.append((int(fields["id"]), fields["event"], data))
+    return found
+
+
+def text(found: list[Event]) -> str:
+    return "".join(str(data["delta"]) for _, name, data in found if name == "message.delta")
+
+
+async def run_of(service: Service, said: str, **headers: str) -> str:
+    body = msgspec.json.encode({"model": "main", "messages": [{"role": "user", "content": said}]})
+    status, found, _ = await request(service.port, "POST", "/v1/chat/completions", body, **headers)
+    assert status == 200
+    return found["x-hermes-run-id"]
+
+
+async def read_run(service: Service, run: str, after: int = 0) -> list[Event]:
+    status, _, body = await request(
+        service.port, "GET", f"/v1/runs/{run}/events", last_event_id=str(after)
+    )
+    assert status == 200
+    return events(body)
+
+
+async def test_a_finished_run_can_be_read_from_every_event_on(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service:
+        run = await run_of(service, 'tool:append{"token":"x"} tokens:30 delay:0.002')
+        whole = await read_run(service, run)
+        tails = [await read_run(service, run, seq) for seq, _, _ in whole]
+    assert [name for _, name, _ in whole if name.startswith("tool")] == [
+        "tool.started",
+        "tool.completed",
+    ]
+    assert is_complete(text(whole))
+    for position, tail in enumerate(tails, 1):
+        assert tail == whole[position:]
+
+
+async def test_a_reader_can_go_on_in_the_middle_of_what_was_kept_as_one_piece(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path) as service:
+        run = await run_of(service, "tokens:30 delay:0.002")
+        whole = await read_run(service, run)
+        piece = whole[0][0]
+        parts = [await read_run(service, run, piece - back) for back in range(1, 8)]
+    tails = [text(part) for part in parts]
+    assert all(text(whole).endswith(tail) for tail in tails)
+    assert sorted(set(tails), key=len) == tails
+    assert all(part[-1][2]["output"] == text(whole) for part in parts)
+
+
+async def test_a_run_is_read_live_while_it_goes_on(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service:
+        found: list[Event] = []
+
+        async def follow() -> None:
+            turns = await until_turn(service)
+            found.extend(await read_run(service, f"run_{turns}"))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(run_of_quietly, service, "ttft:0.2 tokens:20 delay:0.01")
+            group.start_soon(follow)
+    assert is_complete(text(found))
+    assert found[-1][1] == "run.completed"
+    assert found[-1][2]["output"] == text(found)
+
+
+async def run_of_quietly(service: Service, said: str) -> None:
+    await run_of(service, said)
+
+
+async def until_turn(service: Service) -> TurnId:
+    with anyio.fail_after(5):
+        while not (found := await rows(service.gateway.store, "select id from turns")):
+            await anyio.lowlevel.checkpoint()
+    return TurnId(found[0][0])
+
+
+async def test_a_run_outlives_the_process_that_began_it(tmp_path: Path) -> None:
+    """The words of a cut call are discarded by number, and what is kept adds up."""
+    async with serving(tmp_path) as service:
+        with anyio.move_on_after(0.5):
+            await run_of(service, "tokens:60 delay:0.02", x_hermes_session_id="s")
+        turn = await until_turn(service)
+        cut = service.gateway.hub.get(turn)
+        assert cut is not None
+        last = cut.seq
+    async with serving(tmp_path) as service:
+        found = await read_run(service, f"run_{turn}", last)
+    assert found[0][1] == "hermes.segment.discarded"
+    assert int(str(found[0][2]["from_seq"])) <= last < found[0][0]
+    assert is_complete(text(found))
+    assert found[-1][2]["output"] == text(found)
+
+
+async def test_another_keys_run_and_a_made_up_one_are_not_found(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service:
+        for run in ("run_nope", "nope", "run_"):
+            status, _, _ = await request(service.port, "GET", f"/v1/runs/{run}/events")
+            assert status == 404
+
+
+async def test_a_strange_event_id_is_refused(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service:
+        run = await run_of(service, "hello")
+        for value in ("-1", "x", "9" * 40, "١"):
+            encoded = value.encode().decode("latin-1")
+            status, _, _ = await request(
+                service.port, "GET", f"/v1/runs/{run}/events", last_event_id=encoded
+            )
+            assert status == 400
+
+
+async def test_a_reader_that_stalls_is_cut_and_goes_on_without_a_gap(tmp_path: Path) -> None:
+    options = ApiOptions(key=KEY, port=0, aliases=OPTIONS.aliases, patience=0.5)
+    async with serving(tmp_path, options) as service:
+        body = (
+            b'{"model":"main","stream":true,"messages":[{"role":"user","content":"tokens:60000"}]}'
+        )
+        head = (
+            f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {KEY}"
+            f"\r\nx-hermes-session-id: s\r\ncontent-length: {len(body)}\r\n\r\n"
+        )
+        with socket.socket() as slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.connect(("127.0.0.1", service.port))
+            slow.sendall(head.encode() + body)
+            slow.setblocking(False)
+            turn = await until_turn(service)
+            begun = time.monotonic()
+            log = service.gateway.hub.get(turn)
+            await until(lambda: log is None or log.readers == 0, within=20)
+            assert time.monotonic() - begun < 15
+            got = drained(slow)
+        await until(lambda: service.gateway.busy == 0, within=20)
+        seen = [int(line[4:]) for line in got.split(b"\n") if line.startswith(b"id: ")]
+        rest = await read_run(service, f"run_{turn}", seen[-1])
+        whole = await read_run(service, f"run_{turn}")
+    assert len(seen) > 1
+    assert text(whole).endswith(text(rest))
+    assert is_complete(text(whole))
+
+
+def drained(slow: socket.socket) -> bytes:
+    data = b""
+    slow.settimeout(1)
+    try:
+        while part := slow.recv(65536):
+            data += part
+    except OSError:
+        pass
+    return unchunked_lines(data)
+
+
+def unchunked_lines(data: bytes) -> bytes:
+    """Whole frames only: the last may be cut."""
+    return data.rpartition(b"\n\n")[0]

@@ -1,0 +1,26 @@
+"""The gateway is killed at every point there is, and at random: no promise may break."""
+
+import subprocess
+import sys
+
+import pytest
+
+from hermes.testing.crash import SCENARIOS
+
+pytestmark = pytest.mark.slow
+
+
+def crash(*arguments: str) -> None:
+    """Runs the harness; what it found is the failure's text."""
+    command = [sys.executable, "-m", "hermes.testing.crash", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_kill_at_any_point_breaks_no_promise(scenario: str) -> None:
+    crash("--scenario", scenario)
+
+
+def test_kills_at_random_break_no_promise() -> None:
+    crash("--messages", "200", "--chats", "20", "--kills", "5", "--seed", "7", "--seconds", "60")
