@@ -1,6 +1,9 @@
 """The promises that no kill may break, checked on what stands in the chats and in the store."""
 
+import contextlib
+import os
 import re
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -149,6 +152,8 @@ def _processes(stage: Stage, report: Report) -> Iterator[str]:
             continue
         if where.is_relative_to(stage.home):
             yield f"process {process.parent.name} still runs in {where}"
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(process.parent.name), signal.SIGKILL)
 
 
 def _logs(stage: Stage, report: Report) -> Iterator[str]:

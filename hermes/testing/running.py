@@ -51,6 +51,7 @@ class Conditions(Value):
     access: AccessSettings = AccessSettings(allow_all=True)
     tools: tuple[Tool, ...] = TEST_TOOLS
     wrap_store: Callable[[Store], Store] = lambda store: store
+    terminal: bool = False
 
 
 QUIET = Conditions()
@@ -80,7 +81,8 @@ async def running(
         model=model,
         wrap_store=conditions.wrap_store,
     )
-    async with open_gateway(settings, parts) as gateway, anyio.create_task_group() as group:
+    opened = open_gateway(settings, parts, terminal=conditions.terminal)
+    async with opened as gateway, anyio.create_task_group() as group:
         for adapter in adapters:
             group.start_soon(serve, gateway, adapter)
         try:

@@ -15,8 +15,8 @@ from hermes.testing.platforms import ChatServer, EditingAdapter, PlainAdapter
 from hermes.testing.running import QUIET, TroubledStore, refused, rows, running, until
 from hermes.testing.scripted import ScriptedModel, calls, hangs, says
 from hermes.types.errors import StoreUnavailable
-from hermes.types.identity import TurnId
-from hermes.types.messages import ToolMessage
+from hermes.types.identity import Source, TurnId
+from hermes.types.messages import MessageEvent, Said, ToolMessage
 
 
 def results(model: ScriptedModel) -> list[str]:
@@ -204,3 +204,40 @@ async def test_what_a_killed_process_left_running_is_ended_and_told(
         process.wait()
     assert server.texts() == ["done"]
     assert results(model) == [UNKNOWN_OUTCOME]
+
+
+TERMINAL = replace(QUIET, terminal=True)
+
+
+def typed(text: str) -> MessageEvent:
+    source = Source(
+        platform="cli", account="cli", chat_kind="private", chat_id="work", user_id="ada"
+    )
+    return MessageEvent(dedupe_key=text, source=source, received_at=0.0, body=Said(text=text))
+
+
+async def test_a_terminal_goes_on_where_a_terminal_that_died_stopped(tmp_path: Path) -> None:
+    dying, living = ScriptedModel([hangs()]), ScriptedModel([says("one"), says("two")])
+    async with running(tmp_path, [], dying, TERMINAL) as gateway:
+        await gateway.accept(typed("first"))
+        await until(lambda: dying.requests)
+    async with running(tmp_path, [], living, TERMINAL) as gateway:
+        await gateway.accept(typed("second"))
+        await until(lambda: gateway.busy == 0)
+        states = await rows(gateway.store, "select state from turns order by id")
+    assert states == [("completed",), ("completed",)]
+    assert len(living.requests) == 2
+
+
+async def test_a_terminal_leaves_a_dead_gateways_work_to_a_gateway(tmp_path: Path) -> None:
+    server = ChatServer()
+    server.says("think")
+    dying, visiting = ScriptedModel([hangs()]), ScriptedModel([])
+    async with running(tmp_path, [PlainAdapter(server)], dying):
+        await until(lambda: dying.requests)
+    async with running(tmp_path, [], visiting, TERMINAL) as gateway:
+        await gateway._sweep()
+        assert gateway.busy == 0
+    async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([says("done")])):
+        await until(server.texts)
+    assert server.texts() == ["done"]
