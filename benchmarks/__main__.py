@@ -1,5 +1,6 @@
 """`python -m benchmarks`: measures, prints the table, and fails when a bar is missed."""
 
+import asyncio
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -34,6 +35,7 @@ LONG: dict[str, Phase] = {
     "readers": stalls.readers,
     "install": installation.install,
 }
+PHASE_SECONDS = 240.0
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -45,9 +47,10 @@ async def measure(names: list[str], sizes: Sizes, record: Record) -> None:
             began = time.perf_counter()
             print(f"{name} …", file=sys.stderr, flush=True)
             try:
-                await every[name](stage, sizes)
+                async with asyncio.timeout(PHASE_SECONDS):
+                    await every[name](stage, sizes)
             except (AssertionError, OSError, DidNotStart) as error:
-                record.fail(f"{name}: {error}")
+                record.fail(f"{name}: {error!r}")
             record.seconds[name] = round(time.perf_counter() - began, 1)
             print(f"{name}: {record.seconds[name]} s", file=sys.stderr, flush=True)
 

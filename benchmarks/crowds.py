@@ -102,7 +102,8 @@ async def press(stage: Stage, target: Target, count: int) -> Pressed:
                 await _speak(target, clients, load)
                 load.wall = time.perf_counter() - began
                 sampling.cancel()
-            out, err = await probe.communicate()
+            # Without input it would be left open, and the probe would never end.
+            out, err = await probe.communicate(b"")
             assert probe.returncode == 0, err.decode()
         finally:
             if probe.returncode is None:

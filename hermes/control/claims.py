@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from hermes.control.access import AUTHENTICATED
+from hermes.control.histories import Histories
 from hermes.state import deliveries, inbox, transcript, turns
 from hermes.state.codec import Recorded
-from hermes.state.transcript import Scribe
+from hermes.state.transcript import History, Scribe
 from hermes.state.turns import TurnRow
 from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey, Source, Target, TurnId
 from hermes.types.messages import (
@@ -44,6 +45,8 @@ class Claim(Value):
     """Text of earlier steps that nobody has been given yet."""
     recovered: bool = False
     """Taken over from a process that died in the middle of it."""
+    before: History | None = None
+    """The session as the store had it when the turn was opened."""
 
 
 class Closing(Value):
@@ -64,6 +67,7 @@ class Desk:
 
     def __init__(self, owner: OwnerId, profiles: Profiles) -> None:
         self.owner = owner
+        self.histories = Histories()
         self._profiles = profiles
 
     def open(
@@ -98,13 +102,14 @@ class Desk:
         claim = self._claim(row, key, event)
         if transient:
             return _with_history(claim, new_messages(event))
-        before = yield from transcript.history(row.session, generation)
+        before = yield from transcript.history(row.session, self._known(row))
         new = new_messages(event)
         for index, message in enumerate(new):
             yield from transcript.append(claim.scribe, QUESTION, index, message, now)
         if claim.turn.reply_to:
             yield from deliveries.owe(claim.turn.reply_to, None, key.agent, row.id, now)
-        return _with_history(claim, [*before, *new])
+        claim = _with_history(claim, (*before.messages, *new))
+        return replace(claim, before=before)
 
     def open_next(self, session: str, now: float) -> Work[Claim | None]:
         """Begins the turn of the session's oldest waiting message, if there is one."""
@@ -122,9 +127,9 @@ class Desk:
         key = SessionKey.parse(row.session)
         own = yield from transcript.of_turn(row.id)
         if row.transient:
-            history = [*new_messages(event), *own]
+            history = (*new_messages(event), *own)
         else:
-            history = yield from transcript.history(row.session, row.generation)
+            history = (yield from transcript.history(row.session, self._known(row))).messages
         started = yield from turns.started_calls(row.id)
         decisions = yield from turns.decisions(row.id)
         died = row.state == "running"
@@ -133,7 +138,7 @@ class Desk:
             yield from deliveries.owe(claim.turn.reply_to, None, key.agent, row.id, now)
         turn = replace(
             claim.turn,
-            history=tuple(history),
+            history=history,
             decisions=decisions,
             interrupted=frozenset(started) if died else frozenset(),
             steps=row.steps,
@@ -169,6 +174,12 @@ class Desk:
         if row.transient:
             return None
         return (yield from self.open_next(row.session, now))
+
+    def _known(self, row: TurnRow) -> History:
+        known = self.histories.get(row.session)
+        if known is not None and known.generation == row.generation:
+            return known
+        return History(generation=row.generation)
 
     def _resume_stopped(self, turn: TurnId, now: float) -> Work[Claim | None]:
         """A stop that came while the turn was being suspended found nothing to interrupt."""
@@ -259,5 +270,5 @@ def _texts(messages: Sequence[Message]) -> tuple[str, ...]:
     return tuple(m.text for m in messages if isinstance(m, AssistantMessage))
 
 
-def _with_history(claim: Claim, history: Sequence[Message]) -> Claim:
-    return replace(claim, turn=replace(claim.turn, history=tuple(history)))
+def _with_history(claim: Claim, history: tuple[Message, ...]) -> Claim:
+    return replace(claim, turn=replace(claim.turn, history=history))

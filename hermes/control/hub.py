@@ -118,28 +118,12 @@ class Log:
 
     async def changed(self, within: float = math.inf) -> None:
         """Returns at the next event, or after so many seconds."""
-        # A bare future: this is awaited for every word of every stream.
-        loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[None] = loop.create_future()
-        self._waiters.add(waiter)
-        timer = loop.call_later(within, _settle, waiter) if within < math.inf else None
-        try:
-            await waiter
-        finally:
-            self._waiters.discard(waiter)
-            if timer is not None:
-                timer.cancel()
+        await _wait(self._waiters, within)
 
-    async def ended(self) -> None:
-        """Returns when the log is finished."""
-        if self.finished:
-            return
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._enders.add(waiter)
-        try:
-            await waiter
-        finally:
-            self._enders.discard(waiter)
+    async def ended(self, within: float = math.inf) -> None:
+        """Returns when the log is finished, or after so many seconds."""
+        if not self.finished:
+            await _wait(self._enders, within)
 
     def _wake(self) -> None:
         if self.finished:
@@ -148,6 +132,20 @@ class Log:
             for waiter in self._waiters:
                 _settle(waiter)
             self._waiters.clear()
+
+
+async def _wait(waiters: "set[asyncio.Future[None]]", within: float) -> None:
+    # A bare future and timer: this is awaited for every word of every stream.
+    loop = asyncio.get_running_loop()
+    waiter: asyncio.Future[None] = loop.create_future()
+    waiters.add(waiter)
+    timer = loop.call_later(within, _settle, waiter) if within < math.inf else None
+    try:
+        await waiter
+    finally:
+        waiters.discard(waiter)
+        if timer is not None:
+            timer.cancel()
 
 
 def _settle(waiter: "asyncio.Future[None]") -> None:

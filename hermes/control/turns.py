@@ -52,7 +52,9 @@ class TurnRunner:
         return turn in self._fleeting
 
     def expect(self, claim: Claim) -> None:
-        """The turn is about to run: from now on it can be stopped."""
+        """The turn is committed and about to run: from now on it can be stopped."""
+        if claim.before is not None:
+            self._desk.histories.keep(claim.row.session, claim.before)
         self._scopes[claim.turn.id] = anyio.CancelScope()
         if not claim.detached:
             self._fleeting.add(claim.turn.id)

@@ -19,6 +19,15 @@ class Scribe(Value):
     person: PersonId | None
 
 
+class History(Value):
+    """What was said in a generation of a session, up to a row."""
+
+    generation: int
+    last: int = 0
+    """The newest row of it: later ones are added, none is ever changed."""
+    messages: tuple[Message, ...] = ()
+
+
 class Found(Value):
     """A message that a search found."""
 
@@ -84,13 +93,17 @@ def append(scribe: Scribe, step: int, index: int, message: Message, now: float) 
     )
 
 
-def history(session: str, generation: int) -> Work[list[Message]]:
+def history(session: str, known: "History") -> Work["History"]:
+    """All that was said in the session, as far as it is not known already."""
     rows = yield (
-        "select body from messages where session = ? and generation = ? and transient = 0"
-        " order by id",
-        (session, generation),
+        "select id, body from messages where session = ? and generation = ? and transient = 0"
+        " and id > ? order by id",
+        (session, known.generation, known.last),
     )
-    return [decode_message.decode(row[0]) for row in rows]
+    if not rows:
+        return known
+    messages = (*known.messages, *(decode_message.decode(row[1]) for row in rows))
+    return History(generation=known.generation, last=rows[-1][0], messages=messages)
 
 
 def of_turn(turn: str) -> Work[list[Message]]:

@@ -6,12 +6,13 @@ from typing import TypeVar
 
 import anyio
 
-from hermes.state import owners, turns
-from hermes.state.transcript import Scribe
+from hermes.state import owners, transcript, turns
+from hermes.state.transcript import History, Scribe
 from hermes.state.turns import TurnRow
 from hermes.types.events import AgentEvent, TextDelta
 from hermes.types.identity import AgentId, CallId, OwnerId, SessionKey, Source, Target, TurnId
 from hermes.types.messages import (
+    Message,
     MessageEvent,
     Said,
 )
@@ -154,3 +155,9 @@ def merged(events: Sequence[AgentEvent]) -> list[AgentEvent]:
         else:
             found.append(event)
     return [event for event in found if event != TextDelta(text="")]
+
+
+def said_in(key: str, generation: int) -> Work[list[Message]]:
+    """All that was said in a generation of a session."""
+    found = yield from transcript.history(key, History(generation=generation))
+    return list(found.messages)

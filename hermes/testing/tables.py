@@ -21,6 +21,7 @@ from hermes.testing.rows import (
     outcomes_of,
     put,
     said,
+    said_in,
     scribe,
     session,
     turn_row,
@@ -267,13 +268,13 @@ class TablesContract(StoreContract):
         for step, message in enumerate(said_):
             await store.run(transcript.append(scribe("t1"), step - 1, 0, message, NOW))
         key = str(session())
-        assert await store.read(transcript.history(key, 0)) == said_
+        assert await store.read(said_in(key, 0)) == said_
         await store.run(transcript.begin_anew(key))
         assert await store.run(transcript.touch_session(session(), SOURCE, None, NOW)) == 1
         later = UserMessage(text="again")
         await store.run(transcript.append(scribe("t2", generation=1), -1, 0, later, NOW))
-        assert await store.read(transcript.history(key, 1)) == [later]
-        assert await store.read(transcript.history(key, 0)) == said_
+        assert await store.read(said_in(key, 1)) == [later]
+        assert await store.read(said_in(key, 0)) == said_
 
     async def test_the_messages_of_a_turn_are_ordered_by_their_place(self, store: Store) -> None:
         places = [(1, 0), (0, 2), (0, 0), (-1, 0), (0, 1)]
@@ -321,9 +322,7 @@ class TablesContract(StoreContract):
         )
         found = await store.read(transcript.search("secret", "main"))
         assert [one.text for one in found] == ["secret three"]
-        assert await store.read(transcript.history(str(session()), 0)) == [
-            UserMessage(text="secret three")
-        ]
+        assert await store.read(said_in(str(session()), 0)) == [UserMessage(text="secret three")]
         assert await store.read(transcript.of_turn("t1")) == [UserMessage(text="secret one")]
 
     @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from hermes.state.guard import damage_of, guarded, snapshots, take_snapshot
 from hermes.state.owners import unclean
 from hermes.state.paths import Home
 from hermes.state.sqlite import connect, open_store, suspect, suspicion
-from hermes.testing.rows import NOW, names, put, scribe
+from hermes.testing.rows import NOW, names, put, said_in, scribe
 from hermes.types.errors import StoreDamaged, StoreUnavailable
 from hermes.types.messages import UserMessage
 from hermes.types.protocols import Work
@@ -94,7 +94,7 @@ async def use(home: Home) -> list[str]:
             found = await store.read(names())
             await store.run(row(90_000 + len(found)))
             await store.read(transcript.search("filler", "main"))
-            await store.read(transcript.history(str(scribe("t").session), 0))
+            await store.read(said_in(str(scribe("t").session), 0))
     return found
 
 

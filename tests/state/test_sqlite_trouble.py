@@ -13,7 +13,7 @@ import pytest
 
 from hermes.state import transcript
 from hermes.state.sqlite import SQLiteStore, open_store, prepare, suspicion
-from hermes.testing.rows import NOW, names, outcomes_of, put, scribe
+from hermes.testing.rows import NOW, names, outcomes_of, put, said_in, scribe
 from hermes.types.errors import StoreUnavailable
 from hermes.types.messages import UserMessage
 from hermes.types.protocols import Work
@@ -214,5 +214,5 @@ async def test_damage_that_is_met_in_use_is_remembered_for_the_next_start(tmp_pa
             file.write(b"\xff" * 100)
     async with open_store(path) as store:
         with pytest.raises(StoreUnavailable, match="damaged"):
-            await store.read(transcript.history(str(scribe("t").session), 0))
+            await store.read(said_in(str(scribe("t").session), 0))
     assert suspicion(path).exists()

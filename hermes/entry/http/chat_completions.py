@@ -187,6 +187,9 @@ class Told:
     def __init__(self, text: str) -> None:
         self._text = text
 
+    async def gather(self, seconds: float) -> None:
+        pass
+
     async def next(self, within: float = 0) -> Events:
         return [
             (1, TextDelta(text=self._text)),

@@ -48,6 +48,11 @@ class RunReader:
                 break
         return ()
 
+    async def gather(self, seconds: float) -> None:
+        """Lets more come, for so long; not longer than the run goes on."""
+        if self._log.running:
+            await self._log.ended(seconds)
+
     async def rest(self) -> Events:
         """Everything up to the end, once it is there."""
         found: list[tuple[int, AgentEvent]] = []

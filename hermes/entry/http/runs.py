@@ -29,8 +29,10 @@ class RunEvents:
         out = SSEStream(call)
         with reading(self._gateway, turn, after, fresh=False) as reader:
             await out.start({"x-hermes-run-id": run_id})
-            while events := await next_or_keepalive(reader, out):
+            events = await reader.next(0)
+            while events or not reader.ended:
                 await out.send(b"".join(frames.feed(seq, event) for seq, event in events))
+                events = await next_or_keepalive(reader, out)
         await out.finish()
 
 

@@ -11,6 +11,8 @@ from hermes.entry.http.reply import raw
 from hermes.streaming.sse import KEEPALIVE
 
 KEEPALIVE_SECONDS = 15.0
+FRAME_SECONDS = 0.015
+"""Words that come faster share a frame: nobody sees it, and it halves the work of a stream."""
 
 
 _STREAM = (
@@ -29,6 +31,7 @@ class Reader(Protocol):
     def ended(self) -> bool: ...
 
     async def next(self, within: float = ...) -> Events: ...
+    async def gather(self, seconds: float) -> None: ...
 
 
 class SSEStream:
@@ -60,6 +63,7 @@ class SSEStream:
 
 async def next_or_keepalive(reader: Reader, out: SSEStream) -> Events:
     """What comes next, with a comment now and then so that nobody in between hangs up."""
+    await reader.gather(FRAME_SECONDS)
     while not (events := await reader.next(KEEPALIVE_SECONDS)) and not reader.ended:
         await out.send(KEEPALIVE)
     return events

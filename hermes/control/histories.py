@@ -1,0 +1,33 @@
+"""Long histories at hand, so that a turn reads only what is new since the last one."""
+
+from collections import OrderedDict
+
+from hermes.state.transcript import History
+
+WORTH = 32
+"""Messages from which on a history is kept: a shorter one is read in no time."""
+MOST = 20_000
+"""Messages kept in all; the sessions that were quiet longest go first."""
+
+
+class Histories:
+    """A cache: rows are only ever added, so what is kept is a true beginning of what is stored."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, History] = OrderedDict()
+        self._size = 0
+
+    def get(self, session: str) -> History | None:
+        return self._kept.get(session)
+
+    def keep(self, session: str, history: History) -> None:
+        """Remembers what a committed transaction has read."""
+        before = self._kept.pop(session, None)
+        self._size -= len(before.messages) if before else 0
+        if len(history.messages) < WORTH:
+            return
+        self._kept[session] = history
+        self._size += len(history.messages)
+        while self._size > MOST:
+            _, dropped = self._kept.popitem(last=False)
+            self._size -= len(dropped.messages)
