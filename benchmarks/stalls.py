@@ -13,6 +13,8 @@ LARGE = Behaviour(tokens=800, padding=1000, delay=0.015)
 """More than the buffers between us and a reader hold."""
 BUFFER = 4096
 """Bytes that a reader's system takes in for it."""
+SEGMENT = 1460
+"""Bytes of a packet, as between machines."""
 
 
 async def readers(stage: Stage, sizes: Sizes) -> None:
@@ -48,6 +50,8 @@ async def _open(target: Target) -> socket.socket:
     """A connection with the smallest buffer, on which a stream was asked for."""
     reader = socket.socket()
     reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
+    # Loopback's huge segments would let the kernel take in megabytes for the gateway.
+    reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, SEGMENT)
     reader.setblocking(False)
     loop = asyncio.get_running_loop()
     await loop.sock_connect(reader, ("127.0.0.1", target.port))

@@ -10,18 +10,18 @@ from benchmarks.record import Figure, Record
 from benchmarks.report import Row, rows, table
 from benchmarks.sizes import Sizes
 
-TINY = Sizes(latency=5, rounds=1, tools=3, old=3, grown=1, crowd=20)
+TINY = Sizes(latency=5, rounds=1, tools=3, old=3, grown=1)
 
 
 @pytest.mark.slow
 def test_a_tiny_run_measures_every_kind_of_load_without_an_error() -> None:
     record = Record()
-    names = ["prompt", "latency", "tools", "growth", "crowd"]
+    names = ["prompt", "latency", "tools", "growth"]
     anyio.run(measure, names, TINY, record, backend_options={"use_uvloop": True})
     assert record.samples == []
     assert record.errors == 0
     measured = {row.bar.key.partition(".")[0] for row in rows(record)}
-    assert measured == {"prompt", "latency", "cpu", "tool", "growth", "crowd", "errors"}
+    assert measured == {"prompt", "latency", "cpu", "tool", "growth", "errors"}
     assert "| added time to first token, median ms |" in table(record)
 
 
