@@ -112,7 +112,9 @@ async def _left(store: SQLiteStore, owner: OwnerId) -> None:
 @asynccontextmanager
 async def _http() -> AsyncIterator[aiohttp.ClientSession]:
     connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300)
-    async with aiohttp.ClientSession(connector=connector) as session:
+    # No cookies: a model's answer to one person must not carry over to another's request.
+    jar = aiohttp.DummyCookieJar()
+    async with aiohttp.ClientSession(connector=connector, cookie_jar=jar) as session:
         yield session
 
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 POLL_SECONDS = 0.1
 """How soon a commit of another process is noticed."""
-BATCH = 256
+BATCH = 128
 """Transactions in one commit at the most."""
 READERS = 2
 
@@ -244,7 +244,9 @@ def drive(connection: sqlite3.Connection, work: Work[T]) -> T:
     try:
         sql, parameters = next(work)
         while True:
-            sql, parameters = work.send(connection.execute(sql, parameters).fetchall())
+            cursor = connection.execute(sql, parameters)
+            # Asking for rows that cannot be costs the interpreter's lock once more.
+            sql, parameters = work.send(cursor.fetchall() if cursor.description else [])
     except StopIteration as end:
         result: T = end.value
         return result

@@ -1,5 +1,6 @@
 """`hermes gateway`: the service in the foreground, and what there is to know about it."""
 
+import gc
 import logging
 import os
 import shlex
@@ -109,6 +110,7 @@ class Service:
                     ending.start_soon(self._end, signals, gateway, doors.cancel_scope)
                     doors.start_soon(self._runtime.keep_snapshots, self._settings)
                     self._open_doors(gateway, doors)
+                    tune_interpreter()
                 ending.cancel_scope.cancel()
 
     def _open_doors(self, gateway: Gateway, doors: anyio.abc.TaskGroup) -> None:
@@ -150,6 +152,15 @@ class Service:
             click.echo(f"model: {choice.model} ({choice.provider}, {choice.base_url})")
         click.echo(f"key:   {key_place(settings)}")
         click.echo(f"try:   {curl(settings, url)}")
+
+
+def tune_interpreter() -> None:
+    """For a process in which thousands may talk; measured, see docs/performance.md."""
+    # What was made at the start stays for ever: with the usual thresholds the collector looks at
+    # it again and again, and stops the loop for a quarter of a second.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 async def _exit_at(signals: AsyncIterator[signal.Signals]) -> None:

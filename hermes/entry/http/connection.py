@@ -1,5 +1,7 @@
 """A client's connection: tells a request that its client has gone, and cuts one that stalls."""
 
+import socket
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +29,9 @@ class Connection(HttpToolsProtocol):
 
     def cut(self) -> None:
         """Closes at once, without waiting for a client that does not read."""
+        client: socket.socket = self.transport.get_extra_info("socket")
+        # Otherwise the kernel keeps what was not read, for as long as the client likes.
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.transport.abort()
 
 

@@ -4,6 +4,7 @@ import logging
 import math
 
 import anyio
+import anyio.lowlevel
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
@@ -13,6 +14,7 @@ from hermes.entry.http.connection import connection_of
 from hermes.entry.http.errors import ApiError
 from hermes.entry.http.reply import Reply
 from hermes.entry.http.sse import Stalled
+from hermes.entry.http.turnstile import Turnstile
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +37,7 @@ class Screen:
         patience: float,
     ) -> None:
         self.patience = patience
+        self.turnstile = Turnstile()
         self._auth = auth
         # Behind another name there may be a web page's: only a local server knows its own.
         self._hosts = LOOPBACK if host in LOOPBACK else None
@@ -119,13 +122,15 @@ class Door:
             try:
                 await self._serve(request, here, send)
             except (Stalled, ClientDisconnect):
-                return
+                # uvicorn complains of a response without an end unless it knows why by then.
+                await anyio.lowlevel.cancel_shielded_checkpoint()
             finally:
                 connection.on_lost = None
 
     async def _serve(self, request: Request, here: anyio.CancelScope, send: Send) -> None:
         allowed: dict[str, str] = {}
         reply: Reply | None
+        await self._screen.turnstile.enter()
         try:
             allowed = self._screen.check(request)
             reply = await self._handled(request, here, send, allowed)

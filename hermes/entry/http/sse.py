@@ -11,7 +11,7 @@ from hermes.entry.http.reply import raw
 from hermes.streaming.sse import KEEPALIVE
 
 KEEPALIVE_SECONDS = 15.0
-FRAME_SECONDS = 0.015
+FRAME_SECONDS = 0.04
 """Words that come faster share a frame: nobody sees it, and it halves the work of a stream."""
 
 

@@ -1,0 +1,41 @@
+"""Lets a crowd in a few at a time, so that it can't hold up the loop for everybody."""
+
+import asyncio
+from collections import deque
+
+WIDTH = 8
+"""Requests that are begun in one round of the loop."""
+
+
+class Turnstile:
+    """Free for the first in each round; the others wait for the next, in order."""
+
+    def __init__(self) -> None:
+        self._passed = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._turning = False
+
+    async def enter(self) -> None:
+        self._turn_later()
+        if self._passed < WIDTH and not self._waiting:
+            self._passed += 1
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        await waiter
+
+    def _turn_later(self) -> None:
+        if not self._turning:
+            self._turning = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._turning = False
+        self._passed = 0
+        while self._waiting and self._passed < WIDTH:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                self._passed += 1
+                waiter.set_result(None)
+        if self._waiting:
+            self._turn_later()
