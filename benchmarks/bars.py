@@ -157,6 +157,7 @@ BARS = (
     Bar(key="crowd.threads", measure="threads then", kind="at most", number=8, digits=0),
     _machine("crowd.memory", "RSS then, MB", 250),
     _machine("crowd.delay", "event-loop delay then, p99 ms", 100, 0),
+    _shown("crowd.health", "GET /health then, from outside, p99 ms", 0),
     _machine("stored.ratio", "turn with 5,000 sessions stored / with none", 1.3, 2),
     _shown("readers.memory", "200 readers that stall: RSS growth, MB", 0),
     _shown("readers.others", "200 readers that stall: other turns, p99 ms", 1),

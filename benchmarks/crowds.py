@@ -69,11 +69,13 @@ class Pressed(msgspec.Struct):
     """Milliseconds that each GET /health took meanwhile."""
     open: int
     """Conversations that were in the model at once."""
+    began: float
+    ended: float
 
 
 async def crowd(stage: Stage, sizes: Sizes) -> None:
     """Thousands of conversations at once, on a model that takes a second."""
-    await stage.restart("crowded")
+    await stage.restart("crowded", watched=True)
     await stage.behave(SECOND)
     least = await press(stage, stage.passthrough, sizes.crowd)
     ours = await press(stage, stage.ours, sizes.crowd)
@@ -83,7 +85,10 @@ async def crowd(stage: Stage, sizes: Sizes) -> None:
     put("crowd.seconds", ours.load.wall, least.load.wall)
     put("crowd.threads", ours.most.threads, least.most.threads)
     put("crowd.memory", ours.most.rss, least.most.rss)
-    put("crowd.delay", percentile(ours.delays, 0.99), percentile(least.delays, 0.99))
+    put("crowd.health", percentile(ours.delays, 0.99), percentile(least.delays, 0.99))
+    late = [seconds * 1000 for at, seconds in stage.delays() if ours.began <= at <= ours.ended]
+    put("crowd.delay", percentile(late, 0.99))
+    await stage.restart()
 
 
 async def press(stage: Stage, target: Target, count: int) -> Pressed:
@@ -118,6 +123,8 @@ async def press(stage: Stage, target: Target, count: int) -> Pressed:
         most=Usage(rss=max(one.rss for one in most), threads=max(one.threads for one in most)),
         delays=[delay * 1000 for due, delay in seen if began <= due <= began + load.wall],
         open=(await stage.counts()).most_open,
+        began=began,
+        ended=began + load.wall,
     )
 
 

@@ -19,6 +19,7 @@ from benchmarks.load import Load, Plan, Target, ask_much
 from benchmarks.model import READ, Behaviour, Counts
 from benchmarks.processes import Tree, free_port
 from benchmarks.record import Record
+from benchmarks.watched import DELAYS
 
 KEY = "benchmark-key-0123456789"
 HERMES = Path(sys.executable).with_name("hermes")
@@ -74,18 +75,27 @@ class Stage:
         tree = self._tree("proxy", "-m", "benchmarks.passthrough", str(port), upstream, KEY)
         return Target("pass-through", port, "fake-model", KEY, tree)
 
-    def new_gateway(self, home: str = "home") -> Target:
-        """Our gateway, started as a user does."""
+    def new_gateway(self, home: str = "home", *, watched: bool = False) -> Target:
+        """Our gateway, started as a user does, or with a watch on its loop."""
         port = free_port()
-        command = [str(HERMES), "gateway", "run", "--port", str(port)]
-        tree = Tree(command, self.env(home), self.folder / "gateway.log")
+        command = [sys.executable, "-m", "benchmarks.watched"] if watched else [str(HERMES)]
+        env = {**self.env(home), DELAYS: str(self.folder / "delays.json")}
+        tree = Tree(
+            [*command, "gateway", "run", "--port", str(port)], env, self.folder / "gateway.log"
+        )
         return Target("ours", port, "hermes-agent", KEY, tree)
 
-    async def restart(self, home: str = "home") -> None:
+    async def restart(self, home: str = "home", *, watched: bool = False) -> None:
         """Our gateway anew, once it is healthy."""
         self.ours.tree.stop()
-        self.ours = self.new_gateway(home)
+        self.ours = self.new_gateway(home, watched=watched)
         await self.healthy(self.ours)
+
+    def delays(self) -> list[tuple[float, float]]:
+        """Ends a watched gateway; when its loop was late, and how many seconds."""
+        self.ours.tree.stop()
+        found = (self.folder / "delays.json").read_bytes()
+        return msgspec.json.decode(found, type=list[tuple[float, float]])
 
     async def healthy(self, target: Target) -> None:
         request, end = encode("GET", "/health"), time.perf_counter() + START_SECONDS

@@ -116,8 +116,10 @@ class TurnRunner:
         match self._whys.get(turn.id):
             case "shutdown":
                 return None
-            case "stop" | "unread":
+            case "stop":
                 return Stopped(reason="by you", partial=live.open_text())
+            case "unread":
+                return Stopped(reason="nobody was reading", partial=live.open_text())
             case None:
                 seconds = int(turn.profile.budget.seconds)
                 return Failed(

@@ -22,8 +22,8 @@ T = TypeVar("T")
 
 POLL_SECONDS = 0.1
 """How soon a commit of another process is noticed."""
-BATCH = 128
-"""Transactions in one commit at the most."""
+BATCH = 64
+"""Transactions in one commit at the most: all of them go on in one round of the loop."""
 READERS = 2
 
 

@@ -1,0 +1,49 @@
+"""The `hermes` command with a watch on its event loop: how late does a sleeper wake up?"""
+
+import json
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import anyio
+
+from hermes.__main__ import Application
+from hermes.control.gateway import Gateway
+from hermes.entry.cli.main import run
+from hermes.settings import Settings
+
+EVERY = 0.01
+DELAYS = "HERMES_BENCHMARK_DELAYS"
+"""The environment name of the file that takes what was seen."""
+
+
+class Watched(Application):
+    def open_gateway(
+        self, settings: Settings, *, terminal: bool
+    ) -> AbstractAsyncContextManager[Gateway]:
+        return watched(super().open_gateway(settings, terminal=terminal))
+
+
+@asynccontextmanager
+async def watched(opening: AbstractAsyncContextManager[Gateway]) -> AsyncIterator[Gateway]:
+    """Keeps (when, seconds late) of every wake-up until the gateway ends."""
+    seen: list[tuple[float, float]] = []
+
+    async def watch() -> None:
+        while True:
+            due = time.perf_counter() + EVERY
+            await anyio.sleep(EVERY)
+            now = time.perf_counter()
+            seen.append((now, now - due))
+
+    async with opening as gateway, anyio.create_task_group() as group:
+        group.start_soon(watch)
+        yield gateway
+        group.cancel_scope.cancel()
+    Path(os.environ[DELAYS]).write_text(json.dumps(seen))
+
+
+if __name__ == "__main__":
+    run(Watched())
