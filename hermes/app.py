@@ -22,7 +22,7 @@ from hermes.core.tools.files import read_file
 from hermes.core.tools.registry import Registry
 from hermes.settings import Settings, resolve_model
 from hermes.state import owners
-from hermes.state.guard import guarded, take_snapshot
+from hermes.state.guard import guarded, snapshot_due, take_snapshot
 from hermes.state.owners import OwnerLock, is_alive
 from hermes.state.paths import Home
 from hermes.state.sqlite import SQLiteStore, open_store
@@ -36,6 +36,8 @@ from hermes.types.tools import Tool
 log = logging.getLogger(__name__)
 
 SNAPSHOT_SECONDS = 300.0
+"""The age at which a snapshot is replaced, if anything has changed since."""
+LOOK_SECONDS = 30.0
 THREADS = 4
 """For blocking work, beside the loop's thread, the store's, and its readers'."""
 TOOLS: tuple[Tool, ...] = (read_file,)
@@ -120,12 +122,17 @@ async def _http() -> AsyncIterator[aiohttp.ClientSession]:
 
 async def keep_snapshots(home: Home) -> None:
     """Copies the store every few minutes, for the day when its file is damaged."""
+
+    def snapshot() -> None:
+        if snapshot_due(home, SNAPSHOT_SECONDS):
+            take_snapshot(home)
+
     while True:
         try:
-            await anyio.to_thread.run_sync(take_snapshot, home, abandon_on_cancel=True)
-        except HermesError as error:
+            await anyio.to_thread.run_sync(snapshot, abandon_on_cancel=True)
+        except (HermesError, OSError) as error:
             log.error("no snapshot could be taken: %s", error)
-        await anyio.sleep(SNAPSHOT_SECONDS)
+        await anyio.sleep(LOOK_SECONDS)
 
 
 def profile_of(settings: Settings, agent: AgentId) -> AgentProfile:

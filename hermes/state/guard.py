@@ -166,6 +166,13 @@ def snapshots(home: Home) -> list[Path]:
     return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
 
 
+def snapshot_due(home: Home, age: float) -> bool:
+    """Whether the store has changed since a snapshot that is older than so many seconds."""
+    newest = next((path.stat().st_mtime for path in snapshots(home)), 0.0)
+    changed = max(path.stat().st_mtime for path in (home.store, _log_of(home)) if path.exists())
+    return newest < min(changed, time.time() - age)
+
+
 def take_snapshot(home: Home) -> Path:
     """A consistent copy of the store beside the older ones."""
     target = home.backups / f"state-{time.time_ns() // 1_000_000}.db"

@@ -1,6 +1,7 @@
 """A damaged database is set aside and a sound one opened; nobody meets a traceback."""
 
 import logging
+import os
 import random
 import shutil
 import subprocess
@@ -12,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from hermes.state import guard, transcript
-from hermes.state.guard import damage_of, guarded, snapshots, take_snapshot
+from hermes.state.guard import damage_of, guarded, snapshot_due, snapshots, take_snapshot
 from hermes.state.owners import unclean
 from hermes.state.paths import Home
-from hermes.state.sqlite import connect, open_store, suspect, suspicion
+from hermes.state.sqlite import connect, open_store, prepare, suspect, suspicion
 from hermes.testing.rows import NOW, names, put, said_in, scribe
 from hermes.types.errors import StoreDamaged, StoreUnavailable
 from hermes.types.messages import UserMessage
@@ -311,3 +312,18 @@ async def test_who_leaves_last_sweeps_up_after_the_killed(
     assert unclean(home.run) == []
     assert len(await use(home)) == ROWS + 1
     assert caplog.text == ""
+
+
+def test_a_snapshot_is_due_when_the_last_is_old_and_something_has_changed(tmp_path: Path) -> None:
+    home = Home(root=tmp_path)
+    home.ensure()
+    with closing(prepare(home.store)):
+        assert snapshot_due(home, 300)
+        snapshot = take_snapshot(home)
+        assert not snapshot_due(home, 300)
+        long_ago = snapshot.stat().st_mtime - 1000
+        os.utime(snapshot, (long_ago, long_ago))
+        assert snapshot_due(home, 300)
+        for path in (home.store, home.store.with_name("state.db-wal")):
+            os.utime(path, (long_ago - 1, long_ago - 1))
+        assert not snapshot_due(home, 300)
