@@ -205,6 +205,8 @@ class Desk:
             trigger="api" if isinstance(body, Asked) else "message",
             person=row.person,
             reply_to=target_of(source),
+            # A preview on a platform is edited once a second at the most.
+            live=body.live if isinstance(body, Asked) else target_of(source) is None,
         )
         if isinstance(body, Asked):
             turn = replace(

@@ -9,7 +9,7 @@ import anyio
 from hermes.control.recovery import Recovery
 from hermes.state import turns
 from hermes.types.errors import HermesError
-from hermes.types.identity import OwnerId
+from hermes.types.identity import OwnerId, id_at
 from hermes.types.protocols import Store, Work
 from hermes.types.value import Value
 
@@ -88,23 +88,24 @@ def _expire_questions(now: float) -> Work[int]:
 
 def forget_requests(before: float) -> Work[None]:
     """Drops what stateless requests left for replays, and every turn's events."""
-    old = "(select id from turns where transient = 1 and finished_at < ?)"
-    yield f"delete from messages where transient = 1 and turn in {old}", (before,)  # noqa: S608
-    yield f"delete from inbox where id in {old}", (before,)  # noqa: S608
-    yield f"delete from calls where turn in {old}", (before,)  # noqa: S608
-    yield f"delete from questions where turn in {old}", (before,)  # noqa: S608
+    last = id_at(before)
+    closed = "state not in ('running', 'suspended')"
+    old = f"(select id from turns where transient = 1 and id < ? and {closed})"  # noqa: S608
+    yield f"delete from messages where transient = 1 and turn in {old}", (last,)  # noqa: S608
+    yield f"delete from inbox where id in {old}", (last,)  # noqa: S608
+    yield f"delete from calls where turn in {old}", (last,)  # noqa: S608
+    yield f"delete from questions where turn in {old}", (last,)  # noqa: S608
     yield (
-        "delete from run_events where turn in (select id from turns where finished_at < ?)",
-        (before,),
+        "delete from run_events where turn < ? and turn not in"
+        " (select id from turns where state in ('running', 'suspended'))",
+        (last,),
     )
-    yield "delete from turns where transient = 1 and finished_at < ?", (before,)
+    yield f"delete from turns where transient = 1 and id < ? and {closed}", (last,)  # noqa: S608
 
 
 def forget_messages(before: float) -> Work[None]:
     """Drops finished rows of inbox and outbox: the transcript keeps what was said."""
-    yield "delete from inbox where state = 'done' and received_at < ?", (before,)
-    yield (
-        "delete from deliveries where state in ('delivered', 'dead') and finished_at < ?",
-        (before,),
-    )
+    last = id_at(before)
+    yield "delete from inbox where state = 'done' and id < ?", (last,)
+    yield "delete from deliveries where state in ('delivered', 'dead') and id < ?", (last,)
     yield "delete from freezes where until < ?", (before,)

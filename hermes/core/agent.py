@@ -66,6 +66,7 @@ class Agent:
                 step=f"{TurnId(turn.id)}_{step}",
                 tools=tuple(tools.values()),
                 sampling=turn.sampling,
+                live=turn.live,
             )
             message = await self._model.complete(request, emit)
             step += 1

@@ -1,4 +1,8 @@
-"""The tables, as numbered migrations. Never edit one that was released: append."""
+"""The tables, as numbered migrations. Never edit one that was released: append.
+
+Every index is a page more to write in each commit. Ids begin with their time, so that what is old
+is found by its id; rows are never deleted from the end, so that numbers are not used twice.
+"""
 
 MIGRATIONS: list[tuple[str, str]] = []
 """(name, script) in order; `pragma user_version` counts how many have run."""
@@ -21,7 +25,7 @@ create table sessions (
     created_at real not null, updated_at real not null
 );
 create table inbox (
-    seq integer primary key autoincrement,
+    seq integer primary key,
     id text not null unique, dedupe_key text not null unique, fingerprint text not null,
     session text not null, agent text not null, person text,
     account text not null, chat_id text not null, user_id text not null,
@@ -29,7 +33,6 @@ create table inbox (
     turn text, owner text, event blob not null, received_at real not null
 );
 create index inbox_pending on inbox (session, seq) where state = 'pending';
-create index inbox_age on inbox (received_at);
 
 create table turns (
     id text primary key, session text not null, agent text not null, person text,
@@ -42,14 +45,12 @@ create table turns (
     shown integer not null default 0, stop_requested text, code text, reason text,
     prompt_tokens integer, completion_tokens integer,
     started_at real not null, finished_at real
-);
+) without rowid;
 -- One open turn in a session: the rule that lanes, terminals and gateways all lean on.
 create unique index one_open_turn on turns (session) where state in ('running', 'suspended');
-create index turns_open on turns (owner) where state in ('running', 'suspended');
-create index turns_age on turns (finished_at) where transient = 1;
 
 create table messages (
-    id integer primary key autoincrement,
+    id integer primary key,
     session text not null, generation integer not null, turn text not null,
     step integer not null, idx integer not null, role text not null,
     body blob not null, text text not null, transient integer not null,
@@ -76,7 +77,7 @@ create index questions_turn on questions (turn);
 create index questions_open on questions (expires_at) where state = 'open';
 
 create table deliveries (
-    seq integer primary key autoincrement, id text not null unique,
+    seq integer primary key, id text not null unique,
     turn text, session text, agent text not null,
     account text not null, chat_id text not null, thread_id text,
     state text not null

@@ -211,7 +211,7 @@ def commit(connection: sqlite3.Connection, batch: list[_Job]) -> StoreUnavailabl
             connection.rollback()  # of a batch whose rollback had failed
             connection.execute("begin immediate")
             for job in batch:
-                _attempt(connection, job)
+                _attempt(connection, job, alone=len(batch) == 1)
             connection.execute("commit")
     except BaseException as error:  # noqa: BLE001  # handed to all who wait; the writer goes on
         with contextlib.suppress(sqlite3.Error):
@@ -226,17 +226,23 @@ def commit(connection: sqlite3.Connection, batch: list[_Job]) -> StoreUnavailabl
     return None
 
 
-def _attempt(connection: sqlite3.Connection, job: _Job) -> None:
-    """One transaction under its own savepoint. Raises only what fails the whole batch."""
-    connection.execute("savepoint job")
+def _attempt(connection: sqlite3.Connection, job: _Job, *, alone: bool) -> None:
+    """One transaction, under a savepoint where it has neighbours. Raises what fails the batch."""
+    if not alone:
+        connection.execute("savepoint job")
     try:
         job.result = drive(connection, job.work)
     except BaseException as error:
         if not connection.in_transaction or kind_of(error) is not None:
             raise
         job.error = error
-        connection.execute("rollback to job")
-    connection.execute("release job")
+        if alone:
+            connection.rollback()
+            connection.execute("begin immediate")
+        else:
+            connection.execute("rollback to job")
+    if not alone:
+        connection.execute("release job")
 
 
 def drive(connection: sqlite3.Connection, work: Work[T]) -> T:

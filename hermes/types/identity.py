@@ -28,6 +28,11 @@ def new_id() -> str:
     return f"{time.time_ns() // 1_000_000:011x}{_chance.getrandbits(40):010x}"
 
 
+def id_at(instant: float) -> str:
+    """Less than every id made after this time, and more than all made before."""
+    return f"{int(instant * 1000):011x}"
+
+
 def call_id(turn: TurnId, step: int, index: int) -> CallId:
     return CallId(f"{turn}_{step}_{index}")
 

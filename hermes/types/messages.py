@@ -96,6 +96,8 @@ class Asked(Value, tag=True):
     """The body is the whole history: nothing of the session is read or added to."""
     detached: bool = False
     """Goes on when its last reader has gone."""
+    live: bool = True
+    """Every word is wanted as soon as it is said."""
 
 
 Body = Said | Edited | Pressed | Asked

@@ -99,6 +99,8 @@ class ModelRequest(Value):
     """Prefix of the CallIds of this answer: `<turn>_<step>`."""
     tools: Sequence[Tool] = ()
     sampling: Sampling = Sampling()
+    live: bool = True
+    """Emit each word as it comes; otherwise a few times a second will do."""
 
 
 class ModelProvider(Protocol):

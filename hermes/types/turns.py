@@ -52,6 +52,8 @@ class Turn(Value):
     """Calls that had started when the process died: their outcome is unknown."""
     steps: int = 0
     """Model calls already made in this turn."""
+    live: bool = True
+    """Somebody reads along word by word."""
 
 
 class Question(Value):

@@ -1,7 +1,7 @@
 """Speaks to every server of OpenAI's chat completions, streaming."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from functools import lru_cache
 
 import aiohttp
@@ -19,6 +19,8 @@ from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessa
 from hermes.types.profile import ModelChoice
 from hermes.types.protocols import Emit, ModelRequest
 
+GATHER = 0.1
+"""Seconds between two looks at an answer that nobody reads along."""
 LINGER = 2.0
 """Seconds given to a finished answer for its usage and for closing."""
 LONGEST_LINE, LONGEST_QUOTE = 4 << 20, 300
@@ -44,7 +46,7 @@ class OpenAIChat:
                 # A redirect would carry the key to another host.
                 allow_redirects=False,
             ) as response:
-                await _read(response, answer)
+                await _read(response, answer, live=request.live)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             # Once the model has finished, how the connection ends does not matter.
             if not answer.finished:
@@ -52,7 +54,7 @@ class OpenAIChat:
         return answer.message(request.step)
 
 
-async def _read(response: aiohttp.ClientResponse, answer: "Answer") -> None:
+async def _read(response: aiohttp.ClientResponse, answer: "Answer", *, live: bool) -> None:
     if response.status != 200:
         raise _refusal(answer.choice, response, await response.read())
     match response.content_type:
@@ -62,7 +64,7 @@ async def _read(response: aiohttp.ClientResponse, answer: "Answer") -> None:
         case "text/html":
             raise Rejected(f"{answer.choice.provider} answered with a web page: check its base_url")
     content = response.content
-    async for data in content.iter_any():
+    async for data in content.iter_any() if live else _gathered(content):
         answer.feed(data)
         if answer.finished:
             break
@@ -73,6 +75,15 @@ async def _read(response: aiohttp.ClientResponse, answer: "Answer") -> None:
     with anyio.move_on_after(LINGER):
         async for data in content.iter_any():
             answer.feed(data)
+
+
+async def _gathered(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    """What has come, a few times a second: to wake for each word costs more than to read it."""
+    while not content.at_eof():
+        with anyio.move_on_after(GATHER):
+            await content.wait_eof()
+        if data := content.read_nowait():
+            yield data
 
 
 class _Text(Struct):

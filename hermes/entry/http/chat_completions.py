@@ -101,6 +101,7 @@ def to_event(call: Call, asked: ChatRequest, override: str | None) -> MessageEve
             sampling=asked.sampling(),
             stateless=not session,
             detached=bool(session or key),
+            live=bool(asked.stream),
         ),
     )
 

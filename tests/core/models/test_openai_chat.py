@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from hermes.core.models.openai_chat import Answer, OpenAIChat, encode
 from hermes.testing.model import FakeModel
@@ -474,3 +475,23 @@ def test_a_stream_means_the_same_however_it_is_cut(stream: bytes, cuts: list[int
 def test_a_stream_can_come_byte_by_byte() -> None:
     for stream in STREAMS:
         assert fed([bytes([byte]) for byte in stream]) == fed([stream])
+
+
+@pytest.mark.parametrize("said", ["hello tokens:40", "tokens:30 delay:0.01", "tokens:40000"])
+async def test_an_answer_that_nobody_reads_along_is_the_same_in_fewer_pieces(said: str) -> None:
+    pieces: dict[bool, list[AgentEvent]] = {True: [], False: []}
+    async with FakeModel() as model, aiohttp.ClientSession() as session:
+        for live, heard in pieces.items():
+            asked = replace(request(model.base_url, UserMessage(text=said)), live=live)
+            message = await OpenAIChat(session).complete(asked, heard.append)
+            assert is_complete(message.text)
+            assert "".join(e.text for e in heard if isinstance(e, TextDelta)) == message.text
+    texts = {live: sum(isinstance(e, TextDelta) for e in seen) for live, seen in pieces.items()}
+    assert texts[False] <= texts[True]
+
+
+async def test_a_cut_is_noticed_also_when_nobody_reads_along() -> None:
+    async with FakeModel() as model, aiohttp.ClientSession() as session:
+        asked = replace(request(model.base_url, UserMessage(text="tokens:30 cut:10")), live=False)
+        with pytest.raises(Disconnected):
+            await OpenAIChat(session).complete(asked, lambda event: None)
