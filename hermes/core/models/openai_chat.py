@@ -7,7 +7,7 @@ from functools import lru_cache
 import aiohttp
 import anyio
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import Raw, Struct
 from yarl import URL
 
 from hermes.core.models.retry import retry_after
@@ -86,11 +86,6 @@ async def _gathered(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
             yield data
 
 
-class _Text(Struct):
-    role: str
-    content: str
-
-
 class _Function(Struct):
     name: str
     arguments: str
@@ -104,15 +99,12 @@ class _Call(Struct):
 
 class _Assistant(Struct, tag_field="role", tag="assistant"):
     content: str | None
-    tool_calls: list[_Call] | UnsetType = UNSET
+    tool_calls: list[_Call]
 
 
 class _Result(Struct, tag_field="role", tag="tool"):
     tool_call_id: str
     content: str
-
-
-_Wire = _Text | _Assistant | _Result
 
 
 _HEAD = b'{"stream":true,"stream_options":{"include_usage":true},"model":'
@@ -122,10 +114,9 @@ _json_object = msgspec.json.Decoder(dict[str, Raw])
 
 def encode(request: ModelRequest) -> bytes:
     """The body of the request."""
-    messages: list[_Wire] = [_Text("system", request.system)] if request.system else []
-    messages += map(_wire, request.messages)
-    parts = [_HEAD, _encoder.encode(request.choice.model), b',"messages":']
-    parts.append(_encoder.encode(messages))
+    said = [_said("system", request.system)] if request.system else []
+    said += map(_wire, request.messages)
+    parts = [_HEAD, _encoder.encode(request.choice.model), b',"messages":[', b",".join(said), b"]"]
     if request.tools:
         parts += b',"tools":', tools_json(tuple(request.tools))
     # Only what was set is in it.
@@ -139,18 +130,22 @@ def encode(request: ModelRequest) -> bytes:
     return b"".join(parts)
 
 
-def _wire(message: Message) -> _Wire:
+def _said(role: str, text: str) -> bytes:
+    # By hand: a long conversation is encoded anew for every call.
+    return b'{"role":"%b","content":%b}' % (role.encode(), _encoder.encode(text))
+
+
+def _wire(message: Message) -> bytes:
     match message:
-        case UserMessage():
-            said = message.text
-            return _Text("user", f"[{message.sender}] {said}" if message.sender else said)
-        case AssistantMessage(calls=()):
-            return _Assistant(message.text)
-        case AssistantMessage():
-            made = [_Call(call.id, _Function(call.name, _sent(call))) for call in message.calls]
-            return _Assistant(message.text or None, made)
-        case ToolMessage():
-            return _Result(message.call, message.text)
+        case UserMessage(text=text, sender=sender):
+            return _said("user", f"[{sender}] {text}" if sender else text)
+        case AssistantMessage(text=text, calls=calls):
+            if not calls:
+                return _said("assistant", text)
+            made = [_Call(call.id, _Function(call.name, _sent(call))) for call in calls]
+            return _encoder.encode(_Assistant(text or None, made))
+        case ToolMessage(call=call, text=text):
+            return _encoder.encode(_Result(call, text))
 
 
 def _sent(call: ToolCall) -> str:
