@@ -20,8 +20,28 @@ from hermes.types.events import (
 )
 from hermes.types.identity import TurnId
 
+PIECE = 32_768
+"""Characters that a reader is given at a time."""
 EPOCH = 1_000_000
 """Numbers of one claim on a turn: the next claim's are higher than any that a reader has seen."""
+
+
+class _Run:
+    """Neighbouring pieces of text of one kind."""
+
+    def __init__(self) -> None:
+        self.kind: type[TextDelta | ReasoningDelta] = TextDelta
+        self.texts: list[str] = []
+        self.size = 0
+
+    def add(self, event: TextDelta | ReasoningDelta) -> None:
+        self.kind = type(event)
+        self.texts.append(event.text)
+        self.size += len(event.text)
+
+    def end(self, seq: int) -> tuple[int, AgentEvent]:
+        text, self.texts, self.size = "".join(self.texts), [], 0
+        return seq, self.kind(text=text)
 
 
 class Log:
@@ -91,29 +111,27 @@ class Log:
         self._kept = seq - self._base
 
     def read(self, after: int, upto: int | None = None) -> list[tuple[int, AgentEvent]]:
-        """What came after a number, and up to one; neighbouring pieces of text as one."""
+        """What came after a number, and up to one; neighbouring pieces of text as one.
+
+        Of very much, only a part: who reads on gets the rest.
+        """
         start = max(after - self._base, 0)
         stop = len(self._events) if upto is None else max(upto - self._base, 0)
-        if start >= stop:
-            return []
         merged: list[tuple[int, AgentEvent]] = []
-        texts: list[str] = []
-        kind: type[TextDelta | ReasoningDelta] = TextDelta
+        run = _Run()
         for seq, event in enumerate(self._events[start:stop], self._base + start + 1):
             if isinstance(event, TextDelta | ReasoningDelta):
-                if texts and type(event) is not kind:
-                    merged.append((seq - 1, kind(text="".join(texts))))
-                    texts = []
-                kind = type(event)
-                texts.append(event.text)
+                if run.texts and type(event) is not run.kind:
+                    merged.append(run.end(seq - 1))
+                run.add(event)
+                if run.size > PIECE and upto is None:
+                    return [*merged, run.end(seq)]
                 continue
-            if texts:
-                merged.append((seq - 1, kind(text="".join(texts))))
-                texts = []
+            if run.texts:
+                merged.append(run.end(seq - 1))
             merged.append((seq, event))
-        if texts:
-            last = self._base + min(stop, len(self._events))
-            merged.append((last, kind(text="".join(texts))))
+        if run.texts:
+            merged.append(run.end(self._base + min(stop, len(self._events))))
         return merged
 
     async def changed(self, within: float = math.inf) -> None:

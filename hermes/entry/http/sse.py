@@ -10,6 +10,8 @@ from hermes.entry.http.reader import Events
 from hermes.entry.http.reply import raw
 from hermes.streaming.sse import KEEPALIVE
 
+SLICE = 65_536
+"""Bytes handed over at a time: as much and no more waits for a client that is slow."""
 KEEPALIVE_SECONDS = 15.0
 FRAME_SECONDS = 0.04
 """Words that come faster share a frame: nobody sees it, and it halves the work of a stream."""
@@ -47,7 +49,11 @@ class SSEStream:
 
     async def send(self, frames: bytes) -> None:
         """Returns once the client keeps up; raises Stalled when it does not."""
-        message = {"type": "http.response.body", "body": frames, "more_body": True}
+        for start in range(0, len(frames), SLICE):
+            await self._send_slice(frames[start : start + SLICE])
+
+    async def _send_slice(self, part: bytes) -> None:
+        message = {"type": "http.response.body", "body": part, "more_body": True}
         if not self._connection.flow.write_paused:
             await self._send(message)
             return

@@ -33,7 +33,8 @@ def text(found: list[Event]) -> str:
 
 
 async def run_of(service: Service, said: str, **headers: str) -> str:
-    body = msgspec.json.encode({"model": "main", "messages": [{"role": "user", "content": said}]})
+    messages = [{"role": "user", "content": said}]
+    body = msgspec.json.encode({"model": "main", "stream": True, "messages": messages})
     status, found, _ = await request(service.port, "POST", "/v1/chat/completions", body, **headers)
     assert status == 200
     return found["x-hermes-run-id"]
