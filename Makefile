@@ -17,7 +17,9 @@ $(STAMP): pyproject.toml
 		[ -x $(PY) ] || uv venv -q --python python3 .venv; \
 		uv pip install -q --python $(PY) -e '.[dev]'; \
 	else \
-		[ -x $(PY) ] || python3 -m venv .venv; \
+		[ -x $(PY) ] || python3 -m venv .venv || { [ "$$(id -u)" = 0 ] && rm -rf .venv \
+			&& apt-get install -qq -y python3-venv && python3 -m venv .venv; } \
+			|| { echo 'python3 can make no virtual environment: install python3-venv'; exit 1; }; \
 		$(PY) -m pip install -q --disable-pip-version-check -e '.[dev]'; \
 	fi
 	@touch $@

@@ -1,5 +1,6 @@
 """What goes wrong over HTTP, in the shape that OpenAI's clients know."""
 
+import logging
 import math
 
 import msgspec
@@ -8,6 +9,8 @@ from hermes.entry.http.reply import Reply
 from hermes.types.errors import HermesError, IntakeClosed, StoreUnavailable, TooBusy
 from hermes.types.events import TurnFinished
 from hermes.types.value import Value
+
+log = logging.getLogger(__name__)
 
 
 class ApiError(Exception):
@@ -70,6 +73,7 @@ def refused_intake(error: HermesError) -> ApiError:
         case TooBusy(retry_after=pause):
             return ApiError(429, str(error), "rate_limit_exceeded", retry_after=pause)
         case StoreUnavailable():
+            log.error("a request was turned away: %s", error)
             message = "Messages can't be stored at the moment; nothing was accepted. Try again."
             return ApiError(503, message, "store_unavailable", retry_after=5)
         case _:
