@@ -98,11 +98,10 @@ async def _process(home: Home, *, terminal: bool) -> AsyncIterator[tuple[SQLiteS
                 try:
                     yield store, lock.id
                 finally:
-                    with anyio.CancelScope(shield=True):
-                        await store.run(owners.leave(lock.id))
+                    await _leave(store, lock.id)
 
 
-async def _left(store: SQLiteStore, owner: OwnerId) -> None:
+async def _leave(store: SQLiteStore, owner: OwnerId) -> None:
     try:
         with anyio.CancelScope(shield=True):
             await store.run(owners.leave(owner))

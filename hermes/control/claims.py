@@ -10,6 +10,7 @@ from hermes.state import deliveries, inbox, transcript, turns
 from hermes.state.codec import Recorded
 from hermes.state.transcript import History, Scribe
 from hermes.state.turns import TurnRow
+from hermes.text.commands import unescaped
 from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey, Source, Target, TurnId
 from hermes.types.messages import (
     Asked,
@@ -237,7 +238,9 @@ def new_messages(event: MessageEvent) -> tuple[Message, ...]:
         case Said(text=text, attachments=attachments):
             shared = event.source.chat_kind != "private"
             sender = event.source.user_name if shared else None
-            return (UserMessage(text=text, sender=sender, attachments=attachments),)
+            # A doubled slash is how people say that they mean no command.
+            said = unescaped(text)
+            return (UserMessage(text=said, sender=sender, attachments=attachments),)
         case Asked(messages=messages):
             return messages
         case _:

@@ -69,9 +69,6 @@ class Outbox:
         self._attached = anyio.Event()
         await self.look(account)
 
-    def detach(self, account: str) -> None:
-        self._accounts.pop(account, None)
-
     async def look(self, account: str | None = None) -> None:
         """Wakes every chat that is owed something."""
         for name in [account] if account else list(self._accounts):

@@ -67,6 +67,7 @@ class Agent:
                 tools=tuple(tools.values()),
                 sampling=turn.sampling,
                 live=turn.live,
+                conversation=str(turn.session),
             )
             message = await self._model.complete(request, emit)
             step += 1

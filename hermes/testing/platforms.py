@@ -5,7 +5,6 @@ over its limit, an edit that changes nothing and an edit of a message it does no
 """
 
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -79,12 +78,6 @@ class ChatServer:
     def texts(self, chat: str = "1") -> list[str]:
         """What stands in a chat, oldest first."""
         return [shown.text for shown in self.messages.values() if shown.chat == chat]
-
-    def by_chat(self) -> dict[str, list[Shown]]:
-        grouped: dict[str, list[Shown]] = defaultdict(list)
-        for shown in self.messages.values():
-            grouped[shown.chat].append(shown)
-        return grouped
 
     async def updates(self, offset: int) -> list[Update]:
         """Long poll by position: nothing before `offset` is asked for again."""

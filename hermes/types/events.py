@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from hermes.types.identity import CallId, TurnId
+from hermes.types.identity import CallId
 from hermes.types.value import Value
 
 
@@ -90,11 +90,3 @@ AgentEvent = (
     | Notice
     | TurnFinished
 )
-
-
-class Envelope(Value):
-    """One numbered event of a turn; the number is the SSE event id."""
-
-    turn: TurnId
-    seq: int
-    event: AgentEvent

@@ -101,6 +101,8 @@ class ModelRequest(Value):
     sampling: Sampling = Sampling()
     live: bool = True
     """Emit each word as it comes; otherwise a few times a second will do."""
+    conversation: str = ""
+    """Names what this goes on with, where there is something: for caches only."""
 
 
 class ModelProvider(Protocol):

@@ -89,3 +89,11 @@ async def test_a_command_that_comes_twice_is_answered_once(chat: Chat) -> None:
     chat.server.repeat(number)
     await until(lambda: chat.server.texts() == ["Idle."])
     assert (await chat.asks("/help")).startswith("/stop")
+
+
+async def test_a_doubled_slash_is_words_and_no_command(tmp_path: Path) -> None:
+    model, server = ScriptedModel([says("noted")]), ChatServer()
+    async with running(tmp_path, [PlainAdapter(server)], model):
+        server.says("//stop is a command")
+        await until(server.texts)
+    assert [m.text for m in model.requests[0].messages] == ["/stop is a command"]

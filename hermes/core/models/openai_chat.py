@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 from yarl import URL
 
+from hermes.core.models.prefixes import Prefixes
 from hermes.core.models.retry import retry_after
 from hermes.core.tools.schema import tools_json
 from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
@@ -31,6 +32,7 @@ class OpenAIChat:
 
     def __init__(self, session: aiohttp.ClientSession, *, silence: float = 300.0) -> None:
         self._session = session
+        self._prefixes = Prefixes(_wire)
         # No total: the caller knows the turn's deadline.
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=silence)
 
@@ -40,7 +42,7 @@ class OpenAIChat:
         try:
             async with self._session.post(
                 _url(choice.base_url),
-                data=encode(request),
+                data=encode(request, self._prefixes),
                 headers=_headers(choice.api_key),
                 timeout=self._timeout,
                 # A redirect would carry the key to another host.
@@ -112,10 +114,11 @@ _encoder = msgspec.json.Encoder()
 _json_object = msgspec.json.Decoder(dict[str, Raw])
 
 
-def encode(request: ModelRequest) -> bytes:
+def encode(request: ModelRequest, prefixes: Prefixes | None = None) -> bytes:
     """The body of the request."""
+    prefixes = prefixes or Prefixes(_wire)
     said = [_said("system", request.system)] if request.system else []
-    said += map(_wire, request.messages)
+    said.append(prefixes.joined(request.conversation, request.messages))
     parts = [_HEAD, _encoder.encode(request.choice.model), b',"messages":[', b",".join(said), b"]"]
     if request.tools:
         parts += b',"tools":', tools_json(tuple(request.tools))

@@ -1,0 +1,67 @@
+"""The cache of encoded conversations gives what encoding would give."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes.core.models import prefixes
+from hermes.core.models.prefixes import MOST, WORTH, Prefixes
+from hermes.types.messages import AssistantMessage, Message, UserMessage
+
+texts = st.text(max_size=3)
+messages = st.builds(lambda text: UserMessage(text=text), texts) | st.builds(
+    lambda text: AssistantMessage(text=text), texts
+)
+
+
+def encoded(message: Message) -> bytes:
+    return repr(message).encode()
+
+
+def plain(said: list[Message]) -> bytes:
+    return b",".join(map(encoded, said))
+
+
+LONG: list[Message] = [UserMessage(text=str(number)) for number in range(WORTH)]
+
+
+@given(st.lists(st.tuples(st.integers(0, WORTH + 9), st.lists(messages, max_size=4)), max_size=6))
+def test_whatever_was_asked_before_the_bytes_are_the_same(
+    calls: list[tuple[int, list[Message]]],
+) -> None:
+    cache, said = Prefixes(encoded), LONG
+    for cut, more in calls:
+        said = [*said[:cut], *LONG[cut:], *more]
+        assert cache.joined("c", said) == plain(said)
+
+
+def test_only_what_is_new_is_encoded() -> None:
+    count = 0
+
+    def counting(message: Message) -> bytes:
+        nonlocal count
+        count += 1
+        return encoded(message)
+
+    cache = Prefixes(counting)
+    cache.joined("c", LONG)
+    again: list[Message] = [UserMessage(text=str(number)) for number in range(WORTH + 2)]
+    assert cache.joined("c", again) == plain(again)
+    assert count == WORTH + 2
+
+
+def test_conversations_are_kept_apart_and_nameless_ones_not_at_all() -> None:
+    cache = Prefixes(encoded)
+    other: list[Message] = [UserMessage(text="other"), *LONG]
+    assert cache.joined("one", LONG) == plain(LONG)
+    assert cache.joined("two", other) == plain(other)
+    assert cache.joined("", other) == plain(other)
+    assert set(cache._kept) == {"one", "two"}
+
+
+def test_no_more_is_kept_than_the_bound() -> None:
+    big: list[Message] = [UserMessage(text="x" * (MOST // WORTH // 3)) for _ in LONG]
+    cache = Prefixes(lambda message: message.text.encode())
+    for name in "abcdef":
+        cache.joined(name, big)
+    assert cache._size <= prefixes.MOST
+    assert list(cache._kept) == ["e", "f"]
