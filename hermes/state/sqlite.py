@@ -107,11 +107,6 @@ class SQLiteStore:
         if self._closed:
             raise StoreUnavailable("the store is closed: hermes is shutting down")
 
-    async def backup(self, target: Path) -> None:
-        """Copies a consistent state while others write."""
-        self._need_open()
-        await anyio.to_thread.run_sync(copy, self.path, target, limiter=self._reading)
-
     # --- the writer thread ------------------------------------------------------------------
 
     def _write(self, connection: sqlite3.Connection) -> None:

@@ -1,6 +1,6 @@
 """Small rows and works for tests of the store."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import TypeVar
 
@@ -43,13 +43,6 @@ async def outcomes_of(store: Store, works: Sequence[Work[T]]) -> list[T | Except
         for number, work in enumerate(works):
             group.start_soon(one, number, work)
     return [outcomes[number] for number in range(len(works))]
-
-
-async def until(true: Callable[[], bool], seconds: float = 10.0) -> None:
-    """Returns as soon as it is true; fails when it takes too long."""
-    with anyio.fail_after(seconds):
-        while not true():  # noqa: ASYNC110  # no event tells
-            await anyio.sleep(0.005)
 
 
 def put(name: str) -> Work[None]:
