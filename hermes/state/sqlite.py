@@ -25,6 +25,8 @@ POLL_SECONDS = 0.1
 BATCH = 64
 """Transactions in one commit at the most: all of them go on in one round of the loop."""
 READERS = 2
+LOCK_SECONDS = 5.0
+"""How long a process waits for another that is writing."""
 
 
 class _Job:
@@ -295,13 +297,13 @@ def connect(path: Path) -> sqlite3.Connection:
     make_private(path)
     connection = sqlite3.connect(
         path,
-        timeout=5.0,
+        timeout=LOCK_SECONDS,
         isolation_level=None,
         check_same_thread=False,
         cached_statements=256,
     )
     try:
-        connection.execute("pragma journal_mode = wal")
+        _use_log(connection)
         connection.execute("pragma synchronous = full")
         connection.execute("pragma cache_size = -4000")
         connection.execute("pragma temp_store = memory")
@@ -309,6 +311,21 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _use_log(connection: sqlite3.Connection) -> None:
+    """Switches to the write-ahead log; SQLite does not wait itself for another who does so."""
+    give_up = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            connection.execute("pragma journal_mode = wal")
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > give_up:
+                raise
+            time.sleep(0.005)
+        else:
+            return
 
 
 def make_private(path: Path) -> None:
