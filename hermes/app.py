@@ -20,7 +20,8 @@ from hermes.core.models.openai_chat import OpenAIChat
 from hermes.core.models.retry import Retrying
 from hermes.core.tools.files import read_file
 from hermes.core.tools.registry import Registry
-from hermes.settings import Settings, resolve_model
+from hermes.settings import Settings
+from hermes.settings.models import resolve_model
 from hermes.state import owners
 from hermes.state.guard import guarded, snapshot_due, take_snapshot
 from hermes.state.owners import OwnerLock, is_alive

@@ -201,6 +201,7 @@ class Desk:
             id=row.id,
             session=key,
             agent=key.agent,
+            source=source,
             profile=self._profiles(key.agent),
             history=(),
             trigger="api" if isinstance(body, Asked) else "message",

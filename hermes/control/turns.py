@@ -16,10 +16,10 @@ from hermes.streaming.fold import View
 from hermes.types.errors import ClaimLost, StoreUnavailable
 from hermes.types.events import AgentEvent, QuestionAsked, SegmentDiscarded, TurnFinished
 from hermes.types.identity import CallId, TurnId, new_id
-from hermes.types.messages import AssistantMessage, Content, ToolMessage
+from hermes.types.messages import AssistantMessage, Content, ToolMessage, UserMessage
 from hermes.types.protocols import AgentRunner, Store, Work
 from hermes.types.tools import Process
-from hermes.types.turns import Completed, Failed, Outcome, Stopped, Suspended
+from hermes.types.turns import Completed, Failed, Outcome, Prompt, Stopped, Suspended
 
 log = logging.getLogger(__name__)
 
@@ -214,6 +214,12 @@ class TurnCheckpoint:
 
         await persist(self._store, work)
         self._live.keep(seq)
+
+    def prompted(self, prompt: Prompt) -> None:
+        raise NotImplementedError
+
+    async def compacted(self, first: int, last: int, summary: UserMessage) -> None:
+        raise NotImplementedError
 
     def _place(self, step: int, message: AssistantMessage) -> None:
         for index, call in enumerate(message.calls, 1):

@@ -261,8 +261,8 @@ def _remark(
             return SegmentEnd(run_id=run)
         case SegmentDiscarded(from_seq=from_seq):
             return SegmentCut(run_id=run, from_seq=from_seq)
-        case ContextCompacted(dropped=dropped):
-            return Compaction(run_id=run, dropped=dropped)
+        case ContextCompacted(messages=messages):
+            return Compaction(run_id=run, messages=messages)
         case UsageReported():
             return UsageNews(run_id=run, usage=Usage.of(event))
         case Notice(text=text):

@@ -158,7 +158,7 @@ class QuestionRequest(RunEvent, tag="question.asked"):
 
 
 class Compaction(RunEvent, tag="hermes.context.compacted"):
-    dropped: int
+    messages: int
 
 
 class Remark(RunEvent, tag="notice"):

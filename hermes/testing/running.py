@@ -13,11 +13,11 @@ from hermes.app import Parts, open_gateway
 from hermes.control.gateway import Gateway
 from hermes.core.models.openai_chat import encode
 from hermes.entry.messaging import serve
-from hermes.settings import (
+from hermes.settings import Settings
+from hermes.settings.sections import (
     AccessSettings,
     AgentSettings,
     ModelSettings,
-    Settings,
     StreamingSettings,
 )
 from hermes.state.paths import Home

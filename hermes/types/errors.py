@@ -10,6 +10,7 @@ HermesError
 ├── RateLimited            a remote side asks for a pause; retried after it
 ├── Disconnected           a remote side is out of reach; retried with backoff
 ├── Rejected               a remote side will never take this; told, not retried
+│   └── TooLong            the conversation does not fit the model's window
 ├── AuthFailed             a credential is wrong; told, not retried
 └── ToolFailed             the model: the call did not work, and why
 """
@@ -57,6 +58,10 @@ class Disconnected(HermesError):
 
 
 class Rejected(HermesError):
+    pass
+
+
+class TooLong(Rejected):
     pass
 
 

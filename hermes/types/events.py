@@ -54,12 +54,20 @@ class QuestionAsked(Value, tag=True):
 
 
 class ContextCompacted(Value, tag=True):
-    dropped: int
+    """The middle of the conversation was summarised for the model; it is kept in the store."""
+
+    messages: int
+    """That the summary stands for."""
 
 
 class UsageReported(Value, tag=True):
     prompt_tokens: int
+    """All that was read, from a cache too."""
     completion_tokens: int
+    cached_tokens: int = 0
+    """Of the prompt, read from the provider's cache."""
+    cost: float | None = None
+    """Dollars; None where the price is not known."""
 
 
 class Notice(Value, tag=True):

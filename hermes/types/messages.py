@@ -31,10 +31,21 @@ class UserMessage(Value, tag_field="role", tag="user"):
     attachments: tuple[Attachment, ...] = ()
 
 
+class Echo(Value):
+    """What a provider wants back word for word while its tools are answered: signed thoughts."""
+
+    wire: str
+    model: str
+    """Nobody else is given it."""
+    body: str
+    """In the provider's own JSON."""
+
+
 class AssistantMessage(Value, tag_field="role", tag="assistant"):
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     reasoning: str = ""
+    echo: Echo | None = None
 
 
 class ToolMessage(Value, tag_field="role", tag="tool"):

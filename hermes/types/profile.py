@@ -1,7 +1,23 @@
 """An agent as configuration: its home, model, limits and voice."""
 
+from typing import Literal
+
+import msgspec
+
 from hermes.types.identity import DEFAULT_AGENT, AgentId
 from hermes.types.value import Value
+
+Wire = Literal["chat", "responses", "anthropic"]
+"""What an endpoint speaks: OpenAI's chat completions or responses, or Anthropic's messages."""
+
+
+class Price(Value):
+    """Dollars for a million tokens."""
+
+    input: float
+    output: float
+    cached: float | None = None
+    """Read from the provider's cache; None where that costs the same."""
 
 
 class ModelChoice(Value):
@@ -11,7 +27,14 @@ class ModelChoice(Value):
     model: str
     base_url: str
     api_key: str = ""
+    wire: Wire = "chat"
     context_length: int | None = None
+    """Tokens that it can read at once; None where we don't know."""
+    max_tokens: int | None = None
+    """The longest answer; None leaves it to the provider."""
+    price: Price | None = None
+    tools: bool = True
+    """Whether it can drive tools; the embedded demo model can't."""
 
     def __repr__(self) -> str:
         return f"ModelChoice(provider={self.provider!r}, model={self.model!r})"
@@ -35,3 +58,7 @@ class AgentProfile(Value):
     soul: str = ""
     """The persona, instead of the default identity."""
     toolsets: tuple[str, ...] = ("default",)
+    """What it may use: names of toolsets and of single tools."""
+    platform_toolsets: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    """What it may use on a platform, instead of `toolsets`."""
+    disabled_toolsets: tuple[str, ...] = ()

@@ -14,10 +14,11 @@ from hermes.types.messages import (
     Receipt,
     Sampling,
     ToolMessage,
+    UserMessage,
 )
 from hermes.types.profile import ModelChoice
 from hermes.types.tools import Process, Tool
-from hermes.types.turns import Outcome, Turn
+from hermes.types.turns import Outcome, Prompt, Turn
 from hermes.types.value import Value
 
 T = TypeVar("T")
@@ -94,11 +95,14 @@ class CanType(Protocol):
 class ModelRequest(Value):
     choice: ModelChoice
     system: str
+    """The same for a whole epoch: providers cache it."""
     messages: Sequence[Message]
     step: str
     """Prefix of the CallIds of this answer: `<turn>_<step>`."""
     tools: Sequence[Tool] = ()
     sampling: Sampling = Sampling()
+    ephemeral: str = ""
+    """Said behind `system`, for this call only."""
     live: bool = True
     """Emit each word as it comes; otherwise a few times a second will do."""
     conversation: str = ""
@@ -126,6 +130,14 @@ class Checkpoint(Protocol):
         ...
 
     async def answered(self, message: ToolMessage) -> None: ...
+
+    def prompted(self, prompt: Prompt) -> None:
+        """A new epoch begins with this prompt; kept with the next thing that is."""
+        ...
+
+    async def compacted(self, first: int, last: int, summary: UserMessage) -> None:
+        """The summary stands for the messages from `first` up to `last`, not included."""
+        ...
 
 
 class AgentRunner(Protocol):

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -53,6 +53,10 @@ class Tool(Value):
     """Changes nothing: calls of one step run side by side."""
     repeatable: bool = False
     """May run again after a crash without doing harm."""
+    toolset: str = ""
+    """The set it belongs to."""
+    risk: Literal["low", "medium", "high"] = "low"
+    """The harm a wrong call can do: none to speak of, to files of the workspace, to anything."""
 
 
 class NeedsPerson(Exception):

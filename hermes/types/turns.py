@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from hermes.types.events import UsageReported
-from hermes.types.identity import AgentId, CallId, PersonId, SessionKey, Target, TurnId
+from hermes.types.identity import AgentId, CallId, PersonId, SessionKey, Source, Target, TurnId
 from hermes.types.messages import AssistantMessage, Message, Sampling
 from hermes.types.profile import AgentProfile
 from hermes.types.value import Value
@@ -32,18 +32,41 @@ Decision = Approved | Denied | Expired | Answered
 Trigger = Literal["message", "api", "job", "webhook"]
 
 
+class PromptPart(Value):
+    """A piece of what the model is told before the conversation."""
+
+    name: str
+    text: str
+
+
+class Prompt(Value):
+    """What the model is told before the conversation, the same for a whole epoch."""
+
+    fingerprint: str
+    """Of the model, the tools and the persona that it was made for."""
+    parts: tuple[PromptPart, ...]
+
+    @property
+    def text(self) -> str:
+        return "\n\n".join(part.text for part in self.parts)
+
+
 class Turn(Value):
     """Everything the agent needs, by value."""
 
     id: TurnId
     session: SessionKey
     agent: AgentId
+    source: Source
+    """Who asked, and where."""
     profile: AgentProfile
     history: tuple[Message, ...]
     """Ends with the new message, or, when resumed, in unanswered tool calls."""
     trigger: Trigger = "message"
     person: PersonId | None = None
     reply_to: Target | None = None
+    prompt: Prompt | None = None
+    """The epoch's; None where a new one begins."""
     instructions: str = ""
     model: str | None = None
     sampling: Sampling = Sampling()

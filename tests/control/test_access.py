@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from hermes.control.access import Access, AccessPolicy, Allowed
-from hermes.settings import AccessSettings
+from hermes.settings.sections import AccessSettings
 from hermes.testing.platforms import Update, to_event
 from hermes.testing.running import QUIET, rows, running
 from hermes.testing.scripted import ScriptedModel

@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 from msgspec.structs import replace
 
-from hermes.settings import StreamingSettings
+from hermes.settings.sections import StreamingSettings
 from hermes.streaming.edits import PLACEHOLDER
 from hermes.testing.platforms import ChatServer, EditingAdapter, failing
 from hermes.testing.running import QUIET, Conditions, TroubledStore, held, running, until

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from hermes.control.turns import finish_of, owed_content
-from hermes.settings import AgentSettings
+from hermes.settings.sections import AgentSettings
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import QUIET, TroubledStore, held, refused, rows, running, until
 from hermes.testing.scripted import ScriptedModel, calls, fails, hangs, says

@@ -10,54 +10,21 @@ from hermes.core.tools.registry import Registry
 from hermes.testing.running import refused
 from hermes.testing.scripted import Answer, ScriptedModel, calls, fails, says
 from hermes.testing.tools import TEST_TOOLS
+from hermes.testing.turns import CHOICE, Notebook, a_turn
 from hermes.types.errors import AuthFailed, ClaimLost, HermesError, RateLimited
 from hermes.types.events import AgentEvent, SegmentEnded, ToolFinished, UsageReported
-from hermes.types.identity import DEFAULT_AGENT, CallId, SessionKey, TurnId
+from hermes.types.identity import CallId
 from hermes.types.messages import (
     AssistantMessage,
-    Message,
     ToolCall,
     ToolMessage,
     UserMessage,
 )
-from hermes.types.profile import AgentProfile, Budget, ModelChoice
 from hermes.types.protocols import Emit, ModelRequest
-from hermes.types.tools import Process, Tool, ToolContext
+from hermes.types.tools import Tool, ToolContext
 from hermes.types.turns import Answered, Completed, Failed, Suspended, Turn
 
-CHOICE = ModelChoice(provider="p", model="m", base_url="")
 HI = UserMessage(text="hi")
-
-
-class Notebook:
-    """A checkpoint that remembers."""
-
-    def __init__(self) -> None:
-        self.messages: list[Message] = []
-        self.begun: list[CallId] = []
-        self.lost = False
-
-    async def said(self, message: AssistantMessage) -> None:
-        if self.lost:
-            raise ClaimLost("taken over")
-        self.messages.append(message)
-
-    async def started(self, call: CallId, process: Process | None = None) -> None:
-        self.begun.append(call)
-
-    async def answered(self, message: ToolMessage) -> None:
-        self.messages.append(message)
-
-
-def turn(*history: Message, steps: int = 0, budget: int = 90) -> Turn:
-    return Turn(
-        id=TurnId("t"),
-        session=SessionKey(agent=DEFAULT_AGENT, platform="p", kind="private", chat="1"),
-        agent=DEFAULT_AGENT,
-        profile=AgentProfile(model=CHOICE, budget=Budget(steps=budget)),
-        history=history or (HI,),
-        steps=steps,
-    )
 
 
 class Bench:
@@ -77,13 +44,13 @@ def result(number: int, text: str) -> ToolMessage:
 
 async def test_an_answer_without_tools_completes() -> None:
     bench = Bench(says("hello"))
-    assert await bench.run(turn()) == Completed(message=AssistantMessage(text="hello"))
+    assert await bench.run(a_turn()) == Completed(message=AssistantMessage(text="hello"))
     assert bench.notes.messages == []
 
 
 async def test_tools_are_run_and_their_results_given_to_the_model() -> None:
     bench = Bench(calls(("slow", {"seconds": 0})), says("done"))
-    await bench.run(turn())
+    await bench.run(a_turn())
     said, answered = bench.notes.messages
     assert isinstance(said, AssistantMessage)
     assert answered == result(0, "slept for 0.0 s")
@@ -93,7 +60,7 @@ async def test_tools_are_run_and_their_results_given_to_the_model() -> None:
 
 async def test_what_was_asked_is_not_changed_by_what_follows() -> None:
     bench = Bench(calls(("slow", {"seconds": 0})), says("done"))
-    await bench.run(turn())
+    await bench.run(a_turn())
     assert bench.model.requests[0].messages == (HI,)
 
 
@@ -109,7 +76,7 @@ async def test_a_call_that_cannot_be_made_is_told_to_the_model(
     call: tuple[str, dict[str, object]], words: str
 ) -> None:
     bench = Bench(calls(call), says("sorry"))
-    assert isinstance(await bench.run(turn()), Completed)
+    assert isinstance(await bench.run(a_turn()), Completed)
     (answered,) = (m for m in bench.notes.messages if isinstance(m, ToolMessage))
     assert answered.failed
     assert words in answered.text
@@ -117,7 +84,7 @@ async def test_a_call_that_cannot_be_made_is_told_to_the_model(
 
 
 async def test_the_budget_counts_the_steps_of_earlier_runs() -> None:
-    outcome = await Bench(calls(("slow", {"seconds": 0}))).run(turn(steps=2, budget=3))
+    outcome = await Bench(calls(("slow", {"seconds": 0}))).run(a_turn(steps=2, budget=3))
     assert isinstance(outcome, Failed)
     assert outcome.code == "budget"
 
@@ -129,30 +96,30 @@ async def test_the_budget_counts_the_steps_of_earlier_runs() -> None:
 async def test_a_failure_of_the_model_has_a_sentence_and_a_code(
     error: HermesError, code: str
 ) -> None:
-    assert await Bench(fails(error)).run(turn()) == Failed(reason=str(error), code=code)
+    assert await Bench(fails(error)).run(a_turn()) == Failed(reason=str(error), code=code)
 
 
-async def test_a_lost_claim_is_no_failure_of_the_turn() -> None:
+async def test_a_lost_claim_is_no_failure_of_the_a_turn() -> None:
     bench = Bench(calls(("slow", {"seconds": 0})))
     bench.notes.lost = True
     with pytest.raises(ClaimLost):
-        await bench.run(turn())
+        await bench.run(a_turn())
 
 
 async def test_a_fault_in_a_tool_is_not_hidden() -> None:
     with pytest.raises(RuntimeError, match="boom"):
-        await Bench(calls(("boom", {}))).run(turn())
+        await Bench(calls(("boom", {}))).run(a_turn())
 
 
 async def test_a_question_suspends_and_its_answer_goes_on_where_it_stopped() -> None:
     first = Bench(calls(("ask", {"question": "Red?"}), ("slow", {"seconds": 0})))
-    outcome = await first.run(turn())
+    outcome = await first.run(a_turn())
     assert isinstance(outcome, Suspended)
     assert [question.prompt for question in outcome.questions] == ["Red?"]
     said, slept = first.notes.messages
     second = Bench(says("done"))
     resumed = msgspec.structs.replace(
-        turn(HI, said, slept, steps=1), decisions={CallId("t_0_0"): Answered(text="yes")}
+        a_turn(HI, said, slept, steps=1), decisions={CallId("t_0_0"): Answered(text="yes")}
     )
     assert isinstance(await second.run(resumed), Completed)
     assert second.notes.messages == [result(0, "the person said: yes")]
@@ -168,7 +135,7 @@ async def test_an_interrupted_call_is_not_made_again_unless_it_is_repeatable() -
     )
     interrupted = frozenset({CallId("t_0_0"), CallId("t_0_1")})
     bench = Bench(says("done"))
-    await bench.run(msgspec.structs.replace(turn(HI, made, steps=1), interrupted=interrupted))
+    await bench.run(msgspec.structs.replace(a_turn(HI, made, steps=1), interrupted=interrupted))
     assert [m.text for m in bench.notes.messages] == [UNKNOWN_OUTCOME, "slept for 0.0 s"]
     assert bench.notes.begun == []
 
@@ -183,7 +150,7 @@ async def test_tokens_of_all_steps_add_up() -> None:
         emit(UsageReported(prompt_tokens=5, completion_tokens=2))
         return await calls(("slow", {"seconds": 0}))(request, emit)
 
-    outcome = await Bench(calling, counted).run(turn())
+    outcome = await Bench(calling, counted).run(a_turn())
     assert isinstance(outcome, Completed)
     assert outcome.usage == UsageReported(prompt_tokens=15, completion_tokens=3)
 
@@ -218,7 +185,7 @@ async def test_calls_that_change_nothing_run_side_by_side_and_others_in_order(
 ) -> None:
     tool, at_once = meeting(read_only=read_only)
     bench = Bench(calls(*[("meet", {})] * 3), says("done"), tools=(tool,))
-    await bench.run(turn())
+    await bench.run(a_turn())
     assert max(at_once) == most
     finished = [event.call for event in bench.events if isinstance(event, ToolFinished)]
     assert sorted(finished) == ["t_0_0", "t_0_1", "t_0_2"]
@@ -229,7 +196,9 @@ async def test_calls_that_change_nothing_run_side_by_side_and_others_in_order(
 
 async def test_results_come_in_the_order_of_the_calls() -> None:
     bench = Bench()
-    runner = CallRunner(turn(), Registry(TEST_TOOLS).for_turn(turn()), lambda _: None, bench.notes)
+    runner = CallRunner(
+        a_turn(), Registry(TEST_TOOLS).for_turn(a_turn()), lambda _: None, bench.notes
+    )
     wanted = [
         ToolCall(id=CallId(f"t_0_{n}"), name="slow", arguments=f'{{"seconds": {s}}}')
         for n, s in enumerate((0.02, 0))

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from hermes.app import Parts, open_gateway
 from hermes.control.gateway import Gateway
 from hermes.entry.messaging import serve
-from hermes.settings import AccessSettings, Settings
+from hermes.settings import Settings
+from hermes.settings.sections import AccessSettings
 from hermes.state.paths import Home
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import QUIET, TroubledStore, running, until

@@ -37,7 +37,7 @@ events: st.SearchStrategy[AgentEvent] = st.one_of(
     st.builds(ToolProgress, call=st.just(CALL), text=st.text()),
     st.builds(ToolFinished, call=st.just(CALL), name=st.just("read_file")),
     st.just(QUESTION),
-    st.builds(ContextCompacted, dropped=st.integers(0, 9)),
+    st.builds(ContextCompacted, messages=st.integers(0, 9)),
     st.builds(UsageReported, prompt_tokens=st.integers(0, 9), completion_tokens=st.integers(0, 9)),
     st.builds(Notice, text=st.text()),
     st.builds(
@@ -130,7 +130,7 @@ def test_usage_is_of_all_model_calls_together() -> None:
 
 
 def test_notices_reasoning_and_compaction_are_no_part_of_the_answer() -> None:
-    view = folded(Notice(text="slow"), ReasoningDelta(text="hm"), ContextCompacted(dropped=3))
+    view = folded(Notice(text="slow"), ReasoningDelta(text="hm"), ContextCompacted(messages=3))
     assert answer(view) == ""
     assert view.notices == ("slow",)
 

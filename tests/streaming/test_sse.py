@@ -56,7 +56,7 @@ speech: st.SearchStrategy[AgentEvent] = st.one_of(
     st.builds(ToolStarted, call=st.just(CALL), name=st.just("read_file"), label=st.text()),
     st.builds(ToolProgress, call=st.just(CALL), text=st.text()),
     st.builds(ToolFinished, call=st.just(CALL), name=st.just("read_file")),
-    st.builds(ContextCompacted, dropped=st.integers(0, 9)),
+    st.builds(ContextCompacted, messages=st.integers(0, 9)),
     st.just(USAGE),
     st.builds(Notice, text=st.text()),
 )
@@ -338,7 +338,7 @@ RUN_EVENTS: list[tuple[AgentEvent, str, dict[str, Any]]] = [
         "question.asked",
         {"id": "q1", "prompt": "Which?", "choices": []},
     ),
-    (ContextCompacted(dropped=3), "hermes.context.compacted", {"dropped": 3}),
+    (ContextCompacted(messages=3), "hermes.context.compacted", {"dropped": 3}),
     (Notice(text="slow"), "notice", {"text": "slow"}),
     (
         USAGE,

@@ -9,8 +9,9 @@ import click
 import msgspec
 
 from hermes import settings as configuration
-from hermes.settings_edit import migrate, set_value
-from hermes.settings_sources import ConfigProblems, Explanation
+from hermes.settings.edit import migrate, set_value
+from hermes.settings.models import resolve_model
+from hermes.settings.sources import ConfigProblems, Explanation
 from hermes.text.redact import mask
 from hermes.types.errors import HermesError
 
@@ -102,7 +103,7 @@ def check() -> None:
         settings = configuration.load()
         for warning in settings.warnings:
             click.echo(f"warning: {warning}")
-        choice = configuration.resolve_model(settings)
+        choice = resolve_model(settings)
         if choice is None:
             click.echo("warning: no model is configured: set a provider's key, or model.base_url")
         else:

@@ -23,7 +23,8 @@ from hermes.entry.cli.main import Commands, sole
 from hermes.entry.cli.pidfile import PidFile, Running
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.http.server import ApiOptions, serve_http
-from hermes.settings import Settings, resolve_model
+from hermes.settings import Settings
+from hermes.settings.models import resolve_model
 from hermes.types.errors import ConfigError
 
 log = logging.getLogger(__name__)

@@ -7,39 +7,16 @@ import pytest
 
 from hermes.core.tools.call import LABEL, CallRunner
 from hermes.testing.tools import append, slow
+from hermes.testing.turns import Notebook, a_turn
 from hermes.types.errors import ToolFailed
 from hermes.types.events import AgentEvent, ToolFinished, ToolProgress, ToolStarted
-from hermes.types.identity import DEFAULT_AGENT, CallId, SessionKey, TurnId
-from hermes.types.messages import AssistantMessage, ToolCall, ToolMessage
-from hermes.types.profile import AgentProfile
+from hermes.types.identity import CallId
+from hermes.types.messages import ToolCall, ToolMessage
 from hermes.types.tools import Process, Tool, ToolContext
-from hermes.types.turns import Turn
 
 
-class Notes:
-    """A checkpoint that writes down the order of things."""
-
-    def __init__(self) -> None:
-        self.log: list[str] = []
-
-    async def said(self, message: AssistantMessage) -> None:
-        self.log.append("said")
-
-    async def started(self, call: CallId, process: Process | None = None) -> None:
-        self.log.append(f"started {process.group}" if process else "started")
-
-    async def answered(self, message: ToolMessage) -> None:
-        self.log.append(f"answered {message.text}")
-
-
-def runner(workspace: Path, notes: Notes, events: list[AgentEvent], *tools: Tool) -> CallRunner:
-    turn = Turn(
-        id=TurnId("t"),
-        session=SessionKey(agent=DEFAULT_AGENT, platform="p", kind="private", chat="1"),
-        agent=DEFAULT_AGENT,
-        profile=AgentProfile(workspace=str(workspace)),
-        history=(),
-    )
+def runner(workspace: Path, notes: Notebook, events: list[AgentEvent], *tools: Tool) -> CallRunner:
+    turn = a_turn(workspace=workspace)
     return CallRunner(turn, {tool.name: tool for tool in tools}, events.append, notes)
 
 
@@ -48,7 +25,7 @@ def call(name: str, arguments: str) -> ToolCall:
 
 
 async def test_a_call_that_must_not_run_twice_is_marked_before_it_runs(tmp_path: Path) -> None:
-    notes, events = Notes(), list[AgentEvent]()
+    notes, events = Notebook(), list[AgentEvent]()
     made = call("append", '{"token": "x"}')
     result = await runner(tmp_path, notes, events, append).run(made)
     assert result == ToolMessage(call=made.id, text="appended x")
@@ -57,7 +34,7 @@ async def test_a_call_that_must_not_run_twice_is_marked_before_it_runs(tmp_path:
 
 
 async def test_a_repeatable_call_needs_no_mark_and_may_tell_its_progress(tmp_path: Path) -> None:
-    notes, events = Notes(), list[AgentEvent]()
+    notes, events = Notebook(), list[AgentEvent]()
     await runner(tmp_path, notes, events, slow).run(call("slow", '{"seconds": 0}'))
     assert notes.log == ["answered slept for 0.0 s"]
     assert ToolProgress(call=CallId("t_0_0"), text="sleeping") in events
@@ -70,7 +47,7 @@ async def test_a_repeatable_call_needs_no_mark_and_may_tell_its_progress(tmp_pat
 async def test_arguments_that_make_no_sense_are_a_failed_result(
     tmp_path: Path, arguments: str
 ) -> None:
-    notes, events = Notes(), list[AgentEvent]()
+    notes, events = Notebook(), list[AgentEvent]()
     result = await runner(tmp_path, notes, events, append).run(call("append", arguments))
     assert result.failed
     assert result.text.startswith("The arguments of append are not valid")
@@ -86,7 +63,7 @@ async def test_no_arguments_are_an_empty_object(tmp_path: Path) -> None:
         raise ToolFailed(f"not in {context.workspace.name}")
 
     tool = Tool(name="fail", description="Fail.", arguments=Nothing, handler=fail)
-    notes, events = Notes(), list[AgentEvent]()
+    notes, events = Notebook(), list[AgentEvent]()
     result = await runner(tmp_path, notes, events, tool).run(call("fail", ""))
     assert result.text == f"not in {tmp_path.name}"
     assert notes.log[:2] == ["started", "started 7"]
@@ -109,6 +86,6 @@ async def test_people_see_the_first_words_of_a_call(
     tmp_path: Path, arguments: str, label: str
 ) -> None:
     events: list[AgentEvent] = []
-    await runner(tmp_path, Notes(), events, append).run(call("append", arguments))
+    await runner(tmp_path, Notebook(), events, append).run(call("append", arguments))
     assert isinstance(events[0], ToolStarted)
     assert events[0].label == label

@@ -2,34 +2,14 @@
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from hermes.core.tools.call import CallContext
-from hermes.core.tools.files import WIDTH, ReadFile, read_file
-from hermes.types.identity import DEFAULT_AGENT, CallId, SessionKey, TurnId
-from hermes.types.messages import AssistantMessage, ToolMessage
-from hermes.types.profile import AgentProfile
-from hermes.types.tools import Process
-from hermes.types.turns import Turn
-
-
-class Nowhere:
-    async def said(self, message: AssistantMessage) -> None: ...
-    async def started(self, call: CallId, process: Process | None = None) -> None: ...
-    async def answered(self, message: ToolMessage) -> None: ...
+from hermes.core.tools.files import WIDTH, read_file
+from hermes.testing.turns import a_turn, use
 
 
 async def read(workspace: Path, **arguments: object) -> str:
-    turn = Turn(
-        id=TurnId("t"),
-        session=SessionKey(agent=DEFAULT_AGENT, platform="p", kind="private", chat="1"),
-        agent=DEFAULT_AGENT,
-        profile=AgentProfile(workspace=str(workspace)),
-        history=(),
-    )
-    context = CallContext(turn, CallId("t_0_0"), lambda event: None, Nowhere())
-    return await read_file.handler(context, msgspec.convert({"path": "f", **arguments}, ReadFile))
+    return await use(read_file, a_turn(workspace=workspace), {"path": "f", **arguments})
 
 
 @pytest.fixture

@@ -23,7 +23,8 @@ import pytest
 from hermes.app import Parts, open_gateway
 from hermes.control.gateway import Gateway
 from hermes.entry.cli.chat import LEFT, Conversation, Ending, Screen
-from hermes.settings import ModelSettings, Settings
+from hermes.settings import Settings
+from hermes.settings.sections import ModelSettings
 from hermes.state.paths import Home
 from hermes.testing.running import until
 from hermes.testing.scripted import Answer, ScriptedModel, calls, hangs, says

@@ -10,8 +10,8 @@ import yaml
 
 from hermes.core.models.catalog import CUSTOM, Catalog
 from hermes.settings import ENVIRON, assemble, locate, schema
-from hermes.settings_schema import Field, convert
-from hermes.settings_sources import ConfigProblems, Files, migrated, read_yaml, version
+from hermes.settings.schema import Field, convert
+from hermes.settings.sources import ConfigProblems, Files, migrated, read_yaml, version
 from hermes.state.paths import Home, write_private
 from hermes.types.errors import ConfigError
 from hermes.types.value import Value

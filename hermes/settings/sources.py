@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from hermes.settings_schema import Field, Schema, convert, nearest
+from hermes.settings.schema import Field, Schema, convert, nearest
 from hermes.state.paths import Home
 from hermes.types.errors import ConfigError
 from hermes.types.value import Value

@@ -7,9 +7,10 @@ import msgspec
 import pytest
 
 from hermes import settings as configuration
-from hermes.settings import Settings, describe, load, resolve_model
-from hermes.settings_schema import docstrings
-from hermes.settings_sources import ConfigProblems
+from hermes.settings import Settings, describe, load
+from hermes.settings.models import resolve_model
+from hermes.settings.schema import docstrings
+from hermes.settings.sources import ConfigProblems
 from hermes.types.errors import ConfigError
 
 KEY = "0123456789abcdef0123"

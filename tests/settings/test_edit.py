@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes.settings import load, resolve_model
-from hermes.settings_edit import Change, migrate, set_value
+from hermes.settings import load
+from hermes.settings.edit import Change, migrate, set_value
+from hermes.settings.models import resolve_model
 from hermes.types.errors import ConfigError
 
 KEY = "0123456789abcdef0123"

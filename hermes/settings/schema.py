@@ -24,22 +24,34 @@ PLATFORMS = (
 )
 # fmt: on
 _UNSUPPORTED_SECTIONS = {
-    "": "approvals attachments auxiliary bedrock browser checkpoints code_execution"
-    " command_allowlist compression context credential_pool_strategies cron curator"
+    "": "approvals attachments bedrock browser checkpoints code_execution"
+    " command_allowlist context credential_pool_strategies cron curator"
     " custom_providers dashboard database delegation fallback_model fallback_providers"
     " file_read_max_chars goals group_sessions_per_user hooks honcho human_delay image_gen kanban"
-    " lsp max_concurrent_sessions mcp mcp_servers memory moa model_catalog network onboarding"
-    " openrouter personalities platform_hints platform_toolsets plugins prefill_messages_file"
+    " lsp max_concurrent_sessions mcp mcp_servers moa model_catalog network onboarding"
+    " openrouter personalities platform_hints platform_toolsets plugins"
     " privacy prompt_caching provider_routing providers quick_commands runtime secrets security"
-    " session_reset sessions skills smart_model_routing stt terminal thread_sessions_per_user"
-    " tool_loop_guardrails tool_output tools toolsets tts unauthorized_dm_behavior updates vision"
-    " voice web x_search " + " ".join(PLATFORMS),
+    " session_reset sessions skills smart_model_routing stt thread_sessions_per_user"
+    " tool_loop_guardrails tool_output tools tts unauthorized_dm_behavior updates vision"
+    " voice x_search " + " ".join(PLATFORMS),
     "model.": "api_mode auth_mode default_headers entra extra_body extra_headers ollama_num_ctx"
     " reasoning_effort streaming supports_vision timeout",
-    "agent.": "clarify_timeout disabled_toolsets environment_hint environment_probe"
+    "agent.": "environment_hint environment_probe"
     " gateway_auto_continue_freshness gateway_notify_interval gateway_timeout_warning"
-    " image_input_mode personalities prefill_messages_file reasoning_effort reasoning_overrides"
+    " image_input_mode personalities reasoning_effort reasoning_overrides"
     " service_tier tool_use_enforcement verbose verify_on_stop",
+    "auxiliary.": "approval background_review compression curator goal_judge mcp"
+    " memory_query_rewrite monitor profile_describer skills_hub timeout title_generation"
+    " triage_specifier tts_audio_tags vision web_extract",
+    "compression.": "abort_on_summary_failure hygiene_hard_message_limit in_place protect_first_n"
+    " protect_last_n summary_model target_ratio",
+    "memory.": "flush_min_turns nudge_interval user_profile_enabled write_approval",
+    "terminal.": "container_cpu container_disk container_memory container_persistent cwd"
+    " daytona_image docker_env docker_extra_args docker_forward_env docker_image"
+    " docker_mount_cwd_to_workspace docker_network docker_run_as_host_user docker_volumes"
+    " home_mode lifetime_seconds modal_image"
+    " persistent_shell sandbox_dir singularity_image ssh_host ssh_key ssh_port ssh_user",
+    "web.": "backend extract_backend search_backend",
     "display.": "background_process_notifications bell_on_complete busy_ack_enabled busy_text_mode"
     " cleanup_progress compact copy_shortcut ephemeral_system_ttl final_response_markdown"
     " inline_diffs interim_assistant_messages language mouse_tracking persistent_output personality"
@@ -63,6 +75,7 @@ UNSUPPORTED = frozenset(
 )
 """Keys of a Hermes Agent configuration that we read past, with a warning."""
 
+_TEXTS = dict[str, str]
 _Filled = Annotated[str, msgspec.Meta(min_length=1)]
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
@@ -98,7 +111,7 @@ def fields(root: type[msgspec.Struct], skip: Iterable[str] = ()) -> Iterator[Fie
         kind = info.type
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
             yield from (_below(info.name, field) for field in fields(kind))
-        elif get_origin(kind) is dict:
+        elif get_origin(kind) is dict and kind != _TEXTS:
             yield from _per_platform(info.name, get_args(kind)[1])
         else:
             also = next((one for one in _annotations(kind) if isinstance(one, Also)), Also())
@@ -137,7 +150,14 @@ class FieldDoc(Value):
 
 def describe_fields(root: type[msgspec.Struct], skip: Iterable[str] = ()) -> list[FieldDoc]:
     """Every setting with the text under its declaration."""
-    texts = docstrings(sys.modules[root.__module__])
+    kinds = [info.type for info in msgspec.structs.fields(root)]
+    modules = {root.__module__, *(kind.__module__ for kind in kinds if isinstance(kind, type))}
+    texts = {
+        place: text
+        for name in modules
+        if name.startswith(__package__)
+        for place, text in docstrings(sys.modules[name]).items()
+    }
     docs: dict[str, FieldDoc] = {}
     for field in fields(root, skip):
         section, _, rest = field.key.partition(".")
@@ -226,6 +246,9 @@ def convert(field: Field, value: object) -> object:
             return Path(msgspec.convert(value, _Filled)).expanduser()
         if kind == tuple[str, ...]:
             return _words(value)
+        if kind == _TEXTS:
+            named = msgspec.convert(value, dict[str | int, str])
+            return {str(name): text for name, text in named.items()}
         if get_origin(kind) is Literal:
             value = next(
                 (one for one in get_args(kind) if str(one).casefold() == str(value).casefold()),
@@ -266,6 +289,7 @@ _NAMES = {
     str: "text",
     Path: "a path",
     tuple[str, ...]: "a list of words",
+    _TEXTS: "a mapping of texts",
 }
 
 

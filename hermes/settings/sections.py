@@ -1,0 +1,240 @@
+"""The sections of the configuration: every setting, its default and what it decides."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from hermes.settings.schema import Also
+from hermes.types.profile import Budget
+from hermes.types.value import Value
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+Price = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class ModelSettings(Value):
+    default: Annotated[
+        str,
+        Also(
+            env=("HERMES_MODEL", "HERMES_INFERENCE_MODEL", "HERMES_DEFAULT_MODEL"),
+            keys=("model", "model.model"),
+        ),
+    ] = ""
+    """The model that answers, as its provider names it; empty for the provider's default."""
+    provider: Annotated[str, Also(env=("HERMES_INFERENCE_PROVIDER",))] = "auto"
+    """Who serves the model; `auto` is the first provider whose key is set."""
+    base_url: Annotated[str, Also(env=("HERMES_CUSTOM_BASE_URL",))] = ""
+    """The address of an OpenAI-compatible endpoint, instead of a provider's own."""
+    api_key: Annotated[str, Also(env=("HERMES_CUSTOM_API_KEY",), secret=True)] = ""
+    """The key for `base_url`; a provider's own key is better kept in .env."""
+    context_length: Positive | None = None
+    """Tokens that the model can read at once, where the provider does not say."""
+    max_tokens: Annotated[Positive | None, Also(env=("HERMES_MAX_TOKENS",))] = None
+    """The longest answer, in tokens; empty leaves it to the provider."""
+    wire: Literal["auto", "chat", "responses", "anthropic"] = "auto"
+    """What the endpoint speaks: OpenAI's chat completions or responses, or Anthropic's messages."""
+    fallbacks: tuple[str, ...] = ()
+    """Models that are asked when this one can't answer, each as `provider/model`."""
+    input_price: Price | None = None
+    """Dollars for a million tokens read, where we don't know the model's price."""
+    output_price: Price | None = None
+    """Dollars for a million tokens written."""
+
+    def __repr__(self) -> str:
+        return f"ModelSettings(default={self.default!r}, provider={self.provider!r})"
+
+
+class AuxiliarySettings(Value):
+    provider: Annotated[str, Also(env=("HERMES_AUXILIARY_PROVIDER",))] = ""
+    """Who serves the model for summaries and titles; empty for the main model."""
+    model: Annotated[str, Also(env=("HERMES_AUXILIARY_MODEL",), keys=("auxiliary.default",))] = ""
+    """That model, as its provider names it; empty for the provider's default."""
+    base_url: Annotated[str, Also(env=("HERMES_AUXILIARY_BASE_URL",))] = ""
+    """The address of an endpoint of its own."""
+    api_key: Annotated[str, Also(env=("HERMES_AUXILIARY_API_KEY",), secret=True)] = ""
+    """The key for `auxiliary.base_url`."""
+
+    def __repr__(self) -> str:
+        return f"AuxiliarySettings(provider={self.provider!r}, model={self.model!r})"
+
+
+class ApiServerSettings(Value):
+    enabled: Annotated[
+        bool, Also(env=("API_SERVER_ENABLED",), keys=("platforms.api_server.enabled",))
+    ] = True
+    """Whether the HTTP API listens."""
+    host: Annotated[
+        str, Also(env=("API_SERVER_HOST",), keys=("platforms.api_server.extra.host",))
+    ] = "127.0.0.1"
+    """The address it listens on; one that others can reach needs a key."""
+    port: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=65535),
+        Also(env=("API_SERVER_PORT",), keys=("platforms.api_server.extra.port",)),
+    ] = 8642
+    """The port it listens on; 0 takes a free one."""
+    key: Annotated[
+        str,
+        Also(env=("API_SERVER_KEY",), keys=("platforms.api_server.extra.key",), secret=True),
+    ] = ""
+    """The bearer key of its clients, of 16 characters or more; empty makes one at the start."""
+    model_name: Annotated[
+        str,
+        Also(env=("API_SERVER_MODEL_NAME",), keys=("platforms.api_server.extra.model_name",)),
+    ] = "hermes-agent"
+    """The model name that stands for the default agent."""
+    cors_origins: Annotated[
+        tuple[str, ...],
+        Also(env=("API_SERVER_CORS_ORIGINS",), keys=("platforms.api_server.extra.cors_origins",)),
+    ] = ()
+    """Web pages that may call it from a browser; `*` for all."""
+    max_body_bytes: Annotated[int, msgspec.Meta(ge=1)] = 10_000_000
+    """The largest request it reads."""
+    max_concurrent_runs: Annotated[
+        Count, Also(keys=("gateway.api_server.max_concurrent_runs",))
+    ] = 4096
+    """Requests that may run at once; 0 for any number."""
+
+    def __repr__(self) -> str:
+        return f"ApiServerSettings(enabled={self.enabled}, host={self.host!r}, port={self.port})"
+
+
+class AgentSettings(Value):
+    max_turns: Annotated[int, msgspec.Meta(ge=1), Also(env=("HERMES_MAX_ITERATIONS",))] = 90
+    """Model calls in one turn."""
+    turn_timeout: Annotated[
+        float,
+        msgspec.Meta(ge=0),
+        Also(env=("HERMES_AGENT_TIMEOUT",), keys=("agent.gateway_timeout",)),
+    ] = 1800.0
+    """Seconds that one turn may take; 0 for a week."""
+    drain_seconds: Annotated[
+        float,
+        msgspec.Meta(ge=0),
+        Also(env=("HERMES_RESTART_DRAIN_TIMEOUT",), keys=("agent.restart_drain_timeout",)),
+    ] = 20.0
+    """Seconds that running turns get to finish when the gateway stops."""
+    api_max_retries: Count = 3
+    """How often a failed model call is made again."""
+    system_prompt: str = ""
+    """Instructions added to every conversation."""
+    ephemeral_prompt: Annotated[str, Also(env=("HERMES_EPHEMERAL_SYSTEM_PROMPT",))] = ""
+    """Instructions that go out with every model call and are stored nowhere."""
+    prefill_messages_file: Annotated[
+        str, Also(env=("HERMES_PREFILL_MESSAGES_FILE",), keys=("prefill_messages_file",))
+    ] = ""
+    """A JSON list of messages that stand before every conversation and are stored nowhere."""
+    context_file_chars: Annotated[Count, Also(keys=("context_file_max_chars",))] = 20_000
+    """Characters of a context file (AGENTS.md …) that the model is shown; 0 for none."""
+    toolsets: Annotated[tuple[str, ...], Also(keys=("toolsets",))] = ("default",)
+    """What the agent may use: names of toolsets and of single tools."""
+    disabled_toolsets: tuple[str, ...] = ()
+    """What it may not use, whatever else allows it."""
+    clarify_timeout: Seconds = 3600.0
+    """Seconds that a question to a person stays open."""
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(steps=self.max_turns, seconds=self.turn_timeout or 7 * 86_400.0)
+
+
+class StreamingSettings(Value):
+    enabled: Annotated[bool, Also(keys=("gateway.streaming.enabled",))] = True
+    """Whether an answer grows on the platform while it is written."""
+    edit_interval: Annotated[
+        float, msgspec.Meta(ge=0), Also(keys=("gateway.streaming.edit_interval",))
+    ] = 0.8
+    """Seconds between two edits of a message."""
+    buffer_threshold: Annotated[Count, Also(keys=("gateway.streaming.buffer_threshold",))] = 24
+    """New characters that make an edit worthwhile before the interval is over."""
+    cursor: Annotated[str, Also(keys=("gateway.streaming.cursor",))] = " ▉"
+    """Shown behind text that still grows."""
+    first: Literal["text", "placeholder"] = "text"
+    """What the first message shows: real text, or `…` so that no text can ever stand twice."""
+
+
+class AccessSettings(Value):
+    allowed_users: Annotated[tuple[str, ...], Also(env=("GATEWAY_ALLOWED_USERS",))] = ()
+    """Users who may talk to the agent, on every platform."""
+    allow_all: Annotated[bool, Also(env=("GATEWAY_ALLOW_ALL_USERS",))] = False
+    """Lets everybody in, on every platform."""
+
+
+class PlatformSettings(Value):
+    enabled: bool | None = None
+    """Whether the platform is connected; empty connects it when its credentials are set."""
+    allowed_users: Annotated[tuple[str, ...], Also(env=("{}_ALLOWED_USERS",))] = ()
+    """Users who may talk to the agent here."""
+    allow_all: Annotated[bool, Also(env=("{}_ALLOW_ALL_USERS",))] = False
+    """Lets everybody in here."""
+    toolsets: tuple[str, ...] = ()
+    """What the agent may use here, instead of agent.toolsets."""
+    channel_prompts: dict[str, str] = msgspec.field(default_factory=dict)
+    """Instructions for single chats, by their id; stored in no conversation."""
+
+
+class DisplaySettings(Value):
+    busy_input_mode: Annotated[
+        Literal["queue", "steer", "interrupt"], Also(env=("HERMES_GATEWAY_BUSY_INPUT_MODE",))
+    ] = "queue"
+    """What becomes of a message that arrives while the agent works; only `queue` works so far."""
+
+
+class LoggingSettings(Value):
+    level: Annotated[
+        Literal["DEBUG", "INFO", "WARNING", "ERROR"], Also(env=("HERMES_LOG_LEVEL",))
+    ] = "INFO"
+    """How much the log tells."""
+
+
+class RetentionSettings(Value):
+    stateless_hours: Annotated[float, msgspec.Meta(ge=0)] = 24.0
+    """How long API requests without a session are kept."""
+    inbox_days: Annotated[float, msgspec.Meta(ge=0)] = 30.0
+    """How long answered messages are remembered, so that none is answered twice."""
+
+
+class CompressionSettings(Value):
+    enabled: bool = True
+    """Whether a long conversation is summarised before it outgrows the model's window."""
+    threshold: Annotated[float, msgspec.Meta(gt=0, le=0.95)] = 0.75
+    """The part of the window from which on it is."""
+
+
+class MemorySettings(Value):
+    enabled: Annotated[bool, Also(keys=("memory.memory_enabled",))] = True
+    """Whether the agent remembers: MEMORY.md and USER.md."""
+    memory_chars: Annotated[Positive, Also(keys=("memory.memory_char_limit",))] = 2200
+    """Characters that a MEMORY.md may hold."""
+    user_chars: Annotated[Positive, Also(keys=("memory.user_char_limit",))] = 1375
+    """Characters that a USER.md may hold."""
+    provider: Literal["", "local"] = ""
+    """A memory beside the files; `local` recalls earlier conversations by full-text search."""
+
+
+class TerminalSettings(Value):
+    backend: Annotated[
+        Literal["none", "local", "docker", "singularity", "ssh", "modal", "daytona"],
+        Also(env=("TERMINAL_ENV",)),
+    ] = "none"
+    """Where commands run: nowhere, or `local`, on this machine with your rights; no other yet."""
+    timeout: Annotated[Seconds, Also(env=("TERMINAL_TIMEOUT",))] = 180.0
+    """Seconds that a command gets, where the agent says nothing else."""
+    env_passthrough: tuple[str, ...] = ()
+    """Environment variables that commands may see besides PATH, HOME, LANG and their like."""
+
+
+class WebSettings(Value):
+    search: Literal["auto", "searxng", "brave", "tavily"] = "auto"
+    """Who searches the web; `auto` is the first that is configured."""
+    searxng_url: Annotated[str, Also(env=("SEARXNG_URL",))] = ""
+    """The address of a SearXNG."""
+    brave_key: Annotated[str, Also(env=("BRAVE_SEARCH_API_KEY", "BRAVE_API_KEY"), secret=True)] = ""
+    """The key for Brave Search."""
+    tavily_key: Annotated[str, Also(env=("TAVILY_API_KEY",), secret=True)] = ""
+    """The key for Tavily."""
+
+    def __repr__(self) -> str:
+        return f"WebSettings(search={self.search!r})"

@@ -1,0 +1,101 @@
+"""A turn, and a checkpoint that remembers: for tests of the agent and of its tools."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from hermes.core.tools.call import CallContext
+from hermes.types.errors import ClaimLost
+from hermes.types.events import AgentEvent
+from hermes.types.identity import DEFAULT_AGENT, CallId, PersonId, SessionKey, Source, TurnId
+from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from hermes.types.profile import AgentProfile, Budget, ModelChoice
+from hermes.types.tools import Process, Tool
+from hermes.types.turns import Decision, Prompt, Turn
+
+CHOICE = ModelChoice(provider="p", model="m", base_url="")
+PRIVATE = Source(platform="p", account="p", chat_kind="private", chat_id="1", user_id="1")
+GROUP = Source(platform="p", account="p", chat_kind="group", chat_id="-5", user_id="1")
+CALL = CallId("t_0_0")
+
+
+class Notebook:
+    """A checkpoint that remembers, in order."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.begun: list[CallId] = []
+        self.processes: list[Process] = []
+        self.prompts: list[Prompt] = []
+        self.summaries: list[tuple[int, int, UserMessage]] = []
+        self.log: list[str] = []
+        self.lost = False
+
+    async def said(self, message: AssistantMessage) -> None:
+        if self.lost:
+            raise ClaimLost("taken over")
+        self.messages.append(message)
+        self.log.append("said")
+
+    async def started(self, call: CallId, process: Process | None = None) -> None:
+        self.begun.append(call)
+        if process:
+            self.processes.append(process)
+        self.log.append(f"started {process.group}" if process else "started")
+
+    async def answered(self, message: ToolMessage) -> None:
+        self.messages.append(message)
+        self.log.append(f"answered {message.text}")
+
+    def prompted(self, prompt: Prompt) -> None:
+        self.prompts.append(prompt)
+
+    async def compacted(self, first: int, last: int, summary: UserMessage) -> None:
+        self.summaries.append((first, last, summary))
+
+
+def a_turn(
+    *history: Message,
+    workspace: Path | None = None,
+    source: Source = PRIVATE,
+    person: str | None = None,
+    steps: int = 0,
+    budget: int = 90,
+    decisions: dict[CallId, Decision] | None = None,
+) -> Turn:
+    """A turn that answers the history, in the session of the source."""
+    return Turn(
+        id=TurnId("t"),
+        session=SessionKey(
+            agent=DEFAULT_AGENT,
+            platform=source.platform,
+            kind=source.chat_kind,
+            chat=source.chat_id,
+            user=None if source.chat_kind == "private" else source.user_id,
+        ),
+        agent=DEFAULT_AGENT,
+        source=source,
+        profile=AgentProfile(
+            workspace=str(workspace or ""), model=CHOICE, budget=Budget(steps=budget)
+        ),
+        history=history or (UserMessage(text="hi"),),
+        person=PersonId(person or f"{source.platform}:{source.user_id}"),
+        steps=steps,
+        decisions=decisions or {},
+    )
+
+
+async def use(
+    tool: Tool,
+    turn: Turn,
+    arguments: Mapping[str, object],
+    *,
+    notes: Notebook | None = None,
+    events: list[AgentEvent] | None = None,
+    call: CallId = CALL,
+) -> str:
+    """What the tool answers to the arguments, as the model would give them."""
+    heard = events if events is not None else []
+    context = CallContext(turn, call, heard.append, notes or Notebook())
+    return await tool.handler(context, msgspec.convert(arguments, tool.arguments))
