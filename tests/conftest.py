@@ -1,13 +1,26 @@
 """What every test shares."""
 
 import os
+from pathlib import Path
 
 import pytest
+
+from hermes.testing.embedded import embedded_file
+from hermes.types.errors import Disconnected
 
 
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def embedded_model() -> Path:
+    """The embedded model's file, the real one."""
+    try:
+        return embedded_file()
+    except Disconnected as error:
+        pytest.skip(str(error))
 
 
 @pytest.hookimpl(trylast=True)

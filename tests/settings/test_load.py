@@ -1,4 +1,4 @@
-"""The configuration: layers, provenance, secrets, the choice of a model, documentation."""
+"""The configuration: layers, provenance, secrets, documentation."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +8,6 @@ import pytest
 
 from hermes import settings as configuration
 from hermes.settings import Settings, describe, load
-from hermes.settings.models import resolve_model
 from hermes.settings.schema import docstrings
 from hermes.settings.sources import ConfigProblems
 from hermes.types.errors import ConfigError
@@ -176,80 +175,6 @@ def test_secrets_are_known_and_never_in_a_repr(tmp_path: Path) -> None:
     shown = repr(found) + repr(found.sources) + repr(found.model) + repr(found.api_server)
     shown += repr(found.sources.found) + repr(found.explain("api_server.key"))
     assert not [secret for secret in expected if secret in shown]
-
-
-def choice(home: Path, config: str = "", **environ: str) -> tuple[str, str, str, str] | None:
-    found = resolve_model(settings(home, config, environ=environ))
-    if found is None:
-        return None
-    return found.provider, found.model, found.base_url, found.api_key
-
-
-def test_nothing_configured_is_no_model(tmp_path: Path) -> None:
-    assert choice(tmp_path) is None
-
-
-def test_an_openai_key_alone_means_openai(tmp_path: Path) -> None:
-    expected = ("openai", "gpt-x", "https://api.openai.com/v1", "k")
-    assert choice(tmp_path, "model: openai/gpt-x\n", OPENAI_API_KEY="k") == expected
-
-
-def test_a_base_url_is_custom(tmp_path: Path) -> None:
-    config = "model: {default: m, base_url: 'http://x/v1/', api_key: k}\n"
-    assert choice(tmp_path, config) == ("custom", "m", "http://x/v1", "k")
-
-
-def test_the_address_of_a_known_provider_takes_its_key(tmp_path: Path) -> None:
-    url = "https://openrouter.ai/api/v1"
-    config = f"model: {{default: a/b, provider: auto, base_url: '{url}'}}\n"
-    assert choice(tmp_path, config, OPENROUTER_API_KEY="k") == ("openrouter", "a/b", url, "k")
-
-
-def test_a_custom_endpoint_of_the_environment_beats_the_file(tmp_path: Path) -> None:
-    config = "model: {default: m, provider: openai, api_key: of-openai}\n"
-    environ = {"HERMES_CUSTOM_BASE_URL": "http://y/v1", "HERMES_CUSTOM_API_KEY": "k2"}
-    assert choice(tmp_path, config, **environ) == ("custom", "m", "http://y/v1", "k2")
-
-
-def test_a_key_of_the_file_is_never_sent_to_an_address_of_the_environment(tmp_path: Path) -> None:
-    config = "model: {default: m, base_url: 'http://x/v1', api_key: of-x}\n"
-    found = choice(tmp_path, config, HERMES_CUSTOM_BASE_URL="http://y/v1")
-    assert found == ("custom", "m", "http://y/v1", "")
-
-
-def test_a_provider_of_the_environment_leaves_the_endpoint_of_the_file(tmp_path: Path) -> None:
-    config = "model: {default: m, provider: custom, base_url: 'http://x/v1', api_key: of-x}\n"
-    environ = {"HERMES_INFERENCE_PROVIDER": "openai", "OPENAI_API_KEY": "k"}
-    assert choice(tmp_path, config, **environ) == ("openai", "m", "https://api.openai.com/v1", "k")
-
-
-def test_a_named_provider_may_be_behind_another_address(tmp_path: Path) -> None:
-    config = "model: {default: m, provider: openai, base_url: 'http://proxy/v1'}\n"
-    assert choice(tmp_path, config, OPENAI_API_KEY="k") == ("openai", "m", "http://proxy/v1", "k")
-    config = "model: {default: m, provider: openai}\n"
-    environ = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://other/v1"}
-    assert choice(tmp_path, config, **environ) == ("openai", "m", "http://other/v1", "k")
-
-
-def test_a_local_server_needs_no_key(tmp_path: Path) -> None:
-    config = "model: {default: llama3, provider: ollama}\n"
-    assert choice(tmp_path, config) == ("ollama", "llama3", "http://127.0.0.1:11434/v1", "")
-
-
-@pytest.mark.parametrize(
-    ("config", "expected"),
-    [
-        ("model: {provider: groq}", r"Groq needs a key: set GROQ_API_KEY in .*\.env"),
-        ("model: {provider: custom}", r"model\.base_url is empty"),
-        ("model: {provider: ollama}", r"set model\.default in .*config\.yaml"),
-        ("model: {provider: opnai}", "did you mean 'openai'"),
-    ],
-)
-def test_a_model_that_can_not_work_says_what_to_do(
-    tmp_path: Path, config: str, expected: str
-) -> None:
-    with pytest.raises(ConfigError, match=expected):
-        choice(tmp_path, config)
 
 
 def test_a_turn_without_a_limit_still_ends(tmp_path: Path) -> None:

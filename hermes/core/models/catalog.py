@@ -1,17 +1,21 @@
 """The providers we can reach: where each is, what it speaks and which key it wants."""
 
 import difflib
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
 from hermes.types.errors import ConfigError
+from hermes.types.profile import Price, Wire
 from hermes.types.value import Value
 
-CUSTOM = "custom"
+CUSTOM, LOCAL = "custom", "local"
+MODEL_FILE = ".gguf"
+
+_SAME = re.compile(r"(-latest|-20\d\d-?\d\d-?\d\d)?")
 
 
 class Provider(Value):
@@ -20,52 +24,88 @@ class Provider(Value):
     name: str
     label: str
     base_url: str = ""
+    """Empty where it is not the same for everybody."""
     keys: tuple[str, ...] = ()
     """Environment names of its key; the first that is set counts."""
     base_url_env: tuple[str, ...] = ()
     """Environment names that put another address in place of `base_url`."""
     default_model: str = ""
-    wire: Literal["chat"] = "chat"
+    small_model: str = ""
+    """Cheap, for summaries and titles; empty where the default does that too."""
+    context_length: int | None = None
+    """What each of its models can read at once, as far as we know."""
+    wire: Wire = "chat"
+    tools: bool = True
+    """Whether its models can drive tools."""
     key_required: bool = True
     vendor_names: bool = False
     """Its models are named `vendor/model`, so a slash does not name a provider."""
     aliases: tuple[str, ...] = ()
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name, *self.aliases)
+
+    def key_name(self, environ: Mapping[str, str]) -> str:
+        """The variable that holds its key, or nothing."""
+        return next((name for name in self.keys if environ.get(name)), "")
+
     def key(self, environ: Mapping[str, str]) -> str:
-        """Its key, or nothing."""
-        return next((environ[name] for name in self.keys if environ.get(name)), "")
+        return environ.get(self.key_name(environ), "")
+
+    def address_name(self, environ: Mapping[str, str]) -> str:
+        """The variable that moves it to another address, or nothing."""
+        return next((name for name in self.base_url_env if environ.get(name)), "")
 
     def address(self, environ: Mapping[str, str]) -> str:
-        named = (environ[name] for name in self.base_url_env if environ.get(name))
-        return next(named, self.base_url)
+        return environ.get(self.address_name(environ), self.base_url)
+
+    def ready(self, environ: Mapping[str, str]) -> bool:
+        """Whether it has all that it needs to be asked."""
+        if self.key_required:
+            return bool(self.key(environ) and self.address(environ))
+        return self.name == LOCAL or bool(self.address(environ))
 
     def model(self, name: str) -> str:
         """The model as this provider names it: `openai/gpt-x` is `gpt-x` at OpenAI."""
         prefix, _, rest = name.partition("/")
-        ours = prefix.casefold() in (self.name, *self.aliases)
+        ours = prefix.casefold() in self.names
         if ours and rest and ("/" in rest or not self.vendor_names):
             return rest
         return name or self.default_model
 
 
+class Family(Value):
+    """What is known of a model, whoever serves it."""
+
+    name: str
+    """With dashes in place of dots, as some write it one way and some the other."""
+    context_length: int
+    price: Price | None = None
+
+
 class Catalog(Value):
     providers: tuple[Provider, ...]
+    models: tuple[Family, ...] = ()
 
     @staticmethod
     def load() -> "Catalog":
         """The table that we ship, read once."""
         return _shipped()
 
+    def find(self, name: str) -> Provider | None:
+        """The provider of that name or alias."""
+        wanted = name.casefold()
+        return next((one for one in self.providers if wanted in one.names), None)
+
     def named(self, name: str) -> Provider:
         """The provider of that name or alias; ConfigError with the nearest for any other."""
-        wanted = name.casefold()
-        for provider in self.providers:
-            if wanted in (provider.name, *provider.aliases):
-                return provider
+        if found := self.find(name):
+            return found
         names = [provider.name for provider in self.providers]
-        near = difflib.get_close_matches(wanted, names, n=1)
+        near = difflib.get_close_matches(name.casefold(), names, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}"
-        raise ConfigError(f"model.provider {name!r} is not supported: {hint}")
+        raise ConfigError(f"provider {name!r} is not supported: {hint}")
 
     def at(self, base_url: str) -> Provider | None:
         """The provider that lives at the address, if we know it."""
@@ -74,14 +114,26 @@ class Catalog(Value):
 
     def auto(self, environ: Mapping[str, str], model: str = "") -> Provider | None:
         """The first provider with a key; `openai/gpt-x` prefers OpenAI among the direct ones."""
-        ready = [one for one in self.providers if one.key_required and one.key(environ)]
+        if model.endswith(MODEL_FILE):
+            return self.named(LOCAL)
+        ready = [one for one in self.providers if one.key_required and one.ready(environ)]
         if not ready:
             return None
         prefix = model.partition("/")[0].casefold()
-        explicit = [one for one in ready if prefix in (one.name, *one.aliases)]
+        explicit = [one for one in ready if prefix in one.names]
         if explicit and (not ready[0].vendor_names or model.count("/") > 1):
             return explicit[0]
         return ready[0]
+
+    def family(self, model: str) -> Family | None:
+        """What we know of a model by its name; a variant has the window but not the price."""
+        name = model.rpartition("/")[2].casefold().replace(".", "-")
+        found = [one for one in self.models if name.startswith(one.name)]
+        if not found:
+            return None
+        best = max(found, key=lambda one: len(one.name))
+        same = _SAME.fullmatch(name.removeprefix(best.name))
+        return best if same else msgspec.structs.replace(best, price=None)
 
 
 @cache

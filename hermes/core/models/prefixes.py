@@ -5,6 +5,9 @@ from collections.abc import Callable, Sequence
 
 from hermes.types.messages import Message
 
+Encode = Callable[[Message | None, Message], bytes]
+"""A message's bytes, with what parts it from the message before it."""
+
 WORTH = 32
 """Messages from which on a conversation is kept."""
 MOST = 16 << 20
@@ -14,32 +17,40 @@ MOST = 16 << 20
 class Prefixes:
     """A cache: what it gives is byte for byte what encoding every message would."""
 
-    def __init__(self, encode: Callable[[Message], bytes]) -> None:
-        self._encode = encode
+    def __init__(self) -> None:
         self._kept: OrderedDict[str, tuple[tuple[Message, ...], bytes]] = OrderedDict()
         self._size = 0
 
-    def joined(self, conversation: str, messages: Sequence[Message]) -> bytes:
-        """All messages, encoded and separated by commas."""
-        if not conversation or len(messages) < WORTH:
-            return b",".join(map(self._encode, messages))
-        known, before = self._kept.pop(conversation, ((), b""))
+    def joined(self, name: str, messages: Sequence[Message], encode: Encode) -> bytes:
+        """All messages, encoded.
+
+        The name is of the conversation and of all that its encoding depends on; nameless ones are
+        not kept.
+        """
+        if not name or len(messages) < WORTH:
+            return joined(None, messages, encode)
+        known, before = self._kept.pop(name, ((), b""))
         self._size -= len(before)
         if not _begins(known, messages):
             known, before = (), b""
-        new = b",".join(map(self._encode, messages[len(known) :]))
-        whole = b",".join(part for part in (before, new) if part)
-        self._keep(conversation, tuple(messages), whole)
+        last = known[-1] if known else None
+        whole = before + joined(last, messages[len(known) :], encode)
+        self._keep(name, tuple(messages), whole)
         return whole
 
-    def _keep(self, conversation: str, messages: tuple[Message, ...], whole: bytes) -> None:
+    def _keep(self, name: str, messages: tuple[Message, ...], whole: bytes) -> None:
         if len(whole) > MOST:
             return
-        self._kept[conversation] = (messages, whole)
+        self._kept[name] = (messages, whole)
         self._size += len(whole)
         while self._size > MOST:
             _, (_, dropped) = self._kept.popitem(last=False)
             self._size -= len(dropped)
+
+
+def joined(before: Message | None, messages: Sequence[Message], encode: Encode) -> bytes:
+    """The messages that follow on `before`, encoded."""
+    return b"".join(map(encode, (before, *messages), messages))
 
 
 def _begins(known: Sequence[Message], messages: Sequence[Message]) -> bool:

@@ -1,5 +1,6 @@
 """Asks again: waits out a provider's pause, and repeats what the network cut."""
 
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -46,7 +47,7 @@ class Retrying:
         self._frozen: dict[tuple[str, str], float] = {}
 
     async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
-        spoken = _Spoken(emit)
+        spoken = Spoken(emit)
         for attempt in range(1, self._attempts + 1):
             await self._thaw(request.choice, emit)
             spoken.discard()
@@ -87,23 +88,25 @@ class Retrying:
         await self._sleep(longest * (0.5 + 0.5 * self._chance()))
 
 
-class _Spoken:
-    """Passes events on and remembers whether text was among them."""
+class Spoken:
+    """Passes events on and remembers whether there is text among them that nobody took back."""
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
         self._text = False
 
     def __call__(self, event: AgentEvent) -> None:
-        if isinstance(event, TextDelta):
-            self._text = True
+        match event:
+            case TextDelta():
+                self._text = True
+            case SegmentDiscarded():
+                self._text = False
         self._emit(event)
 
     def discard(self) -> None:
         """Tells readers to drop what an attempt said, if it said anything."""
         if self._text:
-            self._text = False
-            self._emit(SegmentDiscarded(from_seq=0))
+            self(SegmentDiscarded(from_seq=0))
 
 
 def _place(choice: ModelChoice) -> tuple[str, str]:
@@ -114,12 +117,17 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
     """Seconds to wait as the headers say it: a number, milliseconds or a date."""
     try:
         if (milliseconds := headers.get("retry-after-ms")) is not None:
-            return max(0.0, float(milliseconds) / 1000)
+            return _seconds(float(milliseconds) / 1000)
         if (said := headers.get("Retry-After")) is None:
             return None
         if said.replace(".", "", 1).isdigit():
-            return float(said)
+            return _seconds(float(said))
         date = parsedate_to_datetime(said)
     except ValueError:
         return None
-    return max(0.0, (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now)
+    return _seconds((date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now)
+
+
+def _seconds(wait: float) -> float | None:
+    # Nobody means for ever.
+    return max(0.0, wait) if math.isfinite(wait) else None

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import msgspec
 
 from hermes.types.errors import ConfigError
+from hermes.types.profile import Wire
 from hermes.types.tools import Tool
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | Mapping[str, Json] | None"
@@ -28,21 +29,22 @@ def schema_of(arguments: type[msgspec.Struct]) -> Schema:
 
 
 @lru_cache(maxsize=256)
-def tools_json(tools: tuple[Tool, ...]) -> bytes:
-    """The `tools` array of a chat completion request, encoded once per set of tools."""
-    return msgspec.json.encode(
-        [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": schema_of(tool.arguments),
-                },
-            }
-            for tool in tools
-        ]
-    )
+def tools_json(tools: tuple[Tool, ...], wire: Wire = "chat") -> bytes:
+    """The `tools` array of a request, encoded once per set of tools."""
+    return msgspec.json.encode([_declared(tool, wire) for tool in tools])
+
+
+def _declared(tool: Tool, wire: Wire) -> Schema:
+    named = {"name": tool.name, "description": tool.description}
+    schema = schema_of(tool.arguments)
+    match wire:
+        case "chat":
+            return {"type": "function", "function": {**named, "parameters": schema}}
+        case "responses":
+            # A strict schema has no optional fields.
+            return {"type": "function", **named, "parameters": schema, "strict": False}
+        case "anthropic":
+            return {**named, "input_schema": schema}
 
 
 def _inlined(node: Json, parts: Schema, within: tuple[str, ...]) -> Json:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.core.models import prefixes
-from hermes.core.models.prefixes import MOST, WORTH, Prefixes
+from hermes.core.models.prefixes import MOST, WORTH, Prefixes, joined
 from hermes.types.messages import AssistantMessage, Message, UserMessage
 
 texts = st.text(max_size=3)
@@ -13,12 +13,12 @@ messages = st.builds(lambda text: UserMessage(text=text), texts) | st.builds(
 )
 
 
-def encoded(message: Message) -> bytes:
-    return repr(message).encode()
+def encoded(before: Message | None, message: Message) -> bytes:
+    return f"{type(before).__name__}>{message!r}".encode()
 
 
 def plain(said: list[Message]) -> bytes:
-    return b",".join(map(encoded, said))
+    return joined(None, said, encoded)
 
 
 LONG: list[Message] = [UserMessage(text=str(number)) for number in range(WORTH)]
@@ -28,40 +28,45 @@ LONG: list[Message] = [UserMessage(text=str(number)) for number in range(WORTH)]
 def test_whatever_was_asked_before_the_bytes_are_the_same(
     calls: list[tuple[int, list[Message]]],
 ) -> None:
-    cache, said = Prefixes(encoded), LONG
+    cache, said = Prefixes(), LONG
     for cut, more in calls:
         said = [*said[:cut], *LONG[cut:], *more]
-        assert cache.joined("c", said) == plain(said)
+        assert cache.joined("c", said, encoded) == plain(said)
+
+
+def test_each_message_is_encoded_with_the_one_before_it() -> None:
+    first, second = LONG[:2]
+    assert joined(None, [first, second], encoded) == encoded(None, first) + encoded(first, second)
 
 
 def test_only_what_is_new_is_encoded() -> None:
     count = 0
 
-    def counting(message: Message) -> bytes:
+    def counting(before: Message | None, message: Message) -> bytes:
         nonlocal count
         count += 1
-        return encoded(message)
+        return encoded(before, message)
 
-    cache = Prefixes(counting)
-    cache.joined("c", LONG)
+    cache = Prefixes()
+    cache.joined("c", LONG, counting)
     again: list[Message] = [UserMessage(text=str(number)) for number in range(WORTH + 2)]
-    assert cache.joined("c", again) == plain(again)
+    assert cache.joined("c", again, counting) == plain(again)
     assert count == WORTH + 2
 
 
 def test_conversations_are_kept_apart_and_nameless_ones_not_at_all() -> None:
-    cache = Prefixes(encoded)
+    cache = Prefixes()
     other: list[Message] = [UserMessage(text="other"), *LONG]
-    assert cache.joined("one", LONG) == plain(LONG)
-    assert cache.joined("two", other) == plain(other)
-    assert cache.joined("", other) == plain(other)
+    assert cache.joined("one", LONG, encoded) == plain(LONG)
+    assert cache.joined("two", other, encoded) == plain(other)
+    assert cache.joined("", other, encoded) == plain(other)
     assert set(cache._kept) == {"one", "two"}
 
 
 def test_no_more_is_kept_than_the_bound() -> None:
-    big: list[Message] = [UserMessage(text="x" * (MOST // WORTH // 3)) for _ in LONG]
-    cache = Prefixes(lambda message: message.text.encode())
+    big: list[Message] = [UserMessage(text="x" * (MOST // WORTH // 3 + 1)) for _ in LONG]
+    cache = Prefixes()
     for name in "abcdef":
-        cache.joined(name, big)
+        cache.joined(name, big, lambda _before, message: message.text.encode())
     assert cache._size <= prefixes.MOST
     assert list(cache._kept) == ["e", "f"]

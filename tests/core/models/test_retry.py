@@ -6,8 +6,10 @@ from email.utils import format_datetime
 import anyio
 import anyio.lowlevel
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from hermes.core.models.retry import Retrying, retry_after
+from hermes.core.models.retry import Retrying, Spoken, retry_after
 from hermes.testing.scripted import Answer, ScriptedModel, fails, says
 from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
 from hermes.types.events import AgentEvent, Notice, SegmentDiscarded, SegmentEnded, TextDelta
@@ -137,6 +139,34 @@ async def test_no_turn_calls_inside_another_turns_pause() -> None:
     assert all(moment >= 130.0 for moment in asked[1:])
 
 
+async def test_a_pause_that_another_turn_prolongs_beyond_patience_is_told() -> None:
+    clock = Clock()
+    leaving = anyio.Event()
+
+    async def late(_request: ModelRequest, _emit: Emit) -> AssistantMessage:
+        await leaving.wait()
+        raise RateLimited("slow down", 600.0)
+
+    async def sleep(seconds: float) -> None:
+        leaving.set()
+        await clock.sleep(seconds)
+
+    model = ScriptedModel([late, fails(RateLimited("slow down", 10.0)), says("never said")])
+    retried = Retrying(model, sleep=sleep, clock=clock, chance=lambda: 0.0)
+    told: list[str] = []
+
+    async def turn() -> None:
+        with pytest.raises(RateLimited) as limited:
+            await retried.complete(request(), list[AgentEvent]().append)
+        told.append(str(limited.value))
+
+    async with anyio.create_task_group() as turns:
+        turns.start_soon(turn)
+        turns.start_soon(turn)
+    assert sorted(told) == ["fake asks for a pause of 600 s: try again after it", "slow down"]
+    assert len(model.requests) == 2
+
+
 async def test_another_server_is_not_frozen_with_it() -> None:
     clock = Clock()
     retried, _ = retrying(clock, fails(RateLimited("slow down", 600.0)), says("hello"))
@@ -160,9 +190,26 @@ NOW = 1_700_000_000.0
         ({"Retry-After": format_datetime(datetime.fromtimestamp(NOW - 9, UTC))}, 0.0),
         ({"Retry-After": "soon"}, None),
         ({"Retry-After": "nan"}, None),
+        ({"retry-after-ms": "inf"}, None),
+        ({"Retry-After": "9" * 400}, None),
     ],
 )
 def test_every_way_of_saying_when_is_understood(
     headers: dict[str, str], seconds: float | None
 ) -> None:
     assert retry_after(headers, NOW) == seconds
+
+
+@given(st.text(), st.sampled_from(["Retry-After", "retry-after-ms"]))
+def test_whatever_a_header_says_is_a_time_or_nothing(said: str, name: str) -> None:
+    seconds = retry_after({name: said}, NOW)
+    assert seconds is None or 0.0 <= seconds < float("inf")
+
+
+def test_what_was_taken_back_is_not_taken_back_again() -> None:
+    events: list[AgentEvent] = []
+    spoken = Spoken(events.append)
+    spoken(TextDelta(text="hel"))
+    spoken(SegmentDiscarded(from_seq=0))
+    spoken.discard()
+    assert events == [TextDelta(text="hel"), SegmentDiscarded(from_seq=0)]

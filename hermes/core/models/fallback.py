@@ -1,0 +1,85 @@
+"""Asks another model when one can't answer."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from hermes.core.models.retry import Spoken
+from hermes.types.errors import AuthFailed, Disconnected, RateLimited
+from hermes.types.events import Notice
+from hermes.types.messages import AssistantMessage
+from hermes.types.profile import ModelChoice
+from hermes.types.protocols import Emit, ModelProvider, ModelRequest
+
+MEMORY = 60.0
+"""Seconds for which a model that failed is asked last."""
+
+Failure = RateLimited | Disconnected | AuthFailed
+
+
+class Fallback:
+    """A provider that goes on to the next model of `chain` where one is out of reach or refuses
+    to serve us. A request that is itself wrong, or too long, is not tried elsewhere."""
+
+    def __init__(
+        self,
+        provider: ModelProvider,
+        chain: Callable[[ModelChoice], Sequence[ModelChoice]],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._provider = provider
+        self._chain = chain
+        self._clock = clock
+        self._failing: dict[ModelChoice, float] = {}
+
+    async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
+        spoken = Spoken(emit)
+        failures: dict[ModelChoice, Failure] = {}
+        choices = self._order(request.choice)
+        for choice, following in zip(choices, [*choices[1:], None], strict=True):
+            try:
+                answer = await self._provider.complete(_asking(request, choice), spoken)
+            except (RateLimited, Disconnected, AuthFailed) as error:
+                failures[choice] = error
+                self._remember(choice, error)
+                if following is not None:
+                    spoken.discard()
+                    emit(Notice(text=f"{error}. Asking {_name(following)} instead."))
+            else:
+                self._failing.pop(choice, None)
+                return answer
+        first = failures.pop(request.choice)
+        if not failures:
+            raise first
+        raise _together(first, failures) from first
+
+    def _order(self, choice: ModelChoice) -> list[ModelChoice]:
+        """Those that failed lately come last: not every turn pays for finding out again."""
+        now = self._clock()
+        wanted = dict.fromkeys((choice, *self._chain(choice)))
+        return sorted(wanted, key=lambda one: self._failing.get(one, now) > now)
+
+    def _remember(self, choice: ModelChoice, error: Failure) -> None:
+        now = self._clock()
+        wait = (error.retry_after or 0.0) if isinstance(error, RateLimited) else 0.0
+        self._failing = {one: until for one, until in self._failing.items() if until > now}
+        self._failing[choice] = now + max(MEMORY, wait)
+
+
+def _asking(request: ModelRequest, choice: ModelChoice) -> ModelRequest:
+    return replace(request, choice=choice, tools=request.tools if choice.tools else ())
+
+
+def _name(choice: ModelChoice) -> str:
+    return f"{choice.model} of {choice.provider}"
+
+
+def _together(first: Failure, others: dict[ModelChoice, Failure]) -> Failure:
+    """The first error, with what became of the other models."""
+    tried = "; ".join(f"{_name(choice)}: {error}" for choice, error in others.items())
+    text = f"{first} (asked as well: {tried})"
+    if isinstance(first, RateLimited):
+        return RateLimited(text, first.retry_after)
+    return type(first)(text)

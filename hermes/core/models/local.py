@@ -1,0 +1,236 @@
+"""Models that run on this machine: a GGUF file, served by llama.cpp in a child process."""
+
+import logging
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import anyio
+import anyio.abc
+import msgspec
+from msgspec.structs import replace
+
+from hermes.boundary.execution.environment import child_environment
+from hermes.core.models.download import SMOLLM2, fetch
+from hermes.core.models.local_child import LISTENING, Order
+from hermes.types.errors import ConfigError, Disconnected, HermesError
+from hermes.types.events import Notice
+from hermes.types.messages import AssistantMessage
+from hermes.types.profile import ModelChoice
+from hermes.types.protocols import Emit, ModelProvider, ModelRequest
+
+log = logging.getLogger(__name__)
+
+EMBEDDED = "smollm2-135m-instruct"
+CONTEXT = 2048
+"""Tokens that a model is given room for where nothing is said."""
+PASSED = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
+NOTICED = 2.0
+"""Seconds of loading from which on the person is told."""
+ENDING = 1.0
+"""Seconds in which a broken connection turns out to be a dead process."""
+LONGEST_LINE = 4096
+_STAMP = re.compile(r"^[\d.]+ [A-Z] +")
+"""The time and the level that llama.cpp begins its lines with."""
+
+
+@asynccontextmanager
+async def local_models(
+    models: Path, wire: ModelProvider, environ: Mapping[str, str]
+) -> AsyncIterator["LocalModel"]:
+    """The provider of `local` choices; what it started ends with the block."""
+    async with anyio.create_task_group() as group:
+        yield LocalModel(models, wire, environ, group)
+        group.cancel_scope.cancel()
+
+
+class LocalModel:
+    """Answers with a file of this machine. One is loaded at a time, when it is first asked for."""
+
+    def __init__(
+        self,
+        models: Path,
+        wire: ModelProvider,
+        environ: Mapping[str, str],
+        group: anyio.abc.TaskGroup,
+    ) -> None:
+        self._models = models
+        self._wire = wire
+        self._environ = environ
+        self._group = group
+        self._engine: Engine | None = None
+        self._choosing = anyio.Lock()
+
+    async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
+        async with self._engine_for(request.choice, emit) as engine:
+            await engine.wait(emit)
+            try:
+                return await self._wire.complete(_addressed(request, engine), emit)
+            except Disconnected as error:
+                with anyio.move_on_after(ENDING):
+                    await engine.ended.wait()
+                if engine.ended.is_set():
+                    raise Disconnected(f"the local model's process {engine.end}") from error
+                raise
+
+    @asynccontextmanager
+    async def _engine_for(self, choice: ModelChoice, emit: Emit) -> AsyncIterator["Engine"]:
+        """The process that serves the choice; it is not taken away before the block ends."""
+        check_installed()
+        if choice.model == EMBEDDED and not SMOLLM2.present(self._models):
+            emit(Notice(text="the embedded model is downloaded first, once"))
+            await fetch(self._models, lambda done, total: None, self._environ)
+        order = order_for(choice, self._models)
+        # Held while answers of another model are finished: who comes later waits behind us.
+        async with self._choosing:
+            engine = self._engine
+            if engine is None or not engine.serves(order):
+                if engine is not None:
+                    await engine.retire()
+                engine = self._engine = Engine(order)
+                self._group.start_soon(engine.run, child_environment(self._environ, PASSED))
+            engine.users += 1
+        try:
+            yield engine
+        finally:
+            engine.leave()
+
+
+def check_installed() -> None:
+    if find_spec("xllamacpp") is None:
+        raise ConfigError("local models need xllamacpp: run `pip install 'hermes-gateway[local]'`")
+
+
+def _addressed(request: ModelRequest, engine: "Engine") -> ModelRequest:
+    url, key = f"{engine.url}/v1", engine.order.key
+    return replace(request, choice=replace(request.choice, base_url=url, api_key=key, wire="chat"))
+
+
+def order_for(choice: ModelChoice, models: Path) -> Order:
+    """What a child is told to serve; ConfigError when there is no such file."""
+    embedded = choice.model == EMBEDDED
+    path = SMOLLM2.path(models) if embedded else models / Path(choice.model).expanduser()
+    if not path.is_file():
+        raise ConfigError(
+            f"there is no file {str(path)!r}: set model.default to the path of a GGUF file"
+        )
+    return Order(
+        path=str(path.absolute()),
+        context=choice.context_length or CONTEXT,
+        key=secrets.token_urlsafe(32),
+        # They wait for each other without sleeping: where a core is not free, each slows down all.
+        threads=1 if embedded else max(1, (os.cpu_count() or 1) // 2),
+        tiny=embedded,
+    )
+
+
+class Engine:
+    """A child process with one model loaded."""
+
+    def __init__(self, order: Order) -> None:
+        self.order = order
+        self.url = ""
+        """Where it listens, once it does."""
+        self.users = 0
+        self.ended = anyio.Event()
+        self.end = ""
+        """How it ended, to be said after `the process`."""
+        self._settled = anyio.Event()
+        self._left = anyio.Event()
+        self._scope = anyio.CancelScope()
+        self._failure: HermesError | None = None
+        self._said: deque[str] = deque(maxlen=50)
+
+    def serves(self, order: Order) -> bool:
+        """Whether it lives, and has the right model loaded."""
+        same = (self.order.path, self.order.context) == (order.path, order.context)
+        return same and not self.ended.is_set()
+
+    async def wait(self, emit: Emit) -> None:
+        """Returns once it listens; raises why it never will."""
+        with anyio.move_on_after(NOTICED):
+            await self._settled.wait()
+        if not self._settled.is_set():
+            emit(Notice(text="the local model is being loaded"))
+            await self._settled.wait()
+        if self._failure is not None:
+            raise self._failure
+
+    def leave(self) -> None:
+        self.users -= 1
+        self._left.set()
+
+    async def retire(self) -> None:
+        """Ends it after its last user has left."""
+        while self.users:
+            self._left = anyio.Event()
+            await self._left.wait()
+        self._scope.cancel()
+        await self.ended.wait()
+
+    async def run(self, environment: Mapping[str, str]) -> None:
+        """Starts the child and reads what it says, until it ends or we are cancelled."""
+        try:
+            with self._scope:
+                await self._serve(environment)
+        except OSError as error:
+            self._failure = Disconnected(f"the local model can't be started: {error.strerror}")
+        finally:
+            self.ended.set()
+            self._settled.set()
+
+    async def _serve(self, environment: Mapping[str, str]) -> None:
+        process = await anyio.open_process(
+            # -P: no file of the current folder is taken for a module.
+            [sys.executable, "-P", "-m", "hermes.core.models.local_child"],
+            stderr=subprocess.STDOUT,
+            env=environment,
+            # Ctrl-C in the terminal is for us: running turns may finish.
+            start_new_session=True,
+        )
+        async with process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            await process.stdin.send(msgspec.json.encode(self.order) + b"\n")
+            async for line in _lines(process.stdout):
+                if not self.url and line.startswith(LISTENING):
+                    self.url = line.removeprefix(LISTENING)
+                    self._settled.set()
+                else:
+                    self._said.append(line)
+            self._note_end(await process.wait())
+
+    def _note_end(self, code: int) -> None:
+        """Keeps why."""
+        named = signal.Signals(-code).name if code < 0 else ""
+        how = f"was ended by {named}" if named else f"ended with code {code}"
+        said = [_STAMP.sub("", line) for line in self._said] or ["it gave no reason"]
+        if self.url:
+            self.end = f"{how} ({said[-1]})"
+            log.warning("the local model's process %s", self.end)
+        elif named:
+            self._failure = Disconnected(
+                f"the local model's process {how} while it loaded {self.order.path!r}: the model"
+                " may need more memory than there is"
+            )
+        else:
+            # llama.cpp says the cause first, Python last.
+            cause = said[-1] if said[0].startswith("Traceback") else said[0]
+            self._failure = ConfigError(f"{self.order.path!r} can't be loaded: {cause}")
+
+
+async def _lines(stream: anyio.abc.ByteReceiveStream) -> AsyncIterator[str]:
+    rest = b""
+    async for data in stream:
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            yield line.decode(errors="replace").rstrip()
+        rest = rest[-LONGEST_LINE:]

@@ -1,0 +1,63 @@
+"""What runs in the child process of a local model: llama.cpp's own server, until stdin ends."""
+
+import os
+import sys
+
+import msgspec
+
+from hermes.types.value import Value
+
+LISTENING = "listening on "
+"""Begins the line that says where the server is; every other line is llama.cpp's."""
+ERRORS_ONLY = 1
+CACHED_MEGABYTES = 256
+"""Of other conversations, to go on with; llama.cpp itself would keep eight gigabytes."""
+
+
+class Order(Value):
+    """What to serve: the first line of stdin."""
+
+    path: str
+    context: int
+    key: str
+    """Who does not have it is refused."""
+    threads: int = 1
+    tiny: bool = False
+    """A model so small that it rambles and repeats itself, unless it is kept from it."""
+
+    def __repr__(self) -> str:
+        return f"Order(path={self.path!r}, context={self.context})"
+
+
+def main() -> None:
+    """Serves on a free port of this machine. Whoever started us holds stdin: it ends with them."""
+    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
+    import xllamacpp  # type: ignore[import-untyped] # noqa: PLC0415  # only this process has it
+
+    params = xllamacpp.CommonParams()
+    params.model.path = order.path
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.api_keys = [order.key]
+    params.n_ctx = order.context
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = order.threads
+    params.cache_ram_mib = CACHED_MEGABYTES
+    params.verbosity = ERRORS_ONLY
+    if order.tiny:
+        # For requests that say nothing else.
+        params.n_predict = 512
+        params.sampling.temp, params.sampling.top_p = 0.2, 0.9
+        params.sampling.penalty_repeat, params.sampling.penalty_last_n = 1.1, 256
+    try:
+        server = xllamacpp.Server(params)
+    except RuntimeError:
+        # llama.cpp has said why.
+        sys.exit(1)
+    os.write(1, f"{LISTENING}{server.listening_address}\n".encode())
+    sys.stdin.buffer.read()
+    # Its own end waits for answers that nobody will read.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

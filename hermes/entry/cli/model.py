@@ -1,0 +1,295 @@
+"""`hermes model`: which model answers and why, which there are, and how to change it."""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+import anyio
+import click
+import msgspec
+
+from hermes import settings as configuration
+from hermes.entry.cli.main import Commands, plainly
+from hermes.entry.cli.runtime import Runtime
+from hermes.entry.cli.trial import Trial
+from hermes.settings import Settings
+from hermes.settings.edit import set_value
+from hermes.settings.facts import Chosen
+from hermes.settings.models import (
+    explain_auxiliary,
+    explain_model,
+    resolve_fallbacks,
+    resolve_model,
+    resolve_named,
+)
+from hermes.settings.offers import (
+    Name,
+    Offer,
+    doubt,
+    listed,
+    moves,
+    offer,
+    offers,
+    places,
+    read_name,
+)
+from hermes.settings.sources import CONFIG
+from hermes.types.errors import ConfigError, HermesError
+from hermes.types.profile import ModelChoice, Price
+
+NO_MODEL = """\
+No model is configured. Set the key of a provider, such as OPENROUTER_API_KEY or OPENAI_API_KEY,
+in {dotenv}, or an endpoint of your own:
+  hermes config set model.base_url http://localhost:11434/v1
+  hermes model NAME
+`hermes model list` shows the providers."""
+
+
+class ModelCommands(Commands):
+    """What is no command is the name of a model."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
+            args = ["use", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=ModelCommands, default="show")
+def model() -> None:
+    """Show and change the model that answers.
+
+    \b
+    hermes model                            what answers, and why
+    hermes model gpt-5.6-luna               another model of the same provider
+    hermes model groq/openai/gpt-oss-120b   another provider too
+    hermes model ~/models/qwen.gguf         a model file, on this machine
+    hermes model list groq                  what there is
+    hermes model test                       whether it works, how fast, for how much
+    """
+
+
+@model.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@plainly
+def show(as_json: bool) -> None:
+    """Show the model that answers, and why."""
+    settings = configuration.load()
+    chosen = explain_model(settings)
+    if chosen is None:
+        click.echo(NO_MODEL.format(dotenv=settings.home.dotenv), err=True)
+        raise SystemExit(1)
+    auxiliary, fallbacks = explain_auxiliary(settings), resolve_fallbacks(settings)
+    if as_json:
+        beside = {
+            "auxiliary": _described(auxiliary.choice) if auxiliary else None,
+            "fallbacks": [_described(one) for one in fallbacks],
+        }
+        click.echo(_json({**_described(chosen.choice), "why": chosen.why, **beside}))
+        return
+    rows = [*_rows(chosen)]
+    if auxiliary:
+        rows.append(("summaries", _name(auxiliary.choice), auxiliary.why["model"]))
+    else:
+        rows.append(("summaries", "the same model", "auxiliary.* is empty"))
+    rows += [("fallback", _name(one), "model.fallbacks") for one in fallbacks]
+    for label, value, why in rows:
+        click.echo(f"{label:<10} {value}" + (f"  ({why})" if why else ""))
+
+
+@model.command()
+@click.argument("name", metavar="ID")
+@click.option("--provider", default="", help="The provider, where ID alone does not say it.")
+@click.option("--force", is_flag=True, help="Also what the provider's list does not have.")
+@plainly
+def use(name: str, provider: str, force: bool) -> None:
+    """Let another model answer.
+
+    ID is a model of the configured provider, `provider/model`, or the path of a GGUF file. Names
+    are checked against the provider's list, where we have one; no network is needed.
+    """
+    settings = configuration.load()
+    meant = read_name(settings, name, provider)
+    if not force and (reason := doubt(settings, meant)):
+        raise ConfigError(f"{reason} (--force takes it anyway)")
+    changes = [("model.default", meant.model)]
+    if moves(settings, meant):
+        changes = [*_leaving(settings, meant), ("model.provider", meant.provider), *changes]
+    for key, value in changes:
+        change = set_value(key, value)
+        click.echo(f"{change.name} = {value}" if value else f"{change.name} is removed")
+        if change.backup:
+            click.echo(f"comments were not kept: the file as it was is {change.backup}")
+        if change.overruled_by:
+            click.echo(f"note: {change.overruled_by} overrules it", err=True)
+    _confirm()
+
+
+def _leaving(settings: Settings, meant: Name) -> list[tuple[str, str]]:
+    """What must not go along to another provider: the address, and never a key."""
+    if settings.sources.layer("model.api_key") == CONFIG:
+        raise ConfigError(
+            f"{settings.home.config} has a model.api_key that {meant.provider} would be sent:"
+            " remove it there first"
+        )
+    kept = settings.sources.layer("model.base_url") == CONFIG and settings.model.base_url
+    return [("model.base_url", "")] if kept and meant.provider != "custom" else []
+
+
+def _confirm() -> None:
+    try:
+        choice = resolve_model(configuration.load())
+    except ConfigError as error:
+        click.echo(f"note: {error}", err=True)
+    else:
+        if choice:
+            click.echo(f"{_name(choice)} answers; a running gateway asks it after its next start")
+
+
+@model.command(name="list")
+@click.argument("provider", required=False)
+@click.option("--refresh", is_flag=True, help="Ask the providers now, not once a day.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.pass_obj
+@plainly
+def list_(runtime: Runtime, provider: str | None, refresh: bool, as_json: bool) -> None:
+    """List providers and their models.
+
+    Without PROVIDER: all providers, whether each has its key, and the models that we know of.
+    """
+    settings = configuration.load()
+    shown = [offer(settings, provider)] if provider else list(offers(settings))
+    if provider or refresh:
+        asked = [shown[0].place] if provider else places(settings)
+        anyio.run(_refresh, runtime, settings, asked, refresh)
+    if provider and not _models(settings, shown[0]):
+        raise ConfigError(f"{shown[0].label} has not said which models it has")
+    if as_json:
+        click.echo(_json({"providers": [_offered(settings, one) for one in shown]}))
+        return
+    for one in [] if provider else shown:
+        click.echo(f"{one.name:<14} {_state(one):<26} {one.label}")
+    for one in shown:
+        for choice in _models(settings, one):
+            click.echo("  ".join((f"{one.name}/{choice.model}", *_facts(choice))))
+
+
+def _state(one: Offer) -> str:
+    if one.ready:
+        return "ready" if one.key else "needs no key"
+    return f"set {one.key or 'model.base_url'}"
+
+
+async def _refresh(
+    runtime: Runtime, settings: Settings, asked: Iterable[ModelChoice | None], fresh: bool
+) -> None:
+    for place in asked:
+        try:
+            if place is not None:
+                await runtime.refresh_models(settings, place, fresh=fresh)
+        except HermesError as error:
+            click.echo(f"note: {error}", err=True)
+
+
+@model.command()
+@click.argument("name", required=False, metavar="[ID]")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.pass_obj
+def test(runtime: Runtime, name: str | None, as_json: bool) -> None:
+    """Ask a model one small question.
+
+    Shows the answer, how long it took and what it cost; exit code 1 when there is none.
+    """
+    try:
+        settings = configuration.load()
+        choice = _wanted(settings, name)
+        trial = Trial()
+        anyio.run(trial.run, partial(runtime.ask_model, settings), choice)
+    except HermesError as error:
+        click.echo(_json({"error": str(error)}) if as_json else str(error), err=not as_json)
+        raise SystemExit(1) from None
+    if as_json:
+        click.echo(_json({**_described(choice), **trial.measured()}))
+        return
+    click.echo(f"{_name(choice)} says: {trial.text}")
+    click.echo(f"first word after {trial.first:.2f} s, all after {trial.total:.2f} s")
+    if usage := trial.usage:
+        cost = "cost not known" if usage.cost is None else f"${usage.cost:.6f}"
+        read, written = usage.prompt_tokens, usage.completion_tokens
+        click.echo(f"{read} tokens read, {written} written, {cost}")
+
+
+def _wanted(settings: Settings, name: str | None) -> ModelChoice:
+    meant = read_name(settings, name) if name else None
+    if meant and meant.provider:
+        return resolve_named(settings, f"{meant.provider}/{meant.model}")
+    main = resolve_model(settings)
+    if main is None:
+        raise ConfigError(NO_MODEL.format(dotenv=settings.home.dotenv))
+    return resolve_named(settings, f"{main.provider}/{meant.model}") if meant else main
+
+
+def _rows(chosen: Chosen) -> Iterator[tuple[str, str, str]]:
+    choice, why = chosen.choice, chosen.why
+    yield "model", choice.model, why["model"]
+    yield "provider", choice.provider, why["provider"]
+    yield "address", choice.base_url or "this machine", why["base_url"]
+    yield "key", "set" if choice.api_key else "none", why["api_key"]
+    yield "wire", choice.wire, why["wire"]
+    window = f"{choice.context_length:,} tokens" if choice.context_length else "not known"
+    yield "window", window, why.get("context_length", "")
+    if choice.max_tokens:
+        yield "answers", f"up to {choice.max_tokens:,} tokens", why["max_tokens"]
+    yield "price", _priced(choice.price) or "not known", why.get("price", "")
+
+
+def _name(choice: ModelChoice) -> str:
+    return f"{choice.model} of {choice.provider}"
+
+
+def _priced(price: Price | None) -> str:
+    if price is None:
+        return ""
+    cached = "" if price.cached is None else f", ${price.cached:g} cached"
+    return f"${price.input:g} read, ${price.output:g} written{cached}, a million tokens"
+
+
+def _facts(choice: ModelChoice) -> Iterator[str]:
+    if choice.context_length:
+        yield f"{choice.context_length:,} tokens"
+    if price := _priced(choice.price):
+        yield price
+
+
+def _models(settings: Settings, one: Offer) -> tuple[ModelChoice, ...]:
+    return listed(settings, one.place) if one.place else ()
+
+
+def _described(choice: ModelChoice) -> dict[str, object]:
+    return {
+        "provider": choice.provider,
+        "model": choice.model,
+        "base_url": choice.base_url,
+        "wire": choice.wire,
+        "context_length": choice.context_length,
+        "max_tokens": choice.max_tokens,
+        "price": choice.price,
+        "tools": choice.tools,
+    }
+
+
+def _offered(settings: Settings, one: Offer) -> dict[str, object]:
+    models = [
+        {"id": choice.model, "context_length": choice.context_length, "price": choice.price}
+        for choice in _models(settings, one)
+    ]
+    return {
+        "name": one.name,
+        "label": one.label,
+        "ready": one.ready,
+        "key": one.key,
+        "default_model": one.default_model,
+        "models": models,
+    }
+
+
+def _json(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

@@ -1,0 +1,146 @@
+"""What could be chosen: the providers, their models as far as we have heard, and how to say it."""
+
+import difflib
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from hermes.core.models.catalog import LOCAL, MODEL_FILE, Catalog, Provider
+from hermes.settings import Settings
+from hermes.settings.facts import lists
+from hermes.settings.models import resolve_model
+from hermes.types.errors import ConfigError
+from hermes.types.profile import ModelChoice
+from hermes.types.value import Value
+
+
+class Offer(Value):
+    """A provider, as a person chooses among them."""
+
+    name: str
+    label: str
+    default_model: str
+    key: str
+    """The variable for its key; empty where it needs none."""
+    ready: bool
+    """Nothing is missing to ask it."""
+    place: ModelChoice | None = None
+    """Where its list of models can be asked for."""
+
+
+class Name(Value):
+    """A model as it goes into the configuration."""
+
+    model: str
+    provider: str = ""
+    """Empty where the configured one stays."""
+
+
+def offers(settings: Settings) -> tuple[Offer, ...]:
+    """Every provider, in the order in which `auto` looks at them."""
+    used = _used(settings)
+    return tuple(_offer(settings, one, used) for one in Catalog.load().providers)
+
+
+def offer(settings: Settings, provider: str) -> Offer:
+    """One provider; ConfigError with the nearest name for an unknown one."""
+    return _offer(settings, Catalog.load().named(provider), _used(settings))
+
+
+def places(settings: Settings) -> tuple[ModelChoice, ...]:
+    """Where lists of models can be asked for: all that have a key, and the provider in use."""
+    used = _used(settings)
+    return tuple(
+        one.place
+        for one in offers(settings)
+        if one.place and one.ready and (one.key or (used and used.provider == one.name))
+    )
+
+
+def listed(settings: Settings, place: ModelChoice) -> tuple[ModelChoice, ...]:
+    """The models of the list that was last asked for there; none without a list."""
+    kept = lists(settings).kept(place)
+    return tuple(
+        replace(place, model=one.id, context_length=one.context_length, price=one.price)
+        for one in (kept.models if kept else ())
+    )
+
+
+def read_name(settings: Settings, name: str, provider: str = "") -> Name:
+    """What a person means by `model`, `provider/model`, `provider` or a model file."""
+    catalog = Catalog.load()
+    if not name.endswith(MODEL_FILE) and (len(name.split()) != 1 or name.endswith("/")):
+        raise ConfigError(f"{name!r} is not the name of a model")
+    if provider:
+        return Name(model=name, provider=catalog.named(provider).name)
+    if name.endswith(MODEL_FILE):
+        path = Path(name.removeprefix(f"{LOCAL}/")).expanduser()
+        return Name(model=str(path.absolute() if path.is_file() else path), provider=LOCAL)
+    prefix, _, rest = name.partition("/")
+    meant = catalog.find(prefix)
+    if name == prefix and meant is not None and meant.default_model:
+        return Name(model=meant.default_model, provider=meant.name)
+    if not rest or meant is None or _is_vendor(settings, meant, name):
+        return Name(model=name)
+    return Name(model=name if name == meant.default_model else rest, provider=meant.name)
+
+
+def _is_vendor(settings: Settings, meant: Provider, name: str) -> bool:
+    """Whether `openai/gpt-x` is the name of a model at the provider in use, such as OpenRouter."""
+    choice, environ = _used(settings), settings.sources.environ
+    used = Catalog.load().find(choice.provider) if choice else None
+    if not (choice and used and used.vendor_names) or used == meant or name.count("/") > 1:
+        return False
+    names = {one.model for one in listed(settings, choice)}
+    maker = meant.key_required and not meant.vendor_names
+    return name in names or not meant.ready(environ) or (maker and not names)
+
+
+def moves(settings: Settings, name: Name) -> bool:
+    """Whether the model is at another provider than the configured one."""
+    configured = Catalog.load().find(settings.model.provider)
+    return bool(name.provider) and (configured is None or configured.name != name.provider)
+
+
+def doubt(settings: Settings, name: Name) -> str:
+    """Why the model is probably not there, as a sentence; nothing where all seems well."""
+    choice = _used(settings)
+    provider = name.provider or (choice.provider if choice else "")
+    if provider == LOCAL and name.model.endswith(MODEL_FILE):
+        there = (settings.home.models / name.model).is_file()
+        return "" if there else f"there is no file {name.model!r}"
+    place = offer(settings, provider).place if provider else None
+    names = [one.model for one in listed(settings, place)] if place else []
+    if not names or name.model in names:
+        return ""
+    near = difflib.get_close_matches(name.model, names, n=1, cutoff=0.4)
+    hint = f": did you mean {near[0]!r}?" if near else ""
+    return f"{provider} does not list {name.model!r}{hint}"
+
+
+def _used(settings: Settings) -> ModelChoice | None:
+    try:
+        return resolve_model(settings)
+    except ConfigError:
+        return None
+
+
+def _offer(settings: Settings, provider: Provider, used: ModelChoice | None) -> Offer:
+    environ = settings.sources.environ
+    place = ModelChoice(
+        provider=provider.name,
+        model="",
+        base_url=provider.address(environ).rstrip("/"),
+        api_key=provider.key(environ),
+        wire=provider.wire,
+    )
+    if used and used.provider == provider.name:
+        place = used
+    return Offer(
+        name=provider.name,
+        label=provider.label,
+        default_model=provider.default_model,
+        key=provider.keys[0] if provider.key_required else "",
+        ready=provider.ready(environ) or place is used,
+        place=place if place.base_url else None,
+    )

@@ -1,0 +1,63 @@
+"""Conversations as the store can hold them, for property tests of what is made of them."""
+
+import string
+
+import msgspec
+from hypothesis import strategies as st
+
+from hermes.types.identity import CallId
+from hermes.types.messages import (
+    AssistantMessage,
+    Echo,
+    Message,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+
+History = tuple[Message, ...]
+
+texts = st.text(max_size=20)
+names = st.text(string.ascii_lowercase + "_", min_size=1, max_size=8)
+_values = st.none() | st.booleans() | st.integers(-9, 9) | texts
+_objects = st.dictionaries(texts, _values | st.lists(_values, max_size=2), max_size=3)
+arguments = _objects.map(lambda fields: msgspec.json.encode(fields).decode()) | texts
+"""JSON, or what a confused model writes in its place."""
+people = st.builds(UserMessage, text=texts, sender=st.none() | names)
+NO_ECHO: st.SearchStrategy[Echo | None] = st.none()
+
+
+@st.composite
+def _steps(draw: st.DrawFn, step: str, echoes: st.SearchStrategy[Echo | None]) -> History:
+    """The model asks for tools, and every call has its result."""
+    wanted = draw(st.lists(st.tuples(names, arguments), min_size=1, max_size=3))
+    calls = tuple(
+        ToolCall(id=CallId(f"{step}_{index}"), name=name, arguments=written)
+        for index, (name, written) in enumerate(wanted)
+    )
+    said = AssistantMessage(text=draw(texts), calls=calls, echo=draw(echoes))
+    # Those that a person had to decide on come last.
+    results = [
+        ToolMessage(call=call.id, text=draw(texts), failed=draw(st.booleans()))
+        for call in draw(st.permutations(calls))
+    ]
+    return said, *results
+
+
+@st.composite
+def histories(
+    draw: st.DrawFn, echoes: st.SearchStrategy[Echo | None] = NO_ECHO
+) -> tuple[History, ...]:
+    """Conversations that a model is asked to go on with, each the beginning of the next."""
+    said: list[Message] = []
+    found: list[History] = []
+    for turn in range(draw(st.integers(1, 4))):
+        said += draw(st.lists(people, min_size=1, max_size=2))
+        found.append(tuple(said))
+        for step in range(draw(st.integers(0, 3))):
+            said += draw(_steps(f"019a0{turn:x}c3d4e5f6a7b8c9d_{step}", echoes))
+            found.append(tuple(said))
+        # A turn that failed has no answer.
+        if draw(st.booleans()):
+            said.append(AssistantMessage(text=draw(texts)))
+    return tuple(found)

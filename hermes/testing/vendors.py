@@ -1,0 +1,99 @@
+"""The vendors' own packages, and the rules that their types don't tell, judge what we send."""
+
+from functools import cache
+
+import msgspec
+from anthropic.types.message_create_params import MessageCreateParamsStreaming
+from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
+from pydantic import TypeAdapter
+
+from hermes.testing.scripted import ChatRequest, refusal
+from hermes.types.profile import Wire
+
+
+class _Block(msgspec.Struct):
+    type: str
+    text: str = ""
+    id: str = ""
+    tool_use_id: str = ""
+
+
+class _Said(msgspec.Struct):
+    role: str
+    content: list[_Block]
+
+
+class _Messages(msgspec.Struct):
+    messages: list[_Said]
+
+
+class _Item(msgspec.Struct):
+    type: str
+    call_id: str = ""
+
+
+class _Input(msgspec.Struct):
+    input: list[_Item]
+
+
+def check(wire: Wire, body: bytes) -> None:
+    """Raises ValueError when the vendor would refuse the body of a request."""
+    _read_through(_adapter(wire).validate_python(msgspec.json.decode(body), strict=True))
+    match wire:
+        case "chat":
+            reason = refusal(msgspec.json.decode(body, type=ChatRequest))
+        case "responses":
+            reason = _unanswered(msgspec.json.decode(body, type=_Input).input)
+        case "anthropic":
+            reason = _misplaced(msgspec.json.decode(body, type=_Messages).messages)
+    if reason is not None:
+        raise ValueError(reason)
+
+
+@cache
+def _adapter(wire: Wire) -> TypeAdapter[object]:
+    match wire:
+        case "chat":
+            return TypeAdapter(CompletionCreateParamsStreaming)
+        case "responses":
+            return TypeAdapter(ResponseCreateParamsStreaming)
+        case "anthropic":
+            return TypeAdapter(MessageCreateParamsStreaming)
+
+
+def _read_through(value: object) -> None:
+    """Makes a validator look into what it looks into only when that is used."""
+    if isinstance(value, dict):
+        for one in value.values():
+            _read_through(one)
+    elif hasattr(value, "__iter__") and not isinstance(value, str):
+        for one in value:
+            _read_through(one)
+
+
+def _unanswered(items: list[_Item]) -> str | None:
+    waiting: set[str] = set()
+    for item in items:
+        if item.type == "function_call":
+            waiting.add(item.call_id)
+        elif item.type == "function_call_output":
+            if item.call_id not in waiting:
+                return "an output answers no open call"
+            waiting.remove(item.call_id)
+    return "a call has no output" if waiting else None
+
+
+def _misplaced(messages: list[_Said]) -> str | None:
+    waiting: list[str] = []
+    for index, said in enumerate(messages):
+        if said.role != ("assistant" if index % 2 else "user"):
+            return "the roles don't alternate, or don't begin with the user"
+        if any(block.type == "text" and not block.text.strip() for block in said.content):
+            return "a text is empty"
+        results = [block.tool_use_id for block in said.content if block.type == "tool_result"]
+        first = said.content[: len(waiting)]
+        if sorted(results) != waiting or any(block.type != "tool_result" for block in first):
+            return "a call is not answered at the beginning of the next message"
+        waiting = sorted(block.id for block in said.content if block.type == "tool_use")
+    return "a call has no answer" if waiting else None

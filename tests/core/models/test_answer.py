@@ -1,0 +1,91 @@
+"""Answers as they arrive."""
+
+import pytest
+
+from hermes.core.models.answer import Answer
+from hermes.testing.upstream import choice_of
+from hermes.types.errors import Disconnected
+from hermes.types.events import (
+    AgentEvent,
+    ReasoningDelta,
+    SegmentEnded,
+    TextDelta,
+    UsageReported,
+)
+from hermes.types.messages import Echo
+from hermes.types.profile import ModelChoice, Price
+
+CHOICE = choice_of("anthropic")
+
+
+def started(choice: ModelChoice = CHOICE) -> tuple[Answer, list[AgentEvent]]:
+    events: list[AgentEvent] = []
+    return Answer(choice, events.append), events
+
+
+def test_what_is_new_is_told_as_one_and_thoughts_apart() -> None:
+    answer, events = started()
+    answer.think("hm")
+    answer.say("a")
+    answer.say("b")
+    answer.flush()
+    answer.think("")
+    answer.flush()
+    assert events == [ReasoningDelta(text="hm"), TextDelta(text="ab")]
+
+
+def test_an_answer_that_did_not_finish_was_cut() -> None:
+    answer, events = started()
+    answer.say("a")
+    with pytest.raises(Disconnected, match="broke off"):
+        answer.message("t_1")
+    assert events == []
+
+
+def test_calls_get_our_ids_and_those_without_a_name_do_not_count() -> None:
+    answer, _ = started()
+    answer.call()
+    answer.call("look").arguments += ["{", "}"]
+    answer.call("listen")
+    answer.finished = True
+    calls = answer.message("t_1").calls
+    assert [(call.id, call.name, call.arguments) for call in calls] == [
+        ("t_1_0", "look", "{}"),
+        ("t_1_1", "listen", "{}"),
+    ]
+
+
+def test_parts_are_a_text_that_says_something_and_the_calls() -> None:
+    answer, _ = started()
+    answer.think("hm")
+    answer.say("\n")
+    assert answer.parts == 0
+    answer.say("a")
+    assert answer.parts == 1
+    answer.flush()
+    answer.think("hm")
+    answer.say("b")
+    answer.call("look")
+    assert answer.parts == 2
+
+
+def test_an_echo_is_kept_only_while_tools_are_to_be_answered() -> None:
+    answer, _ = started()
+    answer.finished, answer.echo = True, b"[]"
+    assert answer.message("t_1").echo is None
+    answer.call("look")
+    assert answer.message("t_1").echo == Echo(wire="anthropic", model=CHOICE.model, body="[]")
+
+
+def test_usage_is_told_at_the_end_with_its_price() -> None:
+    priced = ModelChoice(
+        provider="acme", model="m", base_url="", price=Price(input=1.0, output=2.0)
+    )
+    answer, events = started(priced)
+    answer.finished = True
+    answer.usage = UsageReported(prompt_tokens=1_000_000, completion_tokens=1_000_000)
+    answer.message("t_1")
+    assert events == [
+        UsageReported(prompt_tokens=1_000_000, completion_tokens=1_000_000, cost=3.0),
+        SegmentEnded(),
+    ]

@@ -1,0 +1,254 @@
+"""Requests for Anthropic's messages."""
+
+from itertools import pairwise
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from hermes.core.models.anthropic import SILENT, encode
+from hermes.core.models.prefixes import WORTH, Prefixes
+from hermes.testing.histories import History, histories, texts
+from hermes.testing.upstream import choice_of, request_to
+from hermes.testing.vendors import check
+from hermes.types.identity import CallId
+from hermes.types.messages import (
+    AssistantMessage,
+    Echo,
+    Message,
+    Sampling,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from hermes.types.protocols import ModelRequest
+
+Block = dict[str, object]
+Said = dict[str, object]
+
+CHOICE = choice_of("anthropic")
+CACHED = {"type": "ephemeral"}
+MARK = b',"cache_control":{"type":"ephemeral"}'
+CALLS = (
+    ToolCall(id=CallId("t_1_0"), name="look", arguments='{"at":1}'),
+    ToolCall(id=CallId("t_1_1"), name="listen", arguments="[broken"),
+)
+RESULTS = (
+    ToolMessage(call=CALLS[0].id, text="sky"),
+    ToolMessage(call=CALLS[1].id, text="", failed=True),
+)
+THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "s"}
+echoes = st.none() | st.builds(
+    lambda model, text: Echo(
+        wire="anthropic",
+        model=model,
+        body=msgspec.json.encode([[0, THOUGHT | {"thinking": text}]]).decode(),
+    ),
+    st.sampled_from([CHOICE.model, "other"]),
+    texts,
+)
+
+
+def sent(request: ModelRequest) -> dict[str, object]:
+    return msgspec.json.decode(encode(request), type=dict[str, object])
+
+
+def messages(*said: Message) -> list[Said]:
+    unmarked = encode(request_to(CHOICE, *said)).replace(MARK, b"")
+    return msgspec.convert(msgspec.json.decode(unmarked)["messages"], list[Said])
+
+
+def blocks(said: Said) -> list[Block]:
+    return msgspec.convert(said["content"], list[Block])
+
+
+@settings(max_examples=50, deadline=None)
+@given(histories(echoes))
+def test_whatever_was_said_is_what_anthropic_takes(found: tuple[History, ...]) -> None:
+    body = encode(request_to(CHOICE, *found[-1]))
+    check("anthropic", body)
+    assert body.count(MARK) <= 4
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        (b'"is_error":true', b'"is_error":{}'),
+        (b'"text":"hi"', b'"text":" "'),
+        (b'"role":"assistant"', b'"role":"user"'),
+        (b'"tool_use_id":"t_1_0"', b'"tool_use_id":"t_9_9"'),
+        (b'"max_tokens":8192', b'"max_tokens":"8192 tokens"'),
+    ],
+)
+def test_what_anthropic_does_not_take_is_noticed(right: bytes, wrong: bytes) -> None:
+    body = encode(
+        request_to(CHOICE, UserMessage(text="hi"), AssistantMessage(calls=CALLS), *RESULTS)
+    )
+    check("anthropic", body)
+    assert right in body
+    with pytest.raises(ValueError, match=r"."):
+        check("anthropic", body.replace(right, wrong))
+
+
+@settings(deadline=None)
+@given(histories(echoes))
+def test_a_longer_conversation_begins_like_the_shorter_one(found: tuple[History, ...]) -> None:
+    prefixes = Prefixes()
+    bodies = []
+    for history in found:
+        padded = (*[UserMessage(text="hi")] * WORTH, *history)
+        request = replace(request_to(CHOICE, *padded), conversation="c")
+        body = encode(request, prefixes)
+        assert body == encode(request)
+        bodies.append(body.replace(MARK, b""))
+    for shorter, longer in pairwise(bodies):
+        assert longer.startswith(shorter.removesuffix(b"]}]}"))
+
+
+def test_calls_and_results_are_blocks_of_their_sides() -> None:
+    said = AssistantMessage(text="so", calls=CALLS)
+    found = messages(UserMessage(text="hi", sender="Ann"), said, *RESULTS, UserMessage(text="go"))
+    assert found == [
+        {"role": "user", "content": [{"type": "text", "text": "[Ann] hi"}]},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "text", "text": "so"},
+                {"type": "tool_use", "id": "t_1_0", "name": "look", "input": {"at": 1}},
+                {
+                    "type": "tool_use",
+                    "id": "t_1_1",
+                    "name": "listen",
+                    "input": {"invalid_json": "[broken"},
+                },
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "t_1_0", "content": "sky"},
+                {"type": "tool_result", "tool_use_id": "t_1_1", "is_error": True},
+                {"type": "text", "text": "go"},
+            ],
+        },
+    ]
+
+
+def test_thoughts_go_back_to_the_model_that_had_them() -> None:
+    redacted = {"type": "redacted_thinking", "data": "x"}
+    body = msgspec.json.encode([[0, THOUGHT], [1, redacted]]).decode()
+    echo = Echo(wire="anthropic", model=CHOICE.model, body=body)
+    said = AssistantMessage(text="so", calls=CALLS, echo=echo)
+    found = blocks(messages(UserMessage(text="hi"), said, *RESULTS)[1])
+    assert found[0] == THOUGHT
+    assert found[2] == redacted
+    assert [one["type"] for one in found[3:]] == ["tool_use", "tool_use"]
+    other = replace(said, echo=replace(echo, model="other"))
+    found = blocks(messages(UserMessage(text="hi"), other, *RESULTS)[1])
+    assert [one["type"] for one in found] == ["text", "tool_use", "tool_use"]
+
+
+def test_nothing_is_never_said() -> None:
+    found = messages(AssistantMessage(text=" "), UserMessage(text="\n"))
+    silent = [{"type": "text", "text": SILENT}]
+    assert [(one["role"], one["content"]) for one in found] == [
+        ("user", silent),
+        ("assistant", silent),
+        ("user", silent),
+    ]
+
+
+def test_what_comes_again_is_marked_to_be_cached() -> None:
+    talk = (
+        UserMessage(text="one"),
+        AssistantMessage(text="a"),
+        UserMessage(text="two"),
+        UserMessage(text="too"),
+        AssistantMessage(text="b", calls=CALLS),
+        *RESULTS,
+    )
+    request = replace(request_to(CHOICE, *talk), ephemeral="today")
+    body = sent(request)
+    system = msgspec.convert(body["system"], list[Block])
+    assert system == [
+        {"type": "text", "text": "be brief", "cache_control": CACHED},
+        {"type": "text", "text": "today"},
+    ]
+    tools = msgspec.convert(body["tools"], list[Block])
+    assert tools[-1]["cache_control"] == CACHED
+    marked = [
+        (index, number)
+        for index, said in enumerate(msgspec.convert(body["messages"], list[Said]))
+        for number, block in enumerate(blocks(said))
+        if "cache_control" in block
+    ]
+    assert marked == [(2, 1), (4, 1)]
+    assert encode(request).count(MARK) == 4
+
+
+def test_a_conversation_that_ends_with_the_assistant_is_marked_before() -> None:
+    body = encode(request_to(CHOICE, UserMessage(text="one"), AssistantMessage(text="a")))
+    assert body.count(MARK) == 3
+    assert body.endswith(b'{"role":"assistant","content":[{"type":"text","text":"a"}]}]}')
+
+
+def options(model: str, sampling: Sampling) -> dict[str, object]:
+    request = replace(request_to(replace(CHOICE, model=model)), sampling=sampling)
+    check("anthropic", encode(request))
+    fixed = {"model", "stream", "system", "messages", "tools"}
+    return {name: value for name, value in sent(request).items() if name not in fixed}
+
+
+OLD, NEW = "claude-sonnet-4-6", "claude-opus-4-7"
+
+
+@pytest.mark.parametrize("model", [OLD, NEW])
+def test_a_limit_is_always_sent(model: str) -> None:
+    assert options(model, Sampling()) == {"max_tokens": 8192}
+    assert options(model, Sampling(max_tokens=5)) == {"max_tokens": 5}
+    assert options(model, Sampling(stop=("\n", "END"))) == {
+        "max_tokens": 8192,
+        "stop_sequences": ["END"],
+    }
+
+
+def test_older_models_take_a_temperature_or_a_top_p() -> None:
+    warm = Sampling(temperature=1.5, top_p=0.5, seed=1)
+    assert options(OLD, warm) == {"max_tokens": 8192, "temperature": 1.0}
+    assert options(OLD, Sampling(top_p=0.5)) == {"max_tokens": 8192, "top_p": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("effort", "longest", "budget"),
+    [("low", 8192, 2048), ("high", 8192, 4096), ("high", 64000, 16384), ("minimal", 8192, 1024)],
+)
+def test_older_models_are_given_tokens_to_think_with(
+    effort: str, longest: int, budget: int
+) -> None:
+    found = options(OLD, Sampling(reasoning_effort=effort, max_tokens=longest, temperature=0.0))
+    assert found == {
+        "max_tokens": longest,
+        "thinking": {"type": "enabled", "budget_tokens": budget},
+    }
+
+
+@pytest.mark.parametrize(("effort", "longest"), [("none", 8192), ("odd", 8192), ("low", 1024)])
+def test_without_room_or_wish_for_thoughts_there_are_none(effort: str, longest: int) -> None:
+    found = options(OLD, Sampling(reasoning_effort=effort, max_tokens=longest))
+    assert found == {"max_tokens": longest}
+
+
+@pytest.mark.parametrize("model", [NEW, "claude-sonnet-5", "claude-fable-5-2", "claude-opus-10"])
+def test_newer_models_choose_by_effort_and_take_nothing_else(model: str) -> None:
+    warm = Sampling(temperature=0.5, top_p=0.5)
+    assert options(model, warm) == {"max_tokens": 8192}
+    found = options(model, Sampling(reasoning_effort="minimal"))
+    assert found["thinking"] == {"type": "adaptive", "display": "summarized"}
+    assert found["output_config"] == {"effort": "low"}
+
+
+@pytest.mark.parametrize("model", ["claude-opus-4-20250514", "claude-3-7-sonnet", "glm-5"])
+def test_dates_and_other_models_are_not_taken_for_new_ones(model: str) -> None:
+    assert "temperature" in options(model, Sampling(temperature=0.5))

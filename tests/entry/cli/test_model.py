@@ -1,0 +1,300 @@
+"""`hermes model`, as a person and as a bridge types it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from hermes.core.models.catalog import Catalog
+from hermes.core.models.lists import Listed
+from hermes.entry.cli.model import model
+from hermes.settings import Settings, load, schema
+from hermes.settings.facts import lists
+from hermes.settings.models import resolve_model
+from hermes.types.errors import AuthFailed, Disconnected, HermesError
+from hermes.types.events import TextDelta, UsageReported
+from hermes.types.messages import AssistantMessage
+from hermes.types.profile import ModelChoice, Price
+from hermes.types.protocols import Emit
+from tests.entry.cli.conftest import Run
+
+KEY = "sk-0123456789abcdef"
+DEAR = Listed(id="dear", context_length=1000, price=Price(input=1.0, output=2.0, cached=0.5))
+
+
+class FakeRuntime:
+    """Providers that answer, or that fail with `error`."""
+
+    def __init__(self, error: HermesError | None = None, text: str = "ready") -> None:
+        self.error, self.text = error, text
+        self.refreshed: list[tuple[str, bool]] = []
+        self.asked: list[ModelChoice] = []
+
+    async def refresh_models(self, settings: Settings, place: ModelChoice, *, fresh: bool) -> None:
+        self.refreshed.append((place.provider, fresh))
+        if self.error:
+            raise self.error
+        lists(settings).keep(place, (DEAR, Listed(id="plain")))
+
+    async def ask_model(
+        self, _settings: Settings, choice: ModelChoice, text: str, emit: Emit
+    ) -> AssistantMessage:
+        self.asked.append(choice)
+        if self.error:
+            raise self.error
+        emit(TextDelta(text=self.text))
+        emit(UsageReported(prompt_tokens=12, completion_tokens=3, cost=0.00042))
+        assert text == "Reply with the word ready"
+        return AssistantMessage(text=self.text)
+
+
+def hermes(home: Path, *args: str, runtime: FakeRuntime | None = None, **environ: str) -> Result:
+    names = {name for field in schema().fields.values() for name in field.also.env}
+    names |= {name for one in Catalog.load().providers for name in (*one.keys, *one.base_url_env)}
+    clean: dict[str, str | None] = dict.fromkeys(names)
+    runner = CliRunner(env={**clean, "HERMES_HOME": str(home), **environ})
+    return runner.invoke(model, args, obj=runtime or FakeRuntime())
+
+
+def config(home: Path) -> str:
+    return (home / "config.yaml").read_text("utf-8")
+
+
+def test_without_a_model_it_says_how_to_get_one(tmp_path: Path) -> None:
+    shown = hermes(tmp_path)
+    assert shown.exit_code == 1
+    assert "No model is configured" in shown.stderr
+
+
+def test_it_shows_what_answers_and_why_but_not_the_key(tmp_path: Path) -> None:
+    shown = hermes(tmp_path, OPENAI_API_KEY=KEY)
+    assert shown.exit_code == 0
+    assert shown.stdout.splitlines() == [
+        "model      gpt-5.6-terra  (the default of OpenAI)",
+        "provider   openai  (the first key found, environment OPENAI_API_KEY)",
+        "address    https://api.openai.com/v1  (usual for OpenAI)",
+        "key        set  (environment OPENAI_API_KEY)",
+        "wire       responses  (usual for OpenAI)",
+        "window     1,050,000 tokens  (the table of models)",
+        "price      $2 read, $12 written, $0.2 cached, a million tokens  (the table of models)",
+        "summaries  the same model  (auxiliary.* is empty)",
+    ]
+
+
+def test_it_shows_what_is_beside_and_what_is_not_known(tmp_path: Path) -> None:
+    text = "model: {default: m, base_url: 'http://x/v1', max_tokens: 5000, fallbacks: [ollama/l]}\n"
+    (tmp_path / "config.yaml").write_text(f"{text}auxiliary: {{model: a}}\n", encoding="utf-8")
+    lines = hermes(tmp_path).stdout.splitlines()
+    assert "key        none" in lines
+    assert "window     not known" in lines
+    assert f"answers    up to 5,000 tokens  ({tmp_path / 'config.yaml'} line 1)" in lines
+    assert f"summaries  a of custom  ({tmp_path / 'config.yaml'} line 2)" in lines
+    assert lines[-1] == "fallback   l of ollama  (model.fallbacks)"
+
+
+def test_it_shows_json(tmp_path: Path) -> None:
+    shown = hermes(tmp_path, "--json", OPENAI_API_KEY=KEY, HERMES_AUXILIARY_PROVIDER="openai")
+    found = json.loads(shown.stdout)
+    assert found["model"] == "gpt-5.6-terra"
+    assert found["price"]["cached"] == 0.2
+    assert found["why"]["provider"].startswith("the first key found")
+    assert found["auxiliary"]["model"] == "gpt-5.6-luna"
+    assert found["fallbacks"] == []
+    assert KEY not in shown.output
+
+
+def test_a_mistake_in_the_configuration_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("model: {provider: gorq}\n", encoding="utf-8")
+    shown = hermes(tmp_path)
+    assert shown.exit_code == 2
+    assert shown.stderr == "provider 'gorq' is not supported: did you mean 'groq'?\n"
+
+
+@pytest.mark.parametrize("args", [("gpt-x",), ("use", "gpt-x")])
+def test_a_plain_name_changes_the_model(tmp_path: Path, args: tuple[str, ...]) -> None:
+    done = hermes(tmp_path, *args, OPENAI_API_KEY=KEY)
+    assert done.exit_code == 0
+    assert done.stdout.splitlines() == [
+        "model.default = gpt-x",
+        "gpt-x of openai answers; a running gateway asks it after its next start",
+    ]
+    assert config(tmp_path) == "model:\n  default: gpt-x\n"
+
+
+def test_a_prefix_changes_the_provider_too(tmp_path: Path) -> None:
+    done = hermes(tmp_path, "groq/a/b", OPENAI_API_KEY=KEY)
+    assert done.exit_code == 0
+    assert done.stderr == f"note: Groq needs a key: set GROQ_API_KEY in {tmp_path / '.env'}\n"
+    assert load(tmp_path, {}).model.provider == "groq"
+    assert load(tmp_path, {}).model.default == "a/b"
+
+
+def test_a_provider_may_be_given_beside_the_name(tmp_path: Path) -> None:
+    use = ("use", "--provider", "claude", "claude-x")
+    assert hermes(tmp_path, *use, OPENROUTER_API_KEY=KEY).exit_code == 0
+    found = resolve_model(load(tmp_path, {"OPENROUTER_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY}))
+    assert found
+    assert (found.provider, found.model) == ("anthropic", "claude-x")
+
+
+def test_an_address_does_not_go_along_to_another_provider(tmp_path: Path) -> None:
+    text = "model:\n  default: m\n  base_url: http://x/v1\n"
+    (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
+    done = hermes(tmp_path, "groq/a/b", GROQ_API_KEY=KEY)
+    assert "model.base_url is removed" in done.stdout
+    found = resolve_model(load(tmp_path, {"GROQ_API_KEY": KEY}))
+    assert found
+    assert found.base_url == "https://api.groq.com/openai/v1"
+
+
+def test_a_key_in_the_file_is_not_handed_to_another_provider(tmp_path: Path) -> None:
+    text = "model: {default: m, base_url: 'http://x/v1', api_key: of-x}\n"
+    (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
+    refused = hermes(tmp_path, "groq/a/b")
+    assert refused.exit_code == 2
+    assert "has a model.api_key that groq would be sent" in refused.stderr
+    assert config(tmp_path) == text
+
+
+def test_it_says_when_the_environment_overrules_the_change(tmp_path: Path) -> None:
+    done = hermes(tmp_path, "gpt-x", OPENAI_API_KEY=KEY, HERMES_MODEL="gpt-y")
+    assert done.exit_code == 0
+    assert done.stderr == "note: environment HERMES_MODEL overrules it\n"
+
+
+def test_comments_that_were_lost_are_in_a_backup(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("model: {default: a} # mine\n", encoding="utf-8")
+    done = hermes(tmp_path, "groq/a/b", GROQ_API_KEY=KEY)
+    assert "the file as it was is" in done.stdout
+
+
+def test_a_name_that_the_list_does_not_have_needs_force(tmp_path: Path) -> None:
+    place = resolve_model(load(tmp_path, {"OPENAI_API_KEY": KEY}))
+    assert place
+    lists(load(tmp_path, {})).keep(place, (Listed(id="gpt-5.6-luna"),))
+    refused = hermes(tmp_path, "gtp-5.6-luna", OPENAI_API_KEY=KEY)
+    assert refused.exit_code == 2
+    expected = "openai does not list 'gtp-5.6-luna': did you mean 'gpt-5.6-luna'?"
+    assert refused.stderr == f"{expected} (--force takes it anyway)\n"
+    assert not (tmp_path / "config.yaml").exists()
+    assert hermes(tmp_path, "gtp-5.6-luna", "--force", OPENAI_API_KEY=KEY).exit_code == 0
+    assert "gtp-5.6-luna" in config(tmp_path)
+
+
+def test_all_providers_are_listed_without_asking_anybody(tmp_path: Path) -> None:
+    runtime = FakeRuntime()
+    shown = hermes(tmp_path, "list", runtime=runtime, GROQ_API_KEY=KEY)
+    lines = shown.stdout.splitlines()
+    assert "groq           ready                      Groq" in lines
+    assert "openai         set OPENAI_API_KEY         OpenAI" in lines
+    assert "ollama         needs no key               Ollama on this machine" in lines
+    assert lines[-1].startswith("custom         set model.base_url")
+    assert runtime.refreshed == []
+
+
+def test_the_models_of_a_provider_are_listed(tmp_path: Path) -> None:
+    runtime = FakeRuntime()
+    shown = hermes(tmp_path, "list", "groq", runtime=runtime, GROQ_API_KEY=KEY)
+    assert shown.stdout.splitlines() == [
+        "groq/dear  1,000 tokens  $1 read, $2 written, $0.5 cached, a million tokens",
+        "groq/plain",
+    ]
+    assert runtime.refreshed == [("groq", False)]
+    known = hermes(tmp_path, "list", GROQ_API_KEY=KEY)
+    assert known.stdout.splitlines()[-1] == "groq/plain"
+
+
+def test_refresh_asks_everybody_who_can_be_asked(tmp_path: Path) -> None:
+    runtime = FakeRuntime()
+    environ = {"GROQ_API_KEY": KEY, "OPENAI_API_KEY": KEY}
+    hermes(tmp_path, "list", "--refresh", runtime=runtime, **environ)
+    assert runtime.refreshed == [("openai", True), ("groq", True)]
+
+
+def test_a_list_that_can_not_be_refreshed_is_shown_as_it_was(tmp_path: Path) -> None:
+    assert hermes(tmp_path, "list", "groq", GROQ_API_KEY=KEY).exit_code == 0
+    away = FakeRuntime(Disconnected("groq is out of reach"))
+    shown = hermes(tmp_path, "list", "groq", "--refresh", runtime=away, GROQ_API_KEY=KEY)
+    assert shown.exit_code == 0
+    assert shown.stderr == "note: groq is out of reach\n"
+    assert "groq/plain" in shown.stdout
+
+
+def test_a_provider_without_a_list_is_told(tmp_path: Path) -> None:
+    away = FakeRuntime(Disconnected("groq is out of reach"))
+    shown = hermes(tmp_path, "list", "groq", runtime=away, GROQ_API_KEY=KEY)
+    assert shown.exit_code == 2
+    assert shown.stderr.splitlines() == [
+        "note: groq is out of reach",
+        "Groq has not said which models it has",
+    ]
+    assert hermes(tmp_path, "list", "gorq").exit_code == 2
+    assert hermes(tmp_path, "list", "local").exit_code == 2
+
+
+def test_lists_as_json(tmp_path: Path) -> None:
+    shown = hermes(tmp_path, "list", "groq", "--json", GROQ_API_KEY=KEY)
+    (provider,) = json.loads(shown.stdout)["providers"]
+    assert provider["name"] == "groq"
+    assert provider["ready"] is True
+    assert [one["id"] for one in provider["models"]] == ["dear", "plain"]
+    assert KEY not in shown.output
+
+
+def test_a_test_shows_answer_times_tokens_and_cost(tmp_path: Path) -> None:
+    shown = hermes(tmp_path, "test", OPENAI_API_KEY=KEY)
+    first, second, third = shown.stdout.splitlines()
+    assert first == "gpt-5.6-terra of openai says: ready"
+    assert second.startswith("first word after 0.")
+    assert third == "12 tokens read, 3 written, $0.000420"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("gpt-x", ("openai", "gpt-x")), ("groq/a/b", ("groq", "a/b"))],
+)
+def test_another_model_may_be_tested(tmp_path: Path, name: str, expected: tuple[str, str]) -> None:
+    runtime = FakeRuntime()
+    environ = {"OPENAI_API_KEY": KEY, "GROQ_API_KEY": KEY}
+    assert hermes(tmp_path, "test", name, runtime=runtime, **environ).exit_code == 0
+    (choice,) = runtime.asked
+    assert (choice.provider, choice.model) == expected
+    assert not (tmp_path / "config.yaml").exists()
+
+
+def test_a_test_as_json(tmp_path: Path) -> None:
+    found = json.loads(hermes(tmp_path, "test", "--json", OPENAI_API_KEY=KEY).stdout)
+    assert found["answer"] == "ready"
+    assert found["cost"] == 0.00042
+    assert found["total_seconds"] >= found["first_token_seconds"]
+
+
+def test_a_test_that_fails_is_a_sentence_and_exit_code_1(tmp_path: Path) -> None:
+    wrong = FakeRuntime(AuthFailed("openai refused the API key"))
+    failed = hermes(tmp_path, "test", runtime=wrong, OPENAI_API_KEY=KEY)
+    assert (failed.exit_code, failed.stderr) == (1, "openai refused the API key\n")
+    failed = hermes(tmp_path, "test", "--json", runtime=wrong, OPENAI_API_KEY=KEY)
+    assert json.loads(failed.stdout) == {"error": "openai refused the API key"}
+    silent = hermes(tmp_path, "test", runtime=FakeRuntime(text=" "), OPENAI_API_KEY=KEY)
+    assert silent.exit_code == 1
+    assert "gave an empty answer" in silent.stderr
+    assert "No model is configured" in hermes(tmp_path, "test").stderr
+
+
+def test_help_teaches_by_example(tmp_path: Path) -> None:
+    shown = hermes(tmp_path, "--help")
+    assert "hermes model groq/openai/gpt-oss-120b" in shown.stdout
+    assert "Let another model answer." in shown.stdout
+
+
+def test_a_process_asks_a_real_server(hermes: Run, tmp_path: Path) -> None:
+    listed = hermes("model", "list", "custom")
+    assert listed.stdout == "custom/fake\n"
+    assert (tmp_path / "home" / "cache" / "models" / "custom.json").exists()
+    tested = hermes("model", "test")
+    assert "fake of custom says:" in tested.stdout
+    assert "tokens read" in tested.stdout
+    used = hermes("model", "other", "--force")
+    assert used.returncode == 0
+    assert used.stderr == "note: environment HERMES_MODEL overrules it\n"

@@ -1,0 +1,150 @@
+"""What could be chosen, and what a person means by a name."""
+
+from pathlib import Path
+
+import pytest
+
+from hermes.core.models.lists import Listed
+from hermes.settings import Settings, load
+from hermes.settings.facts import lists
+from hermes.settings.offers import (
+    Name,
+    doubt,
+    listed,
+    moves,
+    offer,
+    offers,
+    places,
+    read_name,
+)
+from hermes.types.errors import ConfigError
+
+
+def settings(home: Path, config: str = "", **environ: str) -> Settings:
+    (home / "config.yaml").write_text(config, encoding="utf-8")
+    return load(home, environ)
+
+
+def test_every_provider_is_offered_with_what_it_lacks(tmp_path: Path) -> None:
+    found = {one.name: one for one in offers(settings(tmp_path, GROQ_API_KEY="k"))}
+    assert found["groq"].ready
+    assert found["groq"].key == "GROQ_API_KEY"
+    assert not found["openai"].ready
+    assert found["ollama"].ready
+    assert found["ollama"].key == ""
+    assert found["local"].place is None, "there is nobody to ask"
+    assert not found["custom"].ready
+
+
+def test_the_endpoint_in_use_is_ready(tmp_path: Path) -> None:
+    found = settings(tmp_path, "model: {default: m, base_url: 'http://x/v1', api_key: k}\n")
+    custom = offer(found, "custom")
+    assert custom.ready
+    assert custom.place
+    assert (custom.place.base_url, custom.place.api_key) == ("http://x/v1", "k")
+
+
+def test_an_unknown_provider_names_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'groq'"):
+        offer(settings(tmp_path), "gorq")
+
+
+def test_lists_are_asked_for_where_there_is_a_key_and_in_use(tmp_path: Path) -> None:
+    found = settings(tmp_path, "model: {provider: ollama, default: m}\n", GROQ_API_KEY="k")
+    assert [place.provider for place in places(found)] == ["groq", "ollama"]
+    assert places(settings(tmp_path)) == ()
+
+
+@pytest.mark.parametrize(
+    ("environ", "name", "expected"),
+    [
+        (["OPENAI_API_KEY"], "gpt-x", Name(model="gpt-x")),
+        (["OPENAI_API_KEY"], "groq/a/b", Name(model="a/b", provider="groq")),
+        (["OPENAI_API_KEY"], "kimi/k2", Name(model="k2", provider="moonshot")),
+        (
+            ["OPENAI_API_KEY"],
+            "openrouter/auto",
+            Name(model="openrouter/auto", provider="openrouter"),
+        ),
+        (["OPENAI_API_KEY"], "meta/llama", Name(model="meta/llama")),
+        (["OPENROUTER_API_KEY"], "openai/gpt-x", Name(model="openai/gpt-x")),
+        (["OPENROUTER_API_KEY"], "openrouter/a/b", Name(model="a/b", provider="openrouter")),
+        (["OPENROUTER_API_KEY"], "groq/a/b", Name(model="a/b", provider="groq")),
+        (["OPENROUTER_API_KEY"], "ollama/llama", Name(model="llama", provider="ollama")),
+        (["OPENROUTER_API_KEY"], "nvidia/nemotron", Name(model="nvidia/nemotron")),
+        (["OPENROUTER_API_KEY", "NVIDIA_API_KEY"], "nvidia/n", Name(model="n", provider="nvidia")),
+        (["OPENROUTER_API_KEY", "OPENAI_API_KEY"], "openai/gpt-x", Name(model="openai/gpt-x")),
+        ([], "anthropic/claude-x", Name(model="claude-x", provider="anthropic")),
+        ([], "gpt-x", Name(model="gpt-x")),
+        ([], "local", Name(model="smollm2-135m-instruct", provider="local")),
+    ],
+)
+def test_a_name_is_read_as_it_is_meant(
+    tmp_path: Path, environ: list[str], name: str, expected: Name
+) -> None:
+    assert read_name(settings(tmp_path, **dict.fromkeys(environ, "k")), name) == expected
+
+
+def test_a_list_settles_whether_a_slash_names_a_provider(tmp_path: Path) -> None:
+    found = settings(tmp_path, OPENROUTER_API_KEY="k", OPENAI_API_KEY="k")
+    place = offer(found, "openrouter").place
+    assert place
+    lists(found).keep(place, (Listed(id="openai/gpt-x"),))
+    assert read_name(found, "openai/gpt-x") == Name(model="openai/gpt-x")
+    assert read_name(found, "openai/gpt-y") == Name(model="gpt-y", provider="openai")
+    assert read_name(found, "anthropic/claude-y") == Name(model="anthropic/claude-y")
+
+
+@pytest.mark.parametrize("name", ["", " ", "two words", "openai/"])
+def test_what_is_no_name_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match="is not the name of a model"):
+        read_name(settings(tmp_path), name)
+
+
+def test_a_provider_that_is_given_settles_what_a_name_means(tmp_path: Path) -> None:
+    found = settings(tmp_path, OPENROUTER_API_KEY="k")
+    assert read_name(found, "openai/x", "groq") == Name(model="openai/x", provider="groq")
+
+
+def test_a_model_file_is_named_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = settings(tmp_path)
+    file = tmp_path / "some.gguf"
+    missing = read_name(found, "some.gguf")
+    assert missing == Name(model="some.gguf", provider="local")
+    assert doubt(found, missing) == "there is no file 'some.gguf'"
+    file.touch()
+    monkeypatch.chdir(tmp_path)
+    assert read_name(found, "some.gguf") == Name(model=str(file), provider="local")
+    assert read_name(found, f"local/{file}") == Name(model=str(file), provider="local")
+    assert doubt(found, Name(model=str(file), provider="local")) == ""
+
+
+def test_a_file_in_the_folder_of_models_needs_no_path(tmp_path: Path) -> None:
+    found = settings(tmp_path)
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "some.gguf").touch()
+    assert doubt(found, Name(model="some.gguf", provider="local")) == ""
+
+
+def test_a_name_that_the_list_does_not_have_is_doubted(tmp_path: Path) -> None:
+    found = settings(tmp_path, OPENAI_API_KEY="k")
+    wrong = Name(model="gtp-5.6-luna")
+    assert doubt(found, wrong) == "", "without a list nobody knows"
+    place = offer(found, "openai").place
+    assert place
+    lists(found).keep(place, (Listed(id="gpt-5.6-luna"), Listed(id="o9")))
+    assert [one.model for one in listed(found, place)] == ["gpt-5.6-luna", "o9"]
+    expected = "openai does not list 'gtp-5.6-luna': did you mean 'gpt-5.6-luna'?"
+    assert doubt(found, wrong) == expected
+    assert doubt(found, Name(model="zzzz")) == "openai does not list 'zzzz'"
+    assert doubt(found, Name(model="o9", provider="openai")) == ""
+    assert doubt(found, Name(model="zzzz", provider="groq")) == ""
+    assert doubt(settings(tmp_path), wrong) == ""
+
+
+def test_a_move_is_to_another_provider_than_the_configured_one(tmp_path: Path) -> None:
+    kimi = settings(tmp_path, "model: {provider: kimi}\n")
+    assert not moves(kimi, Name(model="m", provider="moonshot"))
+    assert moves(kimi, Name(model="m", provider="groq"))
+    assert not moves(kimi, Name(model="m"))
+    assert moves(settings(tmp_path), Name(model="m", provider="groq"))
