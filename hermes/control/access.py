@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from hermes.types.identity import PersonId, Source
+from hermes.types.identity import OWNER, PersonId, Source
 from hermes.types.protocols import Work
 from hermes.types.value import Value
 
-AUTHENTICATED = frozenset({"api", "cli"})
+AUTHENTICATED = frozenset({"api", "cli", "embedded"})
 """Doors that have checked the person before they hand us a message."""
 
 
@@ -44,6 +44,8 @@ class Access:
 
     def person(self, source: Source) -> PersonId:
         """Whom the platform's user is: one person may have paired several."""
+        if source.platform in AUTHENTICATED:
+            return OWNER
         known = self.paired.get((source.platform, source.user_id))
         return known or PersonId(f"{source.platform}:{source.user_id}")
 

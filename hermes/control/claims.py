@@ -5,12 +5,15 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from hermes.control.access import AUTHENTICATED
-from hermes.control.histories import Histories
-from hermes.state import deliveries, inbox, transcript, turns
+from hermes.control.histories import Histories, Prompts
+from hermes.state import deliveries, inbox, sessions, transcript, turns
 from hermes.state.codec import Recorded
+from hermes.state.compactions import Span
+from hermes.state.sessions import SessionRow
 from hermes.state.transcript import History, Scribe
 from hermes.state.turns import TurnRow
 from hermes.text.commands import unescaped
+from hermes.types.events import UsageReported
 from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey, Source, Target, TurnId
 from hermes.types.messages import (
     Asked,
@@ -25,11 +28,22 @@ from hermes.types.messages import (
 )
 from hermes.types.profile import AgentProfile
 from hermes.types.protocols import Work
-from hermes.types.turns import Completed, Failed, Outcome, Question, Stopped, Suspended, Turn
+from hermes.types.turns import (
+    Completed,
+    Failed,
+    Outcome,
+    Prompt,
+    Question,
+    Stopped,
+    Suspended,
+    Turn,
+)
 from hermes.types.value import Value
 
 Profiles = Callable[[AgentId], AgentProfile]
 
+EPOCH_SECONDS = 3600.0
+"""After so long without a word a provider has forgotten what it cached: a new prompt is free."""
 QUESTION = -1
 """The place of a person's message in its turn: before step 0."""
 
@@ -48,6 +62,8 @@ class Claim(Value):
     """Taken over from a process that died in the middle of it."""
     before: History | None = None
     """The session as the store had it when the turn was opened."""
+    spans: tuple[Span, ...] = ()
+    """The rows that each message of the history stands for."""
 
 
 class Closing(Value):
@@ -60,6 +76,9 @@ class Closing(Value):
     recorded: list[Recorded]
     content: Content | None
     """What the chat is owed."""
+    usage: UsageReported
+    prompt: Prompt | None = None
+    """Of an epoch that began in this run and is not kept yet."""
     question_ids: tuple[str, ...] = ()
 
 
@@ -69,6 +88,7 @@ class Desk:
     def __init__(self, owner: OwnerId, profiles: Profiles) -> None:
         self.owner = owner
         self.histories = Histories()
+        self._prompts = Prompts()
         self._profiles = profiles
 
     def open(
@@ -77,9 +97,11 @@ class Desk:
         """Begins the turn that answers this message."""
         body, source = event.body, event.source
         transient = isinstance(body, Asked) and body.stateless
-        generation = 0
+        new = new_messages(event)
+        session: SessionRow | None = None
         if not transient:
-            generation = yield from transcript.touch_session(key, source, person, now)
+            title = next((one.text for one in new if isinstance(one, UserMessage)), "")
+            session = yield from sessions.touch(key, source, person, title, now)
         row = TurnRow(
             id=TurnId(id),
             session=str(key),
@@ -90,7 +112,7 @@ class Desk:
             epoch=1,
             trigger="api" if isinstance(body, Asked) else "message",
             transient=transient,
-            generation=generation,
+            generation=session.generation if session else 0,
             steps=0,
             seq=0,
             shown=0,
@@ -101,16 +123,18 @@ class Desk:
         )
         yield from turns.insert(row, key.agent, source.chat_id)
         claim = self._claim(row, key, event)
-        if transient:
-            return _with_history(claim, new_messages(event))
-        before = yield from transcript.history(row.session, self._known(row))
-        new = new_messages(event)
+        if session is None:
+            return _with_history(claim, new)
+        prompt = yield from self._prompt_of(session, now)
+        before = yield from transcript.history(row.session, self._known(row, session.compaction))
+        spans = list(before.spans)
         for index, message in enumerate(new):
-            yield from transcript.append(claim.scribe, QUESTION, index, message, now)
+            number = yield from transcript.append(claim.scribe, QUESTION, index, message, now)
+            spans.append((number, number))
         if claim.turn.reply_to:
             yield from deliveries.owe(claim.turn.reply_to, None, key.agent, row.id, now)
-        claim = _with_history(claim, (*before.messages, *new))
-        return replace(claim, before=before)
+        claim = _with_history(claim, (*before.messages, *new), prompt)
+        return replace(claim, before=before, spans=tuple(spans))
 
     def open_next(self, session: str, now: float) -> Work[Claim | None]:
         """Begins the turn of the session's oldest waiting message, if there is one."""
@@ -127,10 +151,11 @@ class Desk:
         event = yield from inbox.event_of(row.id)
         key = SessionKey.parse(row.session)
         own = yield from transcript.of_turn(row.id)
-        if row.transient:
-            history = (*new_messages(event), *own)
-        else:
-            history = (yield from transcript.history(row.session, self._known(row))).messages
+        prompt, found = None, History(generation=0, messages=(*new_messages(event), *own))
+        if not row.transient:
+            session = yield from sessions.get(row.session)
+            prompt = yield from self._prompt_of(session, now)
+            found = yield from transcript.history(row.session, self._known(row, session.compaction))
         started = yield from turns.started_calls(row.id)
         decisions = yield from turns.decisions(row.id)
         died = row.state == "running"
@@ -139,48 +164,72 @@ class Desk:
             yield from deliveries.owe(claim.turn.reply_to, None, key.agent, row.id, now)
         turn = replace(
             claim.turn,
-            history=history,
+            history=found.messages,
+            prompt=prompt,
             decisions=decisions,
             interrupted=frozenset(started) if died else frozenset(),
             steps=row.steps,
         )
-        return replace(claim, turn=turn, said=_texts(own)[row.shown :], recovered=died)
+        said = _texts(own)[row.shown :]
+        return replace(claim, turn=turn, spans=found.spans, said=said, recovered=died)
 
     def close(self, claim: Claim, closing: Closing, now: float) -> Work[Claim | None]:
         """Commits how the turn ended, and begins the session's next one."""
-        row, outcome = claim.row, closing.outcome
-        match outcome:
-            case Completed(message=message, usage=usage):
-                yield from transcript.append(claim.scribe, closing.step, 0, message, now)
-                yield from turns.close(row.id, row.epoch, "completed", now, usage)
-            case Suspended(questions=questions):
-                yield from turns.close(row.id, row.epoch, "suspended", now)
-                yield from self._ask(claim, questions, closing.question_ids, now)
-            case Stopped(reason=reason, partial=partial):
-                yield from _pair(claim, "Not finished: the turn was stopped.", now)
-                if partial:
-                    cut = AssistantMessage(text=partial)
-                    yield from transcript.append(claim.scribe, closing.step, 0, cut, now)
-                yield from turns.close(row.id, row.epoch, "stopped", now, reason=(reason, ""))
-            case Failed(reason=reason, code=code):
-                yield from _pair(claim, "Not finished: the turn failed.", now)
-                yield from turns.close(row.id, row.epoch, "failed", now, reason=(reason, code))
+        row = claim.row
+        yield from self._end(claim, closing, now)
+        if closing.prompt and not row.transient:
+            yield from sessions.keep_prompt(row.session, closing.prompt)
         if row.trigger == "api":
             yield from turns.keep_events(row.id, closing.first_seq, closing.recorded)
         if claim.turn.reply_to:
             yield from deliveries.complete(row.id, closing.content, now)
-        if isinstance(outcome, Suspended):
+        if isinstance(closing.outcome, Suspended):
             return (yield from self._resume_stopped(row.id, now))
         yield from inbox.finish(row.id)
         if row.transient:
             return None
         return (yield from self.open_next(row.session, now))
 
-    def _known(self, row: TurnRow) -> History:
+    def _end(self, claim: Claim, closing: Closing, now: float) -> Work[None]:
+        """Commits the last words and the state that they leave."""
+        row = claim.row
+        match closing.outcome:
+            case Completed(message=message):
+                yield from transcript.append(claim.scribe, closing.step, 0, message, now)
+                yield from turns.close(row.id, row.epoch, "completed", now, closing.usage)
+            case Suspended(questions=questions):
+                yield from turns.close(row.id, row.epoch, "suspended", now, closing.usage)
+                yield from self._ask(claim, questions, closing.question_ids, now)
+            case Stopped(reason=reason, partial=partial):
+                yield from _pair(claim, "Not finished: the turn was stopped.", now)
+                if partial:
+                    cut = AssistantMessage(text=partial)
+                    yield from transcript.append(claim.scribe, closing.step, 0, cut, now)
+                why = (reason, "")
+                yield from turns.close(row.id, row.epoch, "stopped", now, closing.usage, why)
+            case Failed(reason=reason, code=code):
+                yield from _pair(claim, "Not finished: the turn failed.", now)
+                why = (reason, code)
+                yield from turns.close(row.id, row.epoch, "failed", now, closing.usage, why)
+
+    def _known(self, row: TurnRow, compaction: int) -> History:
         known = self.histories.get(row.session)
-        if known is not None and known.generation == row.generation:
+        newest = (row.generation, compaction)
+        if known is not None and (known.generation, known.compaction) == newest:
             return known
-        return History(generation=row.generation)
+        return History(generation=row.generation, compaction=compaction)
+
+    def _prompt_of(self, session: SessionRow, now: float) -> Work[Prompt | None]:
+        """The prompt of the session's epoch; None when that is over."""
+        idle = now - (session.used_before or now)
+        if session.prompt is None or idle > EPOCH_SECONDS:
+            return None
+        known = self._prompts.get(session.prompt)
+        if known is None:
+            known = yield from sessions.prompt_of(session.prompt)
+            if known is not None:
+                self._prompts.keep(session.prompt, known)
+        return known
 
     def _resume_stopped(self, turn: TurnId, now: float) -> Work[Claim | None]:
         """A stop that came while the turn was being suspended found nothing to interrupt."""
@@ -206,6 +255,7 @@ class Desk:
             history=(),
             trigger="api" if isinstance(body, Asked) else "message",
             person=row.person,
+            stateless=row.transient,
             reply_to=target_of(source),
             # A preview on a platform is edited once a second at the most.
             live=body.live if isinstance(body, Asked) else target_of(source) is None,
@@ -276,5 +326,7 @@ def _texts(messages: Sequence[Message]) -> tuple[str, ...]:
     return tuple(m.text for m in messages if isinstance(m, AssistantMessage))
 
 
-def _with_history(claim: Claim, history: tuple[Message, ...]) -> Claim:
-    return replace(claim, turn=replace(claim.turn, history=history))
+def _with_history(
+    claim: Claim, history: tuple[Message, ...], prompt: Prompt | None = None
+) -> Claim:
+    return replace(claim, turn=replace(claim.turn, history=history, prompt=prompt))

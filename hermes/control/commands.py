@@ -5,11 +5,14 @@ A command is part of the transaction that takes its message in: it happens exact
 
 from collections.abc import Callable, Sequence
 
-from hermes.state import inbox, transcript, turns
+from hermes.core.window import tokens, weight
+from hermes.state import inbox, sessions, transcript, turns
+from hermes.state.transcript import History
 from hermes.text.commands import Ambiguous, Unknown, parse_command, resolve
 from hermes.types.identity import PersonId, SessionKey, TurnId
-from hermes.types.messages import Asked, MessageEvent, Said, UserMessage
+from hermes.types.messages import Asked, Message, MessageEvent, Said, UserMessage
 from hermes.types.protocols import Work
+from hermes.types.turns import Prompt
 from hermes.types.value import Value
 
 
@@ -30,6 +33,8 @@ class Done(Value):
     reply: str
     stop: TurnId | None = None
     """A turn to interrupt once this is committed."""
+    ended: bool = False
+    """A conversation is over."""
 
 
 Action = Callable[[Occasion], Work[Done]]
@@ -92,12 +97,12 @@ def stop(occasion: Occasion) -> Work[Done]:
 
 
 def new(occasion: Occasion) -> Work[Done]:
-    yield from transcript.begin_anew(str(occasion.session))
+    yield from sessions.begin_anew(str(occasion.session), occasion.now)
     reply = "A new conversation. What was said before is kept and can be searched."
     if occasion.turn is None:
-        return Done(reply=reply)
+        return Done(reply=reply, ended=True)
     yield from turns.request_stop(occasion.turn.id, occasion.person)
-    return Done(reply=reply, stop=occasion.turn.id)
+    return Done(reply=reply, stop=occasion.turn.id, ended=True)
 
 
 def status(occasion: Occasion) -> Work[Done]:
@@ -115,6 +120,29 @@ def status(occasion: Occasion) -> Work[Done]:
     return Done(reply=f"Working for {seconds} s, {steps} done. /stop ends it.{tail}")
 
 
+def context(occasion: Occasion) -> Work[Done]:
+    """What goes to the model with the next message, part by part."""
+    session = yield from sessions.find(str(occasion.session))
+    prompt = None
+    if session and session.prompt:
+        prompt = yield from sessions.prompt_of(session.prompt)
+    if session is None or prompt is None:
+        return Done(reply="Nothing yet: the prompt is written with the next message.")
+    known = History(generation=session.generation, compaction=session.compaction)
+    said = yield from transcript.history(str(occasion.session), known)
+    return Done(reply=_shares(prompt, said.messages))
+
+
+def _shares(prompt: Prompt, messages: Sequence[Message]) -> str:
+    sizes = [(part.name, tokens(part.text)) for part in prompt.parts]
+    sizes.append(("tools", prompt.tools * 2 // 7))
+    sizes.append((f"conversation ({len(messages)} messages)", sum(map(weight, messages))))
+    total = sum(size for _, size in sizes)
+    lines = [f"{name}: {size:,} tokens" for name, size in sizes]
+    share = total / prompt.window
+    return "\n".join([*lines, f"together about {total:,} of {prompt.window:,} ({share:.0%})"])
+
+
 def _help(table: Sequence[SlashCommand]) -> Action:
     def show(occasion: Occasion) -> Work[Done]:
         yield from ()
@@ -128,6 +156,7 @@ def builtin_commands() -> CommandTable:
         SlashCommand(name="stop", help="end what is running", action=stop, aliases=("cancel",)),
         SlashCommand(name="new", help="begin a new conversation", action=new, aliases=("reset",)),
         SlashCommand(name="status", help="what is going on", action=status),
+        SlashCommand(name="context", help="what the model is given, and its size", action=context),
     ]
     listed: list[SlashCommand] = [*commands]
     listed.append(SlashCommand(name="help", help="this list", action=_help(listed)))

@@ -11,6 +11,7 @@ import anyio.abc
 from hermes.control.access import Access, AccessPolicy, load_paired
 from hermes.control.claims import Desk, Profiles
 from hermes.control.commands import builtin_commands
+from hermes.control.endings import Endings, EndSession
 from hermes.control.hub import Hub
 from hermes.control.intake import Intake
 from hermes.control.keys import session_key
@@ -18,6 +19,7 @@ from hermes.control.lanes import Lanes
 from hermes.control.outbox import Outbox
 from hermes.control.rate_gate import RateGate
 from hermes.control.recovery import IsAlive, Recovery
+from hermes.control.titles import Titles, WriteTitle
 from hermes.control.turns import TurnRunner
 from hermes.control.upkeep import Retention, Upkeep
 from hermes.state import turns
@@ -62,6 +64,8 @@ class Process(Value):
     store: Store
     owner: OwnerId
     is_alive: IsAlive
+    end_session: EndSession
+    write_title: WriteTitle
 
 
 class Gateway:
@@ -87,10 +91,12 @@ class Gateway:
         self._runner = TurnRunner(store, desk, self.hub, self.outbox, agent)
         self._lanes = Lanes(group, self._runner)
         self._recovery = Recovery(store, desk, process.is_alive)
+        self._endings = Endings(store, profiles, process.end_session)
         self._upkeep = Upkeep(store, owner, self._recovery, options.retention, self._sweep)
         self._changed = anyio.Event()
         self._closed = False
         self.hub.on_unread = self._mind_unread
+        self._runner.on_closed = Titles(store, group, process.write_title).consider
 
     @property
     def busy(self) -> int:
@@ -125,6 +131,8 @@ class Gateway:
             self._lanes.start(taken.claim)
         if taken.owed:
             self.outbox.wake(taken.owed)
+        if taken.ended:
+            self._endings.notice()
         if taken.stop and not self._runner.stop(taken.stop, "stop"):
             await self._resume()
         return taken.receipt
@@ -163,6 +171,7 @@ class Gateway:
         """Takes up what this process may own, and keeps looking after it."""
         await self._sweep()
         self._group.start_soon(self._watch)
+        self._group.start_soon(self._endings.run)
         if not self._options.terminal:
             self._group.start_soon(self._upkeep.run)
 

@@ -1,13 +1,15 @@
-"""Long histories at hand, so that a turn reads only what is new since the last one."""
+"""What sessions said before, at hand, so that a turn reads only what is new."""
 
 from collections import OrderedDict
 
 from hermes.state.transcript import History
+from hermes.types.turns import Prompt
 
 WORTH = 32
 """Messages from which on a history is kept: a shorter one is read in no time."""
 MOST = 20_000
 """Messages kept in all; the sessions that were quiet longest go first."""
+PROMPTS = 256
 
 
 class Histories:
@@ -31,3 +33,18 @@ class Histories:
         while self._size > MOST:
             _, dropped = self._kept.popitem(last=False)
             self._size -= len(dropped.messages)
+
+
+class Prompts:
+    """Prompts by their hash: many sessions share one."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, Prompt] = OrderedDict()
+
+    def get(self, name: str) -> Prompt | None:
+        return self._kept.get(name)
+
+    def keep(self, name: str, prompt: Prompt) -> None:
+        self._kept[name] = prompt
+        if len(self._kept) > PROMPTS:
+            self._kept.popitem(last=False)

@@ -11,12 +11,15 @@ from contextlib import contextmanager
 
 from hermes.state.codec import Recorded, record
 from hermes.types.events import (
+    NOTHING_USED,
     AgentEvent,
+    Notice,
     ReasoningDelta,
     SegmentDiscarded,
     SegmentEnded,
     TextDelta,
     TurnFinished,
+    UsageReported,
 )
 from hermes.types.identity import TurnId
 
@@ -95,6 +98,15 @@ class Log:
         self._events += last
         self.finished = True
         self._wake()
+
+    def usage(self) -> UsageReported:
+        """What this claim's model calls have used."""
+        reported = (event for event in self._events if isinstance(event, UsageReported))
+        return sum(reported, NOTHING_USED)
+
+    def remarks(self) -> list[Notice]:
+        """What the person should know besides the answer."""
+        return [event for event in self._events if isinstance(event, Notice) and event.lasting]
 
     def open_text(self) -> str:
         """What has been said of the segment that is not finished."""

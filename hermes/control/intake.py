@@ -30,6 +30,8 @@ class Taken(Value):
     """A turn to interrupt."""
     owed: Target | None = None
     """A chat to deliver to."""
+    ended: bool = False
+    """A conversation is over."""
 
 
 class Intake:
@@ -129,7 +131,7 @@ class Intake:
         target = target_of(event.source)
         if target is not None:
             yield from deliveries.owe(target, Content(text=done.reply), key.agent, None, now)
-        return Taken(receipt=receipt, stop=done.stop, owed=target)
+        return Taken(receipt=receipt, stop=done.stop, owed=target, ended=done.ended)
 
 
 def _meant(event: MessageEvent, open_ones: list[OpenQuestion]) -> OpenQuestion | None:

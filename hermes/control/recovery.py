@@ -7,12 +7,12 @@ from collections.abc import Callable
 import anyio.to_thread
 import msgspec
 
-from hermes.boundary.execution.process import end_group
+from hermes.boundary.execution.process import CALL_MARK, end_group, end_marked
 from hermes.control.claims import Claim, Desk
 from hermes.state import inbox, owners, turns
 from hermes.state.turns import TurnRow
 from hermes.types.errors import ClaimLost
-from hermes.types.identity import OwnerId, TurnId
+from hermes.types.identity import CallId, OwnerId, TurnId
 from hermes.types.protocols import Store, Work
 from hermes.types.tools import Process
 
@@ -62,9 +62,11 @@ class Recovery:
         return claims
 
     async def _take_turn(self, row: TurnRow) -> Claim | None:
-        for process in await self._store.run(_left_running(row.id)):
-            if end_group(process):
-                log.warning("ended process group %s of a turn that was cut", process.group)
+        for call, started in (await self._store.run(turns.started_calls(row.id))).items():
+            if started is None:
+                continue
+            if await anyio.to_thread.run_sync(_end, call, started):
+                log.warning("ended what call %s of a turn that was cut left running", call)
         try:
             return await self._store.run(self._desk.resume(row, time.time()))
         except ClaimLost:
@@ -106,6 +108,7 @@ class Recovery:
         return claims
 
 
-def _left_running(turn: TurnId) -> Work[list[Process]]:
-    started = yield from turns.started_calls(turn)
-    return [process for process in started.values() if process]
+def _end(call: CallId, process: Process) -> bool:
+    """Ends the call's process group, and who left it; whether anything was there."""
+    group = end_group(process)
+    return end_marked(f"{CALL_MARK}={call}") > 0 or group

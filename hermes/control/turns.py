@@ -10,11 +10,11 @@ import anyio
 from hermes.control.claims import Claim, Closing, Desk
 from hermes.control.hub import Hub, Log
 from hermes.control.outbox import Outbox
-from hermes.state import transcript, turns
+from hermes.state import compactions, sessions, transcript, turns
 from hermes.streaming.final import final_text
 from hermes.streaming.fold import View
 from hermes.types.errors import ClaimLost, StoreUnavailable
-from hermes.types.events import AgentEvent, QuestionAsked, SegmentDiscarded, TurnFinished
+from hermes.types.events import AgentEvent, Notice, QuestionAsked, SegmentDiscarded, TurnFinished
 from hermes.types.identity import CallId, TurnId, new_id
 from hermes.types.messages import AssistantMessage, Content, ToolMessage, UserMessage
 from hermes.types.protocols import AgentRunner, Store, Work
@@ -44,6 +44,7 @@ class TurnRunner:
         self._whys: dict[TurnId, Why] = {}
         self._fleeting: set[TurnId] = set()
         """Turns that nobody wants once their last reader has gone."""
+        self.on_closed: Callable[[Claim, Outcome], None] = lambda claim, outcome: None
 
     def runs(self, turn: TurnId) -> bool:
         return turn in self._scopes
@@ -83,6 +84,7 @@ class TurnRunner:
             if outcome is None:
                 return None
             following = await self._close(claim, live, checkpoint, outcome)
+            self.on_closed(claim, outcome)
         except ClaimLost as lost:
             log.warning("%s", lost)
             return None
@@ -151,7 +153,11 @@ class TurnRunner:
             step=checkpoint.steps,
             first_seq=first,
             recorded=recorded,
-            content=owed_content((*claim.said, *checkpoint.said_texts), last, outcome),
+            content=owed_content(
+                (*claim.said, *checkpoint.said_texts), [*live.remarks(), *last], outcome
+            ),
+            usage=live.usage(),
+            prompt=checkpoint.prompt,
             question_ids=ids,
         )
         following = await persist(
@@ -172,6 +178,9 @@ class TurnCheckpoint:
         self._live = live
         self.steps = claim.row.steps
         self.said_texts: list[str] = []
+        self.prompt: Prompt | None = None
+        """Of a new epoch, until it is kept."""
+        self._spans = list(claim.spans)
         self._places: dict[CallId, tuple[int, int]] = {}
         self._find_places()
 
@@ -179,14 +188,19 @@ class TurnCheckpoint:
         first, recorded = self._live.unkept()
         seq = self._live.seq
 
-        def work() -> Work[None]:
-            row = self._claim.row
+        def work() -> Work[int]:
+            row, scribe = self._claim.row, self._claim.scribe
             yield from turns.advance(row.id, row.epoch, self.steps + 1, seq)
-            yield from transcript.append(self._claim.scribe, self.steps, 0, message, time.time())
+            number = yield from transcript.append(scribe, self.steps, 0, message, time.time())
+            if self.prompt and not row.transient:
+                yield from sessions.keep_prompt(row.session, self.prompt)
             if row.trigger == "api":
                 yield from turns.keep_events(row.id, first, recorded)
+            return number
 
-        await persist(self._store, work)
+        number = await persist(self._store, work)
+        self.prompt = None
+        self._spans.append((number, number))
         self._live.keep(seq)
         self._place(self.steps, message)
         self.steps += 1
@@ -205,21 +219,35 @@ class TurnCheckpoint:
         first, recorded = self._live.unkept()
         seq = self._live.seq
 
-        def work() -> Work[None]:
-            row = self._claim.row
+        def work() -> Work[int]:
+            row, scribe = self._claim.row, self._claim.scribe
             yield from turns.advance(row.id, row.epoch, self.steps, seq)
-            yield from transcript.append(self._claim.scribe, step, index, message, time.time())
+            number = yield from transcript.append(scribe, step, index, message, time.time())
             if row.trigger == "api":
                 yield from turns.keep_events(row.id, first, recorded)
+            return number
 
-        await persist(self._store, work)
+        number = await persist(self._store, work)
+        self._spans.append((number, number))
         self._live.keep(seq)
 
     def prompted(self, prompt: Prompt) -> None:
-        raise NotImplementedError
+        self.prompt = prompt
 
     async def compacted(self, first: int, last: int, summary: UserMessage) -> None:
-        raise NotImplementedError
+        row = self._claim.row
+        if row.transient:
+            return
+        # Results of one step may stand in another order here, but a step is never cut in two.
+        spans = self._spans[first:last]
+        whole = (min(span[0] for span in spans), max(span[1] for span in spans))
+
+        def work() -> Work[None]:
+            yield from turns.hold(row.id, row.epoch)
+            yield from compactions.compact(row.session, whole, summary, row.id, time.time())
+
+        await persist(self._store, work)
+        self._spans[first:last] = [whole]
 
     def _place(self, step: int, message: AssistantMessage) -> None:
         for index, call in enumerate(message.calls, 1):
@@ -269,6 +297,7 @@ def owed_content(
     view = View(
         segments=tuple(text for text in said if text.strip()),
         questions=tuple(event for event in last if isinstance(event, QuestionAsked)),
+        notices=tuple(event for event in last if isinstance(event, Notice)),
         outcome=finish_of(outcome),
     )
     text = final_text(view)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from hermes.control.recovery import Recovery
-from hermes.state import turns
+from hermes.state import sessions, turns
 from hermes.types.errors import HermesError
 from hermes.types.identity import OwnerId, id_at
 from hermes.types.protocols import Store, Work
@@ -71,6 +71,7 @@ class Upkeep:
             now = time.time()
             await self._store.run(forget_requests(now - self._retention.requests))
             await self._store.run(forget_messages(now - self._retention.messages))
+            await self._store.run(sessions.forget_prompts())
 
 
 def _touch(owner: OwnerId) -> Work[None]:

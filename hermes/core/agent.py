@@ -4,54 +4,85 @@ It holds nothing between runs. A history that ends in unanswered tool calls is s
 so that a restart and a person's decision are the same case.
 """
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import anyio
 
-from hermes.core.prompt import system_prompt
+from hermes.core.compaction import Compactor
+from hermes.core.conversation import Conversation
+from hermes.core.prompt import Prompter
 from hermes.core.tools.call import CallRunner
-from hermes.types.errors import ClaimLost, HermesError
-from hermes.types.events import AgentEvent, UsageReported
-from hermes.types.identity import TurnId
-from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage
+from hermes.core.tools.results import Results
+from hermes.core.window import Window
+from hermes.types.errors import ClaimLost, HermesError, TooLong
+from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from hermes.types.profile import AgentProfile, ModelChoice
-from hermes.types.protocols import Checkpoint, Emit, ModelProvider, ModelRequest, Toolbox
-from hermes.types.tools import NeedsPerson
+from hermes.types.protocols import Checkpoint, Emit, ModelProvider, Toolbox
+from hermes.types.tools import NeedsPerson, Tool
 from hermes.types.turns import Completed, Failed, Outcome, Question, Suspended, Turn
 
 Choose = Callable[[AgentProfile, str | None], ModelChoice]
 """The model for a turn: the profile's, or the one that the request names."""
+Recall = Callable[[Turn], Awaitable[str]]
+"""What a memory has for the last request."""
+SAME_CALLS = 3
+"""Identical calls with identical results after which a turn is ended."""
+
+
+async def recall_nothing(turn: Turn) -> str:
+    return ""
 
 
 class Agent:
     """Runs turns; safe to run any number at once."""
 
-    def __init__(self, model: ModelProvider, toolbox: Toolbox, choose: Choose) -> None:
+    def __init__(
+        self,
+        model: ModelProvider,
+        toolbox: Toolbox,
+        choose: Choose,
+        prompter: Prompter,
+        compactor: Compactor,
+        results: Results,
+        *,
+        threshold: float = 0.75,
+        recall: Recall = recall_nothing,
+    ) -> None:
         self._model = model
         self._toolbox = toolbox
         self._choose = choose
+        self._prompter = prompter
+        self._compactor = compactor
+        self._results = results
+        self._threshold = threshold
+        self._recall = recall
 
     async def run(self, turn: Turn, emit: Emit, checkpoint: Checkpoint) -> Outcome:
         try:
-            return await self._steps(turn, _Metered(emit), checkpoint)
+            return await self._steps(turn, emit, checkpoint)
         except ClaimLost:
             raise
         except HermesError as error:
             return Failed(reason=str(error), code=_code(error))
 
-    async def _steps(self, turn: Turn, emit: "_Metered", checkpoint: Checkpoint) -> Outcome:
-        tools = self._toolbox.for_turn(turn)
-        runner = CallRunner(turn, tools, emit, checkpoint)
+    async def _steps(self, turn: Turn, emit: Emit, checkpoint: Checkpoint) -> Outcome:
         choice = self._choose(turn.profile, turn.model)
-        system = system_prompt(turn)
-        history: list[Message] = list(turn.history)
+        tools = self._toolbox.for_turn(turn) if choice.tools else {}
+        runner = CallRunner(turn, tools, emit, checkpoint, self._results)
+        window = Window.of(choice.context_length, choice.max_tokens, self._threshold)
+        conversation = Conversation(turn, choice, tools, window, emit, checkpoint)
+        await conversation.begin(self._prompter)
+        conversation.recalled = await self._recall(turn)
         step = turn.steps
         while True:
-            if calls := unanswered(history):
+            if calls := unanswered(conversation.history):
                 results, questions = await run_calls(runner, calls)
-                history += results
+                conversation.answer(results)
                 if questions:
                     return Suspended(questions=tuple(questions))
+                if stuck := repeated(conversation.history, tools):
+                    return _gave_up(stuck)
                 continue
             if step >= turn.profile.budget.steps:
                 return Failed(
@@ -59,28 +90,38 @@ class Agent:
                     " or raise agent.max_turns.",
                     code="budget",
                 )
-            request = ModelRequest(
-                choice=choice,
-                system=system,
-                messages=tuple(history),
-                step=f"{TurnId(turn.id)}_{step}",
-                tools=tuple(tools.values()),
-                sampling=turn.sampling,
-                live=turn.live,
-                conversation=str(turn.session),
-            )
-            message = await self._model.complete(request, emit)
+            message = await self._ask(conversation, step)
             step += 1
             if not message.calls:
-                return _ended(message, emit.usage)
+                return _ended(message)
             await checkpoint.said(message)
-            history.append(message)
+            conversation.add(message)
+
+    async def _ask(self, conversation: Conversation, step: int) -> AssistantMessage:
+        """The model's next message; a conversation that is too long for it is summarised first."""
+        if conversation.is_long():
+            await conversation.shrink(self._compactor, self._prompter)
+        try:
+            return await self._model.complete(conversation.request(step), conversation.heard)
+        except TooLong:
+            conversation.narrow()
+            if not await conversation.shrink(self._compactor, self._prompter):
+                raise
+        return await self._model.complete(conversation.request(step), conversation.heard)
 
 
-def _ended(message: AssistantMessage, usage: UsageReported | None) -> Outcome:
+def _ended(message: AssistantMessage) -> Outcome:
     if message.text.strip():
-        return Completed(message=message, usage=usage)
+        return Completed(message=message)
     return Failed(reason="The model gave an empty answer. Ask again.", code="empty_answer")
+
+
+def _gave_up(call: ToolCall) -> Outcome:
+    return Failed(
+        reason=f"I called {call.name} {SAME_CALLS} times in the same way and learned nothing new,"
+        " so I stopped. Tell me more, or ask in another way.",
+        code="loop",
+    )
 
 
 def unanswered(history: Sequence[Message]) -> list[ToolCall]:
@@ -95,6 +136,33 @@ def unanswered(history: Sequence[Message]) -> list[ToolCall]:
             case _:
                 return []
     return []
+
+
+def repeated(history: Sequence[Message], tools: Mapping[str, Tool]) -> ToolCall | None:
+    """A call since the last request that was made step after step, without any progress.
+
+    Progress is a result that is new, or a call in between that may have changed something.
+    """
+    steps: list[tuple[ToolCall, ...]] = []
+    results: dict[str, str] = {}
+    for message in reversed(history):
+        match message:
+            case UserMessage():
+                break
+            case ToolMessage(call=answered, text=text):
+                results[answered] = text
+            case AssistantMessage(calls=calls):
+                steps.insert(0, calls)
+    seen: Counter[tuple[str, str, str]] = Counter()
+    for calls in steps:
+        made = {(call.name, call.arguments, results.get(call.id, "")): call for call in calls}
+        for same, call in made.items():
+            if same not in seen and not (call.name in tools and tools[call.name].read_only):
+                seen.clear()
+            seen[same] += 1
+            if seen[same] >= SAME_CALLS:
+                return call
+    return None
 
 
 async def run_calls(
@@ -127,23 +195,6 @@ async def run_calls(
         [results[index] for index in sorted(results)],
         [questions[index] for index in sorted(questions)],
     )
-
-
-class _Metered:
-    """Passes events on and adds up the tokens."""
-
-    def __init__(self, emit: Emit) -> None:
-        self._emit = emit
-        self.usage: UsageReported | None = None
-
-    def __call__(self, event: AgentEvent) -> None:
-        if isinstance(event, UsageReported):
-            before = self.usage or UsageReported(prompt_tokens=0, completion_tokens=0)
-            self.usage = UsageReported(
-                prompt_tokens=before.prompt_tokens + event.prompt_tokens,
-                completion_tokens=before.completion_tokens + event.completion_tokens,
-            )
-        self._emit(event)
 
 
 def _code(error: HermesError) -> str:

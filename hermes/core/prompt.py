@@ -1,14 +1,156 @@
-"""What the model is told before the conversation."""
+"""What the model is told before the conversation: part by part, the same for a whole epoch."""
 
-from hermes.types.turns import Turn
+import hashlib
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime, tzinfo
+from pathlib import Path
+
+import anyio.to_thread
+
+from hermes.core.context_files import context_file
+from hermes.core.tools.schema import tools_json
+from hermes.core.window import UNKNOWN
+from hermes.state.audience import Audience, audience_of
+from hermes.types.profile import AgentProfile, ModelChoice
+from hermes.types.tools import Tool
+from hermes.types.turns import Prompt, PromptPart, Turn
 
 IDENTITY = (
-    "You are Hermes, a helpful assistant. Answer plainly and briefly. Use the tools you are given"
-    " when they help; say so when something did not work."
+    "You are Hermes, an assistant that people reach where they already are. Answer plainly and"
+    " briefly, in the language you are addressed in. Use your tools when they help, look before you"
+    " change something, and say so when something did not work or when you don't know."
 )
+TERMINAL = "You talk with a person in a terminal; Markdown is rendered."
+PRIVATE = "You talk with one person in a private chat on {platform}."
+SHARED = (
+    "You talk in a {kind} on {platform}, where several people read along. A name in brackets before"
+    " a message says who wrote it. Don't tell what you know of somebody from elsewhere."
+)
+CONTEXT_SHARE = 0.1
+"""The part of a model's window that a context file may take."""
+FRESH_SECONDS = 2.0
+"""How long a prompt serves requests that have no session."""
+
+Remember = Callable[[Turn], Awaitable[Sequence[PromptPart]]]
+"""What is remembered for the audience of a turn."""
 
 
-def system_prompt(turn: Turn) -> str:
-    """The persona first, stable for the session; then what holds for this request only."""
-    persona = turn.profile.soul or IDENTITY
-    return f"{persona}\n\n{turn.instructions}" if turn.instructions else persona
+async def nothing_remembered(turn: Turn) -> Sequence[PromptPart]:
+    return ()
+
+
+class Prompter:
+    """Writes prompts, and keeps to the one that an epoch began with."""
+
+    def __init__(
+        self,
+        remember: Remember = nothing_remembered,
+        *,
+        hide: Callable[[str], str] = str,
+        zone: tzinfo | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._remember = remember
+        self._hide = hide
+        self._zone = zone
+        self._clock = clock
+        self._fresh: dict[tuple[Audience | None, str], tuple[float, Prompt]] = {}
+
+    async def prompt(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, Tool]) -> Prompt:
+        """The epoch's prompt, or a new one where it is over or made for something else."""
+        fingerprint = _fingerprint(turn, choice, tools)
+        if turn.prompt is not None and turn.prompt.fingerprint == fingerprint:
+            return turn.prompt
+        if turn.stateless:
+            return await self._shared(turn, choice, tools, fingerprint)
+        return await self._written(turn, choice, tools, fingerprint)
+
+    async def _shared(
+        self, turn: Turn, choice: ModelChoice, tools: Mapping[str, Tool], fingerprint: str
+    ) -> Prompt:
+        """One prompt for all requests of a moment: each of them begins an epoch."""
+        now = time.monotonic()
+        until, known = self._fresh.get(audience := (audience_of(turn), fingerprint), (0.0, None))
+        if known is None or now >= until:
+            known = await self._written(turn, choice, tools, fingerprint)
+            self._fresh = {key: kept for key, kept in self._fresh.items() if kept[0] > now}
+            self._fresh[audience] = (now + FRESH_SECONDS, known)
+        return known
+
+    async def _written(
+        self, turn: Turn, choice: ModelChoice, tools: Mapping[str, Tool], fingerprint: str
+    ) -> Prompt:
+        profile = turn.profile
+        room = int((choice.context_length or UNKNOWN) * CONTEXT_SHARE * 4)
+        shown = min(profile.context_chars, room)
+        found = await anyio.to_thread.run_sync(
+            context_file, Path(profile.workspace), shown, abandon_on_cancel=True
+        )
+        parts = [
+            PromptPart(name="identity", text=profile.soul or IDENTITY),
+            PromptPart(name="instructions", text=profile.instructions),
+            PromptPart(name="place", text=place(turn)),
+            PromptPart(name="workspace", text=_workspace(profile, choice)),
+            *([found] if found else []),
+            *await self._remember(turn),
+            PromptPart(name="time", text=self._time()),
+        ]
+        return Prompt(
+            fingerprint=fingerprint,
+            tools=len(tools_json(tuple(tools.values()))) if tools else 0,
+            window=choice.context_length or UNKNOWN,
+            parts=tuple(
+                PromptPart(name=part.name, text=self._hide(part.text))
+                for part in parts
+                if part.text.strip()
+            ),
+        )
+
+    def _time(self) -> str:
+        began = datetime.fromtimestamp(self._clock(), self._zone).astimezone(self._zone)
+        # Only the day: the prompt stays the same for a whole epoch.
+        return f"This part of the conversation began on {began:%A, %d %B %Y} ({began:%Z})."
+
+
+def place(turn: Turn) -> str:
+    """Where the conversation takes place, in words that no message changes."""
+    source = turn.source
+    match source.platform, source.chat_kind:
+        case "cli", _:
+            return TERMINAL
+        case "api" | "embedded", _:
+            return ""
+        case platform, "private":
+            return PRIVATE.format(platform=platform)
+        case platform, kind:
+            return SHARED.format(platform=platform, kind=kind)
+
+
+def ephemeral(turn: Turn) -> str:
+    """What is said with every call of the turn and stored nowhere."""
+    source, profile = turn.source, turn.profile
+    channel = profile.channel_prompts.get(f"{source.platform}:{source.chat_id}", "")
+    parts = (profile.ephemeral, channel, turn.instructions)
+    return "\n\n".join(part for part in parts if part)
+
+
+def _workspace(profile: AgentProfile, choice: ModelChoice) -> str:
+    if not choice.tools or not profile.workspace:
+        return ""
+    return f"Your workspace is {profile.workspace}; paths are relative to it."
+
+
+def _fingerprint(turn: Turn, choice: ModelChoice, tools: Mapping[str, Tool]) -> str:
+    profile = turn.profile
+    seen = hashlib.sha256(tools_json(tuple(tools.values())))
+    for part in (
+        choice.provider,
+        choice.model,
+        profile.soul,
+        profile.instructions,
+        profile.workspace,
+        place(turn),
+    ):
+        seen.update(b"\0" + part.encode(errors="surrogatepass"))
+    return seen.hexdigest()[:32]

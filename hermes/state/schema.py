@@ -123,3 +123,30 @@ end;
 """,
     )
 )
+
+
+MIGRATIONS.append(
+    (
+        "m002_core",
+        """
+alter table sessions add column used_before real;
+alter table sessions add column prompt text;
+alter table sessions add column compaction integer not null default 0;
+alter table turns add column cached_tokens integer;
+alter table turns add column cost real;
+
+-- What a provider was told, so that an epoch's prompt stays the same across restarts.
+create table prompts (hash text primary key, body blob not null) without rowid;
+create table compactions (
+    id integer primary key, session text not null, generation integer not null,
+    first integer not null, last integer not null, summary blob not null,
+    turn text not null, at real not null
+);
+create index compactions_session on compactions (session, generation);
+create table endings (
+    session text not null, generation integer not null, ended_at real not null, taken_at real,
+    primary key (session, generation)
+) without rowid;
+""",
+    )
+)

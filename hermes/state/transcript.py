@@ -1,9 +1,11 @@
-"""What was said in a session, and how a conversation begins anew."""
+"""What was said in a session."""
 
+from hermes.state import compactions
 from hermes.state.codec import decode_message, encode
-from hermes.types.identity import PersonId, SessionKey, Source
+from hermes.state.compactions import Compaction, Span
+from hermes.types.identity import PersonId, SessionKey
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
-from hermes.types.protocols import Work
+from hermes.types.protocols import Row, Work
 from hermes.types.value import Value
 
 
@@ -23,57 +25,21 @@ class History(Value):
     """What was said in a generation of a session, up to a row."""
 
     generation: int
+    compaction: int = 0
+    """The newest summary in it."""
     last: int = 0
     """The newest row of it: later ones are added, none is ever changed."""
     messages: tuple[Message, ...] = ()
+    spans: tuple[Span, ...] = ()
+    """The rows that each message stands for."""
 
 
-class Found(Value):
-    """A message that a search found."""
-
-    session: str
-    role: str
-    text: str
-    at: float
-
-
-def touch_session(
-    key: SessionKey, source: Source, person: PersonId | None, now: float
-) -> Work[int]:
-    """The session's generation: how often it was begun anew."""
+def append(scribe: Scribe, step: int, index: int, message: Message, now: float) -> Work[int]:
+    """Adds a message at its place in the turn, a repeat changes nothing; the number of its row."""
     rows = yield (
-        "insert into sessions (key, agent, platform, account, chat_kind, chat_id, thread_id,"
-        " user_id, person, created_at, updated_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-        " on conflict (key) do update set updated_at = excluded.updated_at returning generation",
-        (
-            str(key),
-            key.agent,
-            key.platform,
-            source.account,
-            key.kind,
-            source.chat_id,
-            source.thread_id,
-            source.user_id,
-            person,
-            now,
-            now,
-        ),
-    )
-    generation: int = rows[0][0]
-    return generation
-
-
-def begin_anew(session: str) -> Work[None]:
-    """What follows starts from nothing; what was said stays and can be searched."""
-    yield "update sessions set generation = generation + 1 where key = ?", (session,)
-
-
-def append(scribe: Scribe, step: int, index: int, message: Message, now: float) -> Work[None]:
-    """Adds a message at its place in the turn; a repeat changes nothing."""
-    yield (
         "insert into messages (session, generation, turn, step, idx, role, body, text, transient,"
         " agent, person, account, chat_id, at)"
-        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing",
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning id",
         (
             str(scribe.session),
             scribe.generation,
@@ -91,48 +57,54 @@ def append(scribe: Scribe, step: int, index: int, message: Message, now: float) 
             now,
         ),
     )
-
-
-def history(session: str, known: "History") -> Work["History"]:
-    """All that was said in the session, as far as it is not known already."""
-    rows = yield (
-        "select id, body from messages where session = ? and generation = ? and transient = 0"
-        " and id > ? order by id",
-        (session, known.generation, known.last),
-    )
     if not rows:
+        rows = yield (
+            "select id from messages where turn = ? and step = ? and idx = ?",
+            (scribe.turn, step, index),
+        )
+    number: int = rows[0][0]
+    return number
+
+
+def history(session: str, known: History) -> Work[History]:
+    """All that was said in the session, as far as it is not known already."""
+    summaries: list[Compaction] = []
+    if known.compaction and not known.last:
+        summaries = yield from compactions.active(session, known.generation)
+    left_out = "".join(" and not (id between ? and ?)" for _ in summaries)
+    rows = yield (
+        "select id, turn, step, idx, body from messages"  # noqa: S608
+        f" where session = ? and generation = ? and transient = 0 and id > ?{left_out} order by id",
+        (session, known.generation, known.last, *(row for one in summaries for row in one.span)),
+    )
+    said: list[tuple[Span, Message]] = []
+    for row in _in_order(rows):
+        while summaries and summaries[0].span[1] < row[0]:
+            said.append((summaries[0].span, summaries.pop(0).summary))
+        said.append(((row[0], row[0]), decode_message.decode(row[4])))
+    said += [(one.span, one.summary) for one in summaries]
+    if not said:
         return known
-    messages = (*known.messages, *(decode_message.decode(row[1]) for row in rows))
-    return History(generation=known.generation, last=rows[-1][0], messages=messages)
+    return History(
+        generation=known.generation,
+        compaction=known.compaction,
+        last=max(known.last, *(span[1] for span, _ in said)),
+        messages=(*known.messages, *(message for _, message in said)),
+        spans=(*known.spans, *(span for span, _ in said)),
+    )
+
+
+def _in_order(rows: list[Row]) -> list[Row]:
+    """By their places: results of calls that ran side by side are stored as they came."""
+    turns: dict[str, list[Row]] = {}
+    for row in rows:
+        turns.setdefault(row[1], []).append(row)
+    return [row for own in turns.values() for row in sorted(own, key=lambda row: row[2:4])]
 
 
 def of_turn(turn: str) -> Work[list[Message]]:
     rows = yield "select body from messages where turn = ? order by step, idx", (turn,)
     return [decode_message.decode(row[0]) for row in rows]
-
-
-def search(
-    query: str, agent: str, session: str | None = None, limit: int = 20
-) -> Work[list[Found]]:
-    """Messages of the agent that hold all the words, best first."""
-    words = query.replace("\0", " ").replace('"', " ").split()
-    if not words:
-        return []
-    # The one statement of this package that is SQLite's own: every driver has its full-text index.
-    within = "" if session is None else " and m.session = ?"
-    rows = yield (
-        "select m.session, m.role, m.text, m.at from messages_fts f"  # noqa: S608
-        " join messages m on m.id = f.rowid"
-        f" where messages_fts match ? and m.agent = ? and m.transient = 0{within}"
-        " order by rank limit ?",
-        (
-            " ".join(f'"{word}"' for word in words),
-            agent,
-            *(() if session is None else (session,)),
-            limit,
-        ),
-    )
-    return [Found(session=key, role=who, text=text, at=at) for key, who, text, at in rows]
 
 
 def role(message: Message) -> str:
@@ -143,3 +115,25 @@ def role(message: Message) -> str:
             return "assistant"
         case ToolMessage():
             return "tool"
+
+
+class Entry(Value):
+    """A message with its place in time, as an export tells it."""
+
+    at: float
+    generation: int
+    turn: str
+    message: Message
+
+
+def entries(session: str) -> Work[list[Entry]]:
+    """All that was ever said in the session, in order; summaries are not among it."""
+    rows = yield (
+        "select id, turn, step, idx, body, at, generation from messages"
+        " where session = ? and transient = 0 order by id",
+        (session,),
+    )
+    return [
+        Entry(at=row[5], generation=row[6], turn=row[1], message=decode_message.decode(row[4]))
+        for row in _in_order(rows)
+    ]

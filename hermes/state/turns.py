@@ -2,7 +2,7 @@
 
 from hermes.state.codec import Recorded, decode_choices, decode_process, decode_recorded, encode
 from hermes.types.errors import ClaimLost
-from hermes.types.events import UsageReported
+from hermes.types.events import NOTHING_USED, UsageReported
 from hermes.types.identity import CallId, OwnerId, PersonId, TurnId
 from hermes.types.protocols import Row, Work
 from hermes.types.tools import Process
@@ -147,19 +147,26 @@ def close(
     epoch: int,
     state: str,
     now: float,
-    usage: UsageReported | None = None,
+    usage: UsageReported = NOTHING_USED,
     reason: tuple[str, str] = ("", ""),
 ) -> Work[None]:
     """Ends the claim; `reason` is (text, code) where the turn did not complete."""
     rows = yield (
-        "update turns set state = ?, finished_at = ?, shown = steps, prompt_tokens = ?,"
-        " completion_tokens = ?, reason = ?, code = ?"
+        "update turns set state = ?, finished_at = ?, shown = steps,"
+        " prompt_tokens = coalesce(prompt_tokens, 0) + ?,"
+        " completion_tokens = coalesce(completion_tokens, 0) + ?,"
+        " cached_tokens = coalesce(cached_tokens, 0) + ?,"
+        " cost = case when ? is null then cost else coalesce(cost, 0) + ? end,"
+        " reason = ?, code = ?"
         " where id = ? and epoch = ? and state = 'running' returning id",
         (
             state,
             None if state == "suspended" else now,
-            usage.prompt_tokens if usage else None,
-            usage.completion_tokens if usage else None,
+            usage.prompt_tokens,
+            usage.completion_tokens,
+            usage.cached_tokens,
+            usage.cost,
+            usage.cost,
             *reason,
             turn,
             epoch,

@@ -7,8 +7,9 @@ from hermes.types.events import QuestionAsked, TurnFinished
 
 
 def final_text(view: View) -> str:
-    """What the chat is owed: the answer, and why there is no more of it."""
-    return _joined(spoken(view), "" if view.outcome is None else remark(view.outcome))
+    """What the chat is owed: the answer, and what there is to say of it."""
+    remarks = [f"({notice.text})" for notice in view.notices if notice.lasting]
+    return _joined(spoken(view), "" if view.outcome is None else remark(view.outcome), *remarks)
 
 
 def spoken(view: View) -> str:
@@ -20,7 +21,8 @@ def spoken(view: View) -> str:
 
 def question_text(question: QuestionAsked) -> str:
     """The question with its choices, and how to answer it."""
-    lines = [question.prompt, *(f"- {choice}" for choice in question.choices)]
+    choices = enumerate(question.choices, 1)
+    lines = [question.prompt, *(f"{number}. {choice}" for number, choice in choices)]
     match question.kind:
         case "approval":
             lines.append(f"Reply /approve {question.id} or /deny {question.id}.")

@@ -47,7 +47,7 @@ class View(Value):
     tools: tuple[ToolLine, ...] = ()
     questions: tuple[QuestionAsked, ...] = ()
     """Asked, and their calls have not gone on since."""
-    notices: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
     usage: UsageReported | None = None
     """All model calls of the turn together."""
     outcome: TurnFinished | None = None
@@ -80,9 +80,9 @@ class Folder:
             case QuestionAsked(call=call):
                 self._questions[call] = event
             case UsageReported():
-                self._usage = event if self._usage is None else total(self._usage, event)
-            case Notice(text=text):
-                self._notices.append(text)
+                self._usage = event if self._usage is None else self._usage + event
+            case Notice():
+                self._notices.append(event)
             case TurnFinished():
                 self._end_segment()
                 self._outcome = event
@@ -156,10 +156,3 @@ def answer(view: View) -> str:
     """The text of the answer so far."""
     current = (view.current,) if view.current.strip() else ()
     return BREAK.join(view.segments + current)
-
-
-def total(one: UsageReported, other: UsageReported) -> UsageReported:
-    return UsageReported(
-        prompt_tokens=one.prompt_tokens + other.prompt_tokens,
-        completion_tokens=one.completion_tokens + other.completion_tokens,
-    )

@@ -6,7 +6,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from hermes.streaming.final import question_text, remark, spoken
-from hermes.streaming.fold import BREAK, Folder, View, answer, total
+from hermes.streaming.fold import BREAK, Folder, View, answer
 from hermes.streaming.wire import (
     ApprovalRequest,
     Choice,
@@ -109,7 +109,7 @@ class ChatStream:
                 self._end_segment()
                 return sent
             case UsageReported():
-                self._usage = event if self._usage is None else total(self._usage, event)
+                self._usage = event if self._usage is None else self._usage + event
             case TurnFinished():
                 return self._finish(seq, event)
             case ToolProgress() | ContextCompacted():

@@ -24,7 +24,6 @@ from hermes.types.identity import CallId
 CUT = "— the connection to the model was cut; it starts again —"
 
 _DIM, _RED, _YELLOW, _RESET = "\x1b[2m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
-# What a model says must not steer the terminal.
 _CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
 
 
@@ -45,7 +44,7 @@ class StdoutStream:
     def feed(self, event: AgentEvent) -> str:
         match event:
             case TextDelta(text=text):
-                return self._text(text.translate(_CONTROLS))
+                return self._text(printable(text))
             case ToolStarted() | ToolFinished():
                 return self._tool(event) if self._tools else ""
             case SegmentDiscarded():
@@ -85,14 +84,14 @@ class StdoutStream:
     def _tool(self, event: ToolStarted | ToolFinished) -> str:
         match event:
             case ToolStarted(call=call, name=name, label=label):
-                self._labels[call] = line = f"· {_one_line(f'{name} {label}')}"
+                self._labels[call] = line = f"· {tool_label(name, label)}"
                 if self._open_call is not None:
                     return ""
                 begin = self._fresh()
                 self._open_call, self._mid_line = call, True
                 return begin + self._painted(line, _DIM)
             case ToolFinished(call=call):
-                known = self._labels.pop(call, f"· {_one_line(event.name)}")
+                known = self._labels.pop(call, f"· {tool_label(event.name)}")
                 failed = "failed, " if event.failed else ""
                 rest = f" ({failed}{event.seconds:.1f} s)"
                 color = _RED if event.failed else _DIM
@@ -106,7 +105,7 @@ class StdoutStream:
                 assert_never(event)
 
     def _line(self, text: str, color: str) -> str:
-        return self._fresh() + self._painted(text.translate(_CONTROLS), color) + "\n"
+        return self._fresh() + self._painted(printable(text), color) + "\n"
 
     def _fresh(self) -> str:
         """Begins a line, and writes the tool lines that waited for one."""
@@ -126,5 +125,11 @@ class JsonLines:
         return encode(event).decode() + "\n"
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split()).translate(_CONTROLS)
+def printable(text: str) -> str:
+    """The text without what would steer the terminal."""
+    return text.translate(_CONTROLS)
+
+
+def tool_label(name: str, label: str = "") -> str:
+    """A tool and what it works on, in one line."""
+    return printable(" ".join(f"{name} {label}".split()))

@@ -27,6 +27,7 @@ class Update(Value):
     user: str
     text: str
     kind: ChatKind = "private"
+    name: str | None = None
 
 
 class Shown(Value):
@@ -62,10 +63,19 @@ class ChatServer:
         self._changed = anyio.Event()
         self._last = 0
 
-    def says(self, text: str, chat: str = "1", user: str = "7", kind: ChatKind = "private") -> int:
+    def says(
+        self,
+        text: str,
+        chat: str = "1",
+        user: str = "7",
+        kind: ChatKind = "private",
+        name: str | None = None,
+    ) -> int:
         """A person writes to us; the update's number."""
         self._last += 1
-        self._updates.append(Update(id=self._last, chat=chat, user=user, text=text, kind=kind))
+        self._updates.append(
+            Update(id=self._last, chat=chat, user=user, text=text, kind=kind, name=name)
+        )
         self._wake()
         return self._last
 
@@ -155,6 +165,7 @@ def to_event(update: Update, account: str) -> MessageEvent:
         chat_kind=update.kind,
         chat_id=update.chat,
         user_id=update.user,
+        user_name=update.name,
     )
     return MessageEvent(
         dedupe_key=f"{account}:{update.id}",

@@ -1,16 +1,24 @@
 """A turn, and a checkpoint that remembers: for tests of the agent and of its tools."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from hermes.core.agent import Agent
+from hermes.core.auxiliary import Auxiliary
+from hermes.core.compaction import Compactor
+from hermes.core.prompt import Prompter
 from hermes.core.tools.call import CallContext
+from hermes.core.tools.registry import Registry
+from hermes.core.tools.results import Results
+from hermes.state.spill import Spill
 from hermes.types.errors import ClaimLost
 from hermes.types.events import AgentEvent
 from hermes.types.identity import DEFAULT_AGENT, CallId, PersonId, SessionKey, Source, TurnId
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hermes.types.profile import AgentProfile, Budget, ModelChoice
+from hermes.types.protocols import ModelProvider
 from hermes.types.tools import Process, Tool
 from hermes.types.turns import Decision, Prompt, Turn
 
@@ -18,6 +26,8 @@ CHOICE = ModelChoice(provider="p", model="m", base_url="")
 PRIVATE = Source(platform="p", account="p", chat_kind="private", chat_id="1", user_id="1")
 GROUP = Source(platform="p", account="p", chat_kind="group", chat_id="-5", user_id="1")
 CALL = CallId("t_0_0")
+NO_SPILL = Results(Spill(Path("/nonexistent")))
+"""For results that are short."""
 
 
 class Notebook:
@@ -58,6 +68,7 @@ class Notebook:
 def a_turn(
     *history: Message,
     workspace: Path | None = None,
+    home: Path | None = None,
     source: Source = PRIVATE,
     person: str | None = None,
     steps: int = 0,
@@ -77,12 +88,34 @@ def a_turn(
         agent=DEFAULT_AGENT,
         source=source,
         profile=AgentProfile(
-            workspace=str(workspace or ""), model=CHOICE, budget=Budget(steps=budget)
+            home=str(home or ""),
+            workspace=str(workspace or ""),
+            model=CHOICE,
+            budget=Budget(steps=budget),
         ),
         history=history or (UserMessage(text="hi"),),
         person=PersonId(person or f"{source.platform}:{source.user_id}"),
         steps=steps,
         decisions=decisions or {},
+    )
+
+
+def an_agent(
+    model: ModelProvider,
+    tools: Sequence[Tool],
+    *,
+    choice: ModelChoice = CHOICE,
+    prompter: Prompter | None = None,
+    results: Results | None = None,
+) -> Agent:
+    """An agent that asks the model, for everything."""
+    return Agent(
+        model,
+        Registry(tools),
+        lambda profile, named: choice,
+        prompter or Prompter(),
+        Compactor(Auxiliary(model, lambda main: main)),
+        results or NO_SPILL,
     )
 
 

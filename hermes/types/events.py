@@ -69,11 +69,25 @@ class UsageReported(Value, tag=True):
     cost: float | None = None
     """Dollars; None where the price is not known."""
 
+    def __add__(self, other: "UsageReported") -> "UsageReported":
+        known = self.cost is not None and other.cost is not None
+        return UsageReported(
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            cost=(self.cost or 0.0) + (other.cost or 0.0) if known else None,
+        )
+
+
+NOTHING_USED = UsageReported(prompt_tokens=0, completion_tokens=0, cost=0.0)
+
 
 class Notice(Value, tag=True):
     """A remark of the gateway: never part of the answer or of the transcript."""
 
     text: str
+    lasting: bool = False
+    """Worth telling also to who only sees the end: it is sent behind the answer."""
 
 
 class TurnFinished(Value, tag=True):

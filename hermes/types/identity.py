@@ -18,6 +18,8 @@ CallId = NewType("CallId", str)
 """Ours, `<turn>_<step>_<index>`: providers repeat theirs."""
 
 DEFAULT_AGENT = AgentId("main")
+OWNER = PersonId("owner")
+"""Whose installation this is: who has its terminal, or the API's own key."""
 
 
 _chance = random.Random(os.urandom(32))  # noqa: S311  # ids are names, not secrets

@@ -5,6 +5,7 @@ from typing import Literal
 import msgspec
 
 from hermes.types.identity import DEFAULT_AGENT, AgentId
+from hermes.types.messages import Message
 from hermes.types.value import Value
 
 Wire = Literal["chat", "responses", "anthropic"]
@@ -57,6 +58,16 @@ class AgentProfile(Value):
     budget: Budget = Budget()
     soul: str = ""
     """The persona, instead of the default identity."""
+    instructions: str = ""
+    """What the operator adds to it."""
+    context_chars: int = 20_000
+    """Characters of the workspace's context file that the model is shown."""
+    ephemeral: str = ""
+    """Said with every call, and stored nowhere; so are the next two."""
+    channel_prompts: dict[str, str] = msgspec.field(default_factory=dict)
+    """For single chats, by `platform:chat`."""
+    prefill: tuple[Message, ...] = ()
+    """Messages that stand before every conversation."""
     toolsets: tuple[str, ...] = ("default",)
     """What it may use: names of toolsets and of single tools."""
     platform_toolsets: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)

@@ -148,3 +148,25 @@ class Toolbox(Protocol):
     """The tools that a turn may use, by name."""
 
     def for_turn(self, turn: Turn) -> Mapping[str, Tool]: ...
+
+
+# --- memory ----------------------------------------------------------------------------------
+
+
+class MemoryProvider(Protocol):
+    """A memory beside the notes in files; there is one at a time."""
+
+    @property
+    def name(self) -> str: ...
+
+    def tools(self) -> Sequence[Tool]:
+        """What the agent may use of it."""
+        ...
+
+    async def recall(self, turn: Turn) -> str:
+        """What the model is shown for this turn only; short, and empty where nothing fits."""
+        ...
+
+    async def on_session_end(self, ended: Turn) -> None:
+        """The conversation in `ended.history` is over. Called once or more."""
+        ...

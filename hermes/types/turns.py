@@ -4,7 +4,6 @@ from typing import Literal
 
 import msgspec
 
-from hermes.types.events import UsageReported
 from hermes.types.identity import AgentId, CallId, PersonId, SessionKey, Source, Target, TurnId
 from hermes.types.messages import AssistantMessage, Message, Sampling
 from hermes.types.profile import AgentProfile
@@ -45,6 +44,10 @@ class Prompt(Value):
     fingerprint: str
     """Of the model, the tools and the persona that it was made for."""
     parts: tuple[PromptPart, ...]
+    tools: int = 0
+    """Characters of the tools' descriptions, which are sent beside it."""
+    window: int = 0
+    """Tokens that the model can read at once."""
 
     @property
     def text(self) -> str:
@@ -65,6 +68,8 @@ class Turn(Value):
     trigger: Trigger = "message"
     person: PersonId | None = None
     reply_to: Target | None = None
+    stateless: bool = False
+    """A request that belongs to no session."""
     prompt: Prompt | None = None
     """The epoch's; None where a new one begins."""
     instructions: str = ""
@@ -94,7 +99,6 @@ class Question(Value):
 
 class Completed(Value, tag=True):
     message: AssistantMessage
-    usage: UsageReported | None = None
 
 
 class Suspended(Value, tag=True):

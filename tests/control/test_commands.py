@@ -1,5 +1,6 @@
 """Commands act at once, whatever the model does."""
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -45,13 +46,32 @@ async def test_a_model_that_never_answers_does_not_keep_status_and_stop_waiting(
     assert await chat.asks("/status") == "Idle."
 
 
+async def test_context_says_what_the_model_is_given(tmp_path: Path) -> None:
+    server, model = ChatServer(), ScriptedModel([says("hello")])
+    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
+        chat = Chat(server, model, gateway)
+        assert (await chat.asks("/context")).startswith("Nothing yet")
+        assert await chat.asks("hi") == "hello"
+        lines = (await chat.asks("/context")).splitlines()
+    names = [line.partition(":")[0] for line in lines[:-1]]
+    assert names[0] == "identity"
+    assert names[-2:] == ["tools", "conversation (2 messages)"]
+    assert re.fullmatch(r"together about [\d,]+ of 128,000 \(\d+%\)", lines[-1])
+
+
 async def test_nothing_to_stop_is_said(chat: Chat) -> None:
     assert await chat.asks("/stop") == "Nothing is running."
 
 
 async def test_help_lists_every_command(chat: Chat) -> None:
     lines = (await chat.asks("/help")).splitlines()
-    assert [line.partition(":")[0] for line in lines] == ["/stop", "/new", "/status", "/help"]
+    assert [line.partition(":")[0] for line in lines] == [
+        "/stop",
+        "/new",
+        "/status",
+        "/context",
+        "/help",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ async def test_the_next_message_answers_an_open_question(tmp_path: Path) -> None
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
         server.says("paint it")
         await until(server.texts)
-        assert server.texts()[0].startswith("Red or blue?\n- red\n- blue")
+        assert server.texts()[0].startswith("Red or blue?\n1. red\n2. blue")
         await until(lambda: not gateway.busy)
         server.says("red")
         await until(lambda: len(server.texts()) == 2)

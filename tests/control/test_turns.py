@@ -10,10 +10,11 @@ from hermes.control.turns import finish_of, owed_content
 from hermes.settings.sections import AgentSettings
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import QUIET, TroubledStore, held, refused, rows, running, until
-from hermes.testing.scripted import ScriptedModel, calls, fails, hangs, says
+from hermes.testing.scripted import Answer, ScriptedModel, calls, fails, hangs, says
 from hermes.types.errors import Disconnected
-from hermes.types.events import TurnFinished
+from hermes.types.events import TurnFinished, UsageReported
 from hermes.types.messages import AssistantMessage, Content, ToolMessage
+from hermes.types.protocols import Emit, ModelRequest
 from hermes.types.turns import Completed, Failed, Stopped, Suspended
 
 
@@ -166,3 +167,34 @@ def test_what_a_chat_is_owed_says_how_the_turn_ended() -> None:
     assert finish_of(Suspended(questions=())) == TurnFinished(outcome="suspended")
     assert finish_of(Stopped(reason="by you")).text == "by you"
     assert finish_of(Failed(reason="why", code="c")).code == "c"
+
+
+def counted(answer: Answer, read: int, written: int, cost: float | None) -> Answer:
+    async def count(request: ModelRequest, emit: Emit) -> AssistantMessage:
+        emit(UsageReported(prompt_tokens=read, completion_tokens=written, cost=cost))
+        return await answer(request, emit)
+
+    return count
+
+
+@pytest.mark.parametrize("end", ["completed", "failed"])
+async def test_what_a_turn_used_is_kept_however_it_ends(tmp_path: Path, end: str) -> None:
+    last = says("hello") if end == "completed" else fails(Disconnected("away"))
+    step = calls(("slow", {"seconds": 0}))
+    model = ScriptedModel([counted(step, 100, 5, 0.25), counted(last, 200, 7, 0.5)])
+    server = ChatServer()
+    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
+        server.says("hi")
+        await until(server.texts)
+        found = await rows(
+            gateway.store, "select state, prompt_tokens, completion_tokens, cost from turns"
+        )
+    assert found == [(end, 300, 12, 0.75)]
+
+
+async def test_a_price_that_is_not_known_is_not_guessed(tmp_path: Path) -> None:
+    server, model = ChatServer(), ScriptedModel([counted(says("hello"), 100, 5, None)])
+    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
+        server.says("hi")
+        await until(server.texts)
+        assert await rows(gateway.store, "select prompt_tokens, cost from turns") == [(100, None)]

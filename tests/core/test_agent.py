@@ -1,18 +1,23 @@
 """The loop: steps, tools, suspension, budgets; nothing held between runs."""
 
+from pathlib import Path
+
 import anyio
 import msgspec
 import pytest
+from msgspec.structs import replace
 
-from hermes.core.agent import Agent, run_calls, unanswered
+from hermes.core.agent import run_calls, unanswered
 from hermes.core.tools.call import UNKNOWN_OUTCOME, CallRunner
 from hermes.core.tools.registry import Registry
+from hermes.core.tools.results import Results
+from hermes.state.spill import Spill
 from hermes.testing.running import refused
 from hermes.testing.scripted import Answer, ScriptedModel, calls, fails, says
-from hermes.testing.tools import TEST_TOOLS
-from hermes.testing.turns import CHOICE, Notebook, a_turn
-from hermes.types.errors import AuthFailed, ClaimLost, HermesError, RateLimited
-from hermes.types.events import AgentEvent, SegmentEnded, ToolFinished, UsageReported
+from hermes.testing.tools import TEST_TOOLS, append
+from hermes.testing.turns import CHOICE, NO_SPILL, Notebook, a_turn, an_agent
+from hermes.types.errors import AuthFailed, ClaimLost, HermesError, RateLimited, TooLong
+from hermes.types.events import AgentEvent, ContextCompacted, ToolFinished
 from hermes.types.identity import CallId
 from hermes.types.messages import (
     AssistantMessage,
@@ -20,7 +25,6 @@ from hermes.types.messages import (
     ToolMessage,
     UserMessage,
 )
-from hermes.types.protocols import Emit, ModelRequest
 from hermes.types.tools import Tool, ToolContext
 from hermes.types.turns import Answered, Completed, Failed, Suspended, Turn
 
@@ -30,7 +34,7 @@ HI = UserMessage(text="hi")
 class Bench:
     def __init__(self, *answers: Answer, tools: tuple[Tool, ...] = TEST_TOOLS) -> None:
         self.model = ScriptedModel(answers)
-        self.agent = Agent(self.model, Registry(tools), lambda profile, named: CHOICE)
+        self.agent = an_agent(self.model, tools)
         self.notes = Notebook()
         self.events: list[AgentEvent] = []
 
@@ -140,21 +144,6 @@ async def test_an_interrupted_call_is_not_made_again_unless_it_is_repeatable() -
     assert bench.notes.begun == []
 
 
-async def test_tokens_of_all_steps_add_up() -> None:
-    async def counted(_request: ModelRequest, emit: Emit) -> AssistantMessage:
-        emit(UsageReported(prompt_tokens=10, completion_tokens=1))
-        emit(SegmentEnded())
-        return AssistantMessage(text="x")
-
-    async def calling(request: ModelRequest, emit: Emit) -> AssistantMessage:
-        emit(UsageReported(prompt_tokens=5, completion_tokens=2))
-        return await calls(("slow", {"seconds": 0}))(request, emit)
-
-    outcome = await Bench(calling, counted).run(a_turn())
-    assert isinstance(outcome, Completed)
-    assert outcome.usage == UsageReported(prompt_tokens=15, completion_tokens=3)
-
-
 class Nothing(msgspec.Struct):
     pass
 
@@ -197,7 +186,7 @@ async def test_calls_that_change_nothing_run_side_by_side_and_others_in_order(
 async def test_results_come_in_the_order_of_the_calls() -> None:
     bench = Bench()
     runner = CallRunner(
-        a_turn(), Registry(TEST_TOOLS).for_turn(a_turn()), lambda _: None, bench.notes
+        a_turn(), Registry(TEST_TOOLS).for_turn(a_turn()), lambda _: None, bench.notes, NO_SPILL
     )
     wanted = [
         ToolCall(id=CallId(f"t_0_{n}"), name="slow", arguments=f'{{"seconds": {s}}}')
@@ -217,3 +206,107 @@ def test_only_open_calls_at_the_end_are_unanswered() -> None:
     assert [call.id for call in unanswered([HI, made, done])] == ["b"]
     assert unanswered([HI, made, done, HI]) == []
     assert unanswered([HI]) == unanswered([]) == []
+
+
+def look(read_only: bool, answers: list[str]) -> Tool:
+    async def answer(context: ToolContext, arguments: msgspec.Struct) -> str:
+        return answers.pop(0)
+
+    return Tool(
+        name="look",
+        description="Look.",
+        arguments=Look,
+        handler=answer,
+        read_only=read_only,
+        repeatable=True,
+    )
+
+
+class Look(msgspec.Struct):
+    at: str = "it"
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+async def test_the_third_identical_call_without_progress_ends_the_turn(read_only: bool) -> None:
+    again = calls(("look", {"at": "it"}))
+    bench = Bench(again, again, again, tools=(look(read_only, ["nothing"] * 3),))
+    outcome = await bench.run(a_turn())
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "loop"
+    assert "look 3 times in the same way" in outcome.reason
+    assert unanswered([*a_turn().history, *bench.notes.messages]) == []
+
+
+async def test_going_round_in_a_circle_is_no_progress() -> None:
+    circle = [calls(("look", {"at": place})) for place in ("a", "b", "a", "b", "a")]
+    outcome = await Bench(*circle, tools=(look(True, ["nothing"] * 5),)).run(a_turn())
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "loop"
+
+
+async def test_a_result_that_is_new_is_progress() -> None:
+    again = calls(("look", {}))
+    bench = Bench(*[again] * 5, says("it came"), tools=(look(True, ["1", "2", "3", "4", "5"]),))
+    assert isinstance(await bench.run(a_turn()), Completed)
+
+
+async def test_a_change_in_between_is_progress(tmp_path: Path) -> None:
+    steps = [
+        calls(("append", {"token": str(number)})) if number % 2 else calls(("look", {}))
+        for number in range(10)
+    ]
+    bench = Bench(*steps, says("done"), tools=(look(True, ["same"] * 5), append))
+    assert isinstance(await bench.run(a_turn(workspace=tmp_path)), Completed)
+
+
+async def test_what_was_done_for_an_earlier_request_does_not_count() -> None:
+    asked = AssistantMessage(calls=(ToolCall(id=CallId("s_0_0"), name="look", arguments="{}"),))
+    told = ToolMessage(call=CallId("s_0_0"), text="same")
+    again = calls(("look", {}))
+    bench = Bench(again, again, says("done"), tools=(look(True, ["same"] * 2),))
+    earlier = (HI, asked, told, AssistantMessage(text="there"), HI)
+    assert isinstance(await bench.run(a_turn(*earlier)), Completed)
+
+
+async def test_a_long_result_is_trimmed_and_can_be_read_in_full(tmp_path: Path) -> None:
+    spill = Spill(tmp_path)
+    text = "\n".join(f"line {number}" for number in range(20_000))
+    model = ScriptedModel([calls(("look", {})), says("done")])
+    agent = an_agent(model, (look(True, [text]),), results=Results(spill, longest=1000))
+    turn = a_turn()
+    await agent.run(turn, lambda event: None, Notebook())
+    (result,) = (m for m in model.requests[1].messages if isinstance(m, ToolMessage))
+    assert len(result.text) <= 1000
+    assert result.text.startswith("line 0\n")
+    assert result.text.endswith("line 19999")
+    assert "spill:t_0_0" in result.text
+    assert spill.read(str(turn.session), "spill:t_0_0") == text
+
+
+async def test_a_model_without_tools_is_given_none() -> None:
+    model = ScriptedModel([says("hello")])
+    choice = replace(CHOICE, tools=False)
+    await an_agent(model, TEST_TOOLS, choice=choice).run(a_turn(), lambda _: None, Notebook())
+    assert model.requests[0].tools == ()
+
+
+async def test_a_conversation_that_the_model_finds_too_long_is_summarised() -> None:
+    history = [
+        message
+        for number in range(20)
+        for message in (UserMessage(text=f"q{number} " * 200), AssistantMessage(text="a " * 200))
+    ]
+    summary_in_two = [says("some notes"), says("the notes")]
+    model = ScriptedModel([fails(TooLong("no")), *summary_in_two, says("hello")])
+    notes, events = Notebook(), list[AgentEvent]()
+    outcome = await an_agent(model, ()).run(a_turn(*history, HI), events.append, notes)
+    assert isinstance(outcome, Completed)
+    assert any(isinstance(event, ContextCompacted) for event in events)
+    ((first, last, summary),) = notes.summaries
+    assert model.requests[-1].messages == (*history[:first], summary, *history[last:], HI)
+
+
+async def test_one_that_cannot_be_shortened_is_explained() -> None:
+    model = ScriptedModel([fails(TooLong("the window is too small"))])
+    outcome = await an_agent(model, ()).run(a_turn(), lambda event: None, Notebook())
+    assert outcome == Failed(reason="the window is too small", code="too_long")

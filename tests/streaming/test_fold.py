@@ -132,7 +132,7 @@ def test_usage_is_of_all_model_calls_together() -> None:
 def test_notices_reasoning_and_compaction_are_no_part_of_the_answer() -> None:
     view = folded(Notice(text="slow"), ReasoningDelta(text="hm"), ContextCompacted(messages=3))
     assert answer(view) == ""
-    assert view.notices == ("slow",)
+    assert view.notices == (Notice(text="slow"),)
 
 
 @given(st.lists(events))

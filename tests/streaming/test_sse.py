@@ -179,7 +179,7 @@ def test_a_question_is_content_and_the_stream_stops_after_it() -> None:
     stream = chat()
     data = sent([says("Let me see."), SegmentEnded(), STARTED, QUESTION, SUSPENDED], stream)
     assert content(data) == (
-        "Let me see.\n\nRun it?\n- once\n- deny\nReply /approve a7 or /deny a7."
+        "Let me see.\n\nRun it?\n1. once\n2. deny\nReply /approve a7 or /deny a7."
     )
     assert frames(data)[-2][2]["choices"][0]["finish_reason"] == "stop"
     assert stream.end == "suspended"
@@ -338,7 +338,7 @@ RUN_EVENTS: list[tuple[AgentEvent, str, dict[str, Any]]] = [
         "question.asked",
         {"id": "q1", "prompt": "Which?", "choices": []},
     ),
-    (ContextCompacted(messages=3), "hermes.context.compacted", {"dropped": 3}),
+    (ContextCompacted(messages=3), "hermes.context.compacted", {"messages": 3}),
     (Notice(text="slow"), "notice", {"text": "slow"}),
     (
         USAGE,

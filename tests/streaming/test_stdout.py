@@ -85,7 +85,7 @@ def test_a_question_is_written_with_how_to_answer() -> None:
     question = QuestionAsked(id="q1", call=ONE, kind="question", prompt="Which?", choices=("a",))
     suspended = TurnFinished(outcome="suspended")
     assert written(says("Hm."), SegmentEnded(), question, suspended) == (
-        "Hm.\nWhich?\n- a\nReply with your answer (question q1).\n"
+        "Hm.\nWhich?\n1. a\nReply with your answer (question q1).\n"
     )
 
 

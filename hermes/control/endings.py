@@ -1,0 +1,72 @@
+"""Looks after conversations that have ended, before they are forgotten: at least once each."""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+from hermes.control.claims import Profiles
+from hermes.state import sessions, transcript
+from hermes.state.sessions import Ending
+from hermes.state.transcript import History
+from hermes.types.errors import HermesError
+from hermes.types.identity import SessionKey, TurnId, new_id
+from hermes.types.protocols import Store, Work
+from hermes.types.turns import Turn
+
+log = logging.getLogger(__name__)
+
+EndSession = Callable[[Turn, float], Awaitable[None]]
+"""Told of a conversation that is over, with its history and who took part; and since when."""
+LOOK_SECONDS = 60.0
+PATIENCE = 600.0
+"""Seconds after which somebody else may look after what a process has begun with."""
+
+
+class Endings:
+    def __init__(self, store: Store, profiles: Profiles, end: EndSession) -> None:
+        self._store = store
+        self._profiles = profiles
+        self._end = end
+        self._news = anyio.Event()
+
+    def notice(self) -> None:
+        """A conversation may just have ended."""
+        self._news.set()
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self._look()
+            except HermesError as error:
+                log.error("can't look after conversations that ended: %s", error)
+            except Exception:
+                log.exception("can't look after conversations that ended")
+            with anyio.move_on_after(LOOK_SECONDS):
+                await self._news.wait()
+            self._news = anyio.Event()
+
+    async def _look(self) -> None:
+        while ending := await self._store.run(sessions.take_ending(time.time(), PATIENCE)):
+            ended = await self._store.run(self._turn(ending))
+            if ended is not None:
+                await self._end(ended, ending.ended_at)
+            await self._store.run(sessions.forget_ending(ending))
+
+    def _turn(self, ending: Ending) -> Work[Turn | None]:
+        """The conversation as a turn that has nothing left to answer."""
+        whose = yield from sessions.whose(ending.session)
+        said = yield from transcript.history(ending.session, History(generation=ending.generation))
+        if whose is None or not said.messages:
+            return None
+        key = SessionKey.parse(ending.session)
+        return Turn(
+            id=TurnId(new_id()),
+            session=key,
+            agent=key.agent,
+            source=whose.source,
+            profile=self._profiles(key.agent),
+            history=said.messages,
+            person=whose.person,
+        )

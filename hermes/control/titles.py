@@ -1,0 +1,39 @@
+"""Names for conversations, written by the auxiliary model while nobody waits for them."""
+
+import logging
+from collections.abc import Awaitable, Callable
+
+import anyio.abc
+
+from hermes.control.claims import Claim
+from hermes.state import sessions
+from hermes.types.errors import HermesError
+from hermes.types.protocols import Store
+from hermes.types.turns import Completed, Outcome, Turn
+
+log = logging.getLogger(__name__)
+
+WriteTitle = Callable[[Turn, str], Awaitable[str]]
+"""A name for the conversation that a turn and its answer began; empty for none."""
+
+
+class Titles:
+    """Names each conversation once, after its first answer. If that fails, its first words stay."""
+
+    def __init__(self, store: Store, group: anyio.abc.TaskGroup, write: WriteTitle) -> None:
+        self._store = store
+        self._group = group
+        self._write = write
+
+    def consider(self, claim: Claim, outcome: Outcome) -> None:
+        """The turn is closed."""
+        begun = claim.before is not None and not claim.before.messages
+        if begun and isinstance(outcome, Completed):
+            self._group.start_soon(self._name, claim.turn, outcome.message.text)
+
+    async def _name(self, turn: Turn, answer: str) -> None:
+        try:
+            if title := await self._write(turn, answer):
+                await self._store.run(sessions.rename(str(turn.session), title))
+        except HermesError as error:
+            log.info("%s keeps its first words as its name: %s", turn.session, error)

@@ -1,0 +1,146 @@
+"""A turn's conversation as the model sees it: prompt, history, and what to do when it is long."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from hermes.core.compaction import PASSES, Compactor, choose
+from hermes.core.prompt import Prompter, ephemeral
+from hermes.core.tools.schema import tools_json
+from hermes.core.window import Scale, Window, tokens, weight
+from hermes.types.errors import HermesError
+from hermes.types.events import AgentEvent, ContextCompacted, Notice, UsageReported
+from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from hermes.types.profile import ModelChoice
+from hermes.types.protocols import Checkpoint, Emit, ModelRequest
+from hermes.types.tools import Tool
+from hermes.types.turns import Prompt, Turn
+
+NARROWER = 0.8
+
+
+class Conversation:
+    """Holds the history of one run, and makes the model's requests of it."""
+
+    def __init__(
+        self,
+        turn: Turn,
+        choice: ModelChoice,
+        tools: Mapping[str, Tool],
+        window: Window,
+        emit: Emit,
+        checkpoint: Checkpoint,
+    ) -> None:
+        self.turn = turn
+        self.choice = choice
+        self.tools = tools
+        self.history: list[Message] = []
+        self.recalled = ""
+        """What a memory gave for the last request."""
+        self._window = window
+        self._emit = emit
+        self._checkpoint = checkpoint
+        self._ephemeral = ephemeral(turn)
+        self._prompt: Prompt | None = None
+        self._scale = Scale()
+        self._gave_up = False
+        self._weight = 0
+        self.add(*turn.history)
+
+    async def begin(self, prompter: Prompter) -> None:
+        """Settles what the model is told first."""
+        self._prompt = await prompter.prompt(self.turn, self.choice, self.tools)
+        if self._prompt is not self.turn.prompt:
+            self._checkpoint.prompted(self._prompt)
+
+    def add(self, *messages: Message) -> None:
+        self.history += messages
+        self._weight += sum(map(weight, messages))
+
+    def answer(self, results: Sequence[ToolMessage]) -> None:
+        """Adds results of the last step, in the order of its calls: some may stand there since
+        before a restart, and later turns read them so."""
+        self.add(*results)
+        made = max(i for i, one in enumerate(self.history) if isinstance(one, AssistantMessage))
+        said = self.history[made]
+        assert isinstance(said, AssistantMessage)
+        found = {one.call: one for one in self.history[made:] if isinstance(one, ToolMessage)}
+        self.history[made + 1 :] = [found[call.id] for call in said.calls if call.id in found]
+
+    def request(self, step: int) -> ModelRequest:
+        assert self._prompt is not None, "begin comes first"
+        return ModelRequest(
+            choice=self.choice,
+            system=self._prompt.text,
+            ephemeral=self._ephemeral,
+            messages=(*self.turn.profile.prefill, *self._with_recalled()),
+            step=f"{self.turn.id}_{step}",
+            tools=tuple(self.tools.values()),
+            sampling=self.turn.sampling,
+            live=self.turn.live,
+            conversation=str(self.turn.session),
+        )
+
+    def heard(self, event: AgentEvent) -> None:
+        """Passes an event of the model on, and learns from what it says of the size."""
+        if isinstance(event, UsageReported):
+            self._scale.learn(self._estimate(), event.prompt_tokens)
+        self._emit(event)
+
+    def is_long(self) -> bool:
+        return self._size() > self._window.limit and not self._gave_up
+
+    def narrow(self) -> None:
+        """The model said that this was too long: its window is smaller than we thought."""
+        self._window = Window.of(int(self._size() * NARROWER), None, self._window.threshold)
+
+    async def shrink(self, compactor: Compactor, prompter: Prompter) -> bool:
+        """Summarises until the conversation is short enough; whether it is shorter."""
+        changed = False
+        for _ in range(PASSES):
+            if not self.is_long() or not await self._summarise(compactor):
+                break
+            changed = True
+        if changed:
+            # A summary ends the epoch: memory written meanwhile appears now.
+            self.turn = replace(self.turn, prompt=None)
+            await self.begin(prompter)
+        return changed
+
+    async def _summarise(self, compactor: Compactor) -> bool:
+        cut = choose(self.history, self._window)
+        if cut is None:
+            return False
+        found = self.history[cut.first : cut.last]
+        try:
+            summary = await compactor.summary(self.choice, found, self._window, self._emit)
+        except HermesError as error:
+            self._gave_up = True
+            self._emit(
+                Notice(
+                    text=f"This conversation is long, and it could not be summarised ({error})."
+                    " Nothing was dropped. /new begins a new one.",
+                    lasting=True,
+                )
+            )
+            return False
+        await self._checkpoint.compacted(cut.first, cut.last, summary)
+        self.history[cut.first : cut.last] = [summary]
+        self._weight += weight(summary) - sum(map(weight, found))
+        self._emit(ContextCompacted(messages=len(found)))
+        return True
+
+    def _estimate(self) -> int:
+        assert self._prompt is not None, "begin comes first"
+        said = tokens(self._prompt.text) + tokens(self._ephemeral) + tokens(self.recalled)
+        return said + len(tools_json(tuple(self.tools.values()))) * 2 // 7 + self._weight
+
+    def _size(self) -> int:
+        return self._scale(self._estimate())
+
+    def _with_recalled(self) -> Sequence[Message]:
+        if not self.recalled:
+            return self.history
+        last = max(i for i, one in enumerate(self.history) if isinstance(one, UserMessage))
+        recalled = UserMessage(text=self.recalled)
+        return (*self.history[:last], recalled, *self.history[last:])

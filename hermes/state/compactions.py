@@ -1,0 +1,55 @@
+"""Summaries that stand for the middle of a conversation. What they stand for is never deleted."""
+
+from hermes.state.codec import decode_message, encode
+from hermes.types.messages import Message, UserMessage
+from hermes.types.protocols import Work
+from hermes.types.value import Value
+
+Span = tuple[int, int]
+"""The first and the last row that a message of a history stands for."""
+
+
+class Compaction(Value):
+    id: int
+    span: Span
+    summary: Message
+
+
+def compact(session: str, span: Span, summary: UserMessage, turn: str, now: float) -> Work[None]:
+    """From now on the summary stands for the rows; the epoch of their prompt is over."""
+    rows = yield (
+        "insert into compactions (session, generation, first, last, summary, turn, at)"
+        " select key, generation, ?, ?, ?, ?, ? from sessions where key = ? returning id",
+        (*span, encode(summary), turn, now, session),
+    )
+    yield (
+        "update sessions set compaction = ?, prompt = null where key = ?",
+        (rows[0][0], session),
+    )
+
+
+def active(session: str, generation: int) -> Work[list[Compaction]]:
+    """The summaries that are not part of a later one, in the order of the conversation."""
+    rows = yield (
+        "select id, first, last, summary from compactions"
+        " where session = ? and generation = ? order by id desc",
+        (session, generation),
+    )
+    found: list[Compaction] = []
+    for id, first, last, summary in rows:
+        if not any(one.span[0] <= first and last <= one.span[1] for one in found):
+            found.append(
+                Compaction(id=id, span=(first, last), summary=decode_message.decode(summary))
+            )
+    return sorted(found, key=lambda one: one.span)
+
+
+def restore(session: str) -> Work[int]:
+    """Puts back what the session's summaries stand for; how many there were."""
+    rows = yield (
+        "delete from compactions where session = ? and generation ="
+        " (select generation from sessions where key = ?) returning id",
+        (session, session),
+    )
+    yield "update sessions set compaction = 0, prompt = null where key = ?", (session,)
+    return len(rows)

@@ -1,0 +1,228 @@
+"""Sessions: when they were used last, the prompt of their epoch, and how they begin anew."""
+
+import hashlib
+
+from hermes.state.codec import decode_prompt, encode
+from hermes.types.identity import PersonId, SessionKey, Source
+from hermes.types.protocols import Row, Work
+from hermes.types.turns import Prompt
+from hermes.types.value import Value
+
+TITLE = 60
+
+
+class SessionRow(Value):
+    """A session as a turn finds it."""
+
+    generation: int
+    """How often it was begun anew."""
+    used_before: float | None
+    """When the turn before this one began."""
+    prompt: str | None
+    """The hash of its epoch's prompt."""
+    compaction: int
+    """The newest summary in it."""
+
+
+class Ending(Value):
+    """A conversation that is over, whose memory has not been looked after yet."""
+
+    session: str
+    generation: int
+    ended_at: float
+
+
+class Whose(Value):
+    """Where a session is, and with whom."""
+
+    source: Source
+    person: PersonId | None
+
+
+def touch(
+    key: SessionKey, source: Source, person: PersonId | None, title: str, now: float
+) -> Work[SessionRow]:
+    """Uses the session, and makes it where there is none."""
+    rows = yield (
+        "insert into sessions (key, agent, platform, account, chat_kind, chat_id, thread_id,"
+        " user_id, person, title, created_at, updated_at)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " on conflict (key) do update set used_before = sessions.updated_at,"
+        " updated_at = excluded.updated_at"
+        " returning generation, used_before, prompt, compaction",
+        (
+            str(key),
+            key.agent,
+            key.platform,
+            source.account,
+            key.kind,
+            source.chat_id,
+            source.thread_id,
+            source.user_id,
+            person,
+            titled(title),
+            now,
+            now,
+        ),
+    )
+    return _row(rows[0])
+
+
+def find(session: str) -> Work[SessionRow | None]:
+    rows = yield (
+        "select generation, used_before, prompt, compaction from sessions where key = ?",
+        (session,),
+    )
+    return _row(rows[0]) if rows else None
+
+
+def get(session: str) -> Work[SessionRow]:
+    """The session of a turn that is gone on with."""
+    found = yield from find(session)
+    assert found is not None, f"a turn of {session} without its session"
+    return found
+
+
+def rename(session: str, title: str) -> Work[None]:
+    yield "update sessions set title = ? where key = ?", (titled(title), session)
+
+
+def begin_anew(session: str, now: float) -> Work[None]:
+    """What follows starts from nothing; what was said stays and can be searched."""
+    yield (
+        "insert into endings (session, generation, ended_at)"
+        " select key, generation, ? from sessions where key = ? on conflict do nothing",
+        (now, session),
+    )
+    yield (
+        "update sessions set generation = generation + 1, prompt = null, compaction = 0"
+        " where key = ?",
+        (session,),
+    )
+
+
+def take_ending(now: float, patience: float) -> Work[Ending | None]:
+    """The oldest that nobody looks after, or that somebody has for too long; it is ours now."""
+    rows = yield (
+        "update endings set taken_at = ? where (session, generation) in"
+        " (select session, generation from endings where coalesce(taken_at, 0) < ?"
+        " order by ended_at limit 1) returning session, generation, ended_at",
+        (now, now - patience),
+    )
+    if not rows:
+        return None
+    session, generation, ended_at = rows[0]
+    return Ending(session=session, generation=generation, ended_at=ended_at)
+
+
+def whose(session: str) -> Work[Whose | None]:
+    rows = yield (
+        "select platform, account, chat_kind, chat_id, user_id, thread_id, person"
+        " from sessions where key = ?",
+        (session,),
+    )
+    if not rows:
+        return None
+    platform, account, kind, chat, user, thread, person = rows[0]
+    source = Source(
+        platform=platform,
+        account=account,
+        chat_kind=kind,
+        chat_id=chat,
+        user_id=user,
+        thread_id=thread,
+    )
+    return Whose(source=source, person=person)
+
+
+def forget_ending(ending: Ending) -> Work[None]:
+    yield (
+        "delete from endings where session = ? and generation = ?",
+        (ending.session, ending.generation),
+    )
+
+
+def keep_prompt(session: str, prompt: Prompt) -> Work[None]:
+    """The session's epoch has this prompt from now on."""
+    body = encode(prompt)
+    name = hashlib.sha256(body).hexdigest()
+    yield "insert into prompts (hash, body) values (?, ?) on conflict do nothing", (name, body)
+    yield "update sessions set prompt = ? where key = ?", (name, session)
+
+
+def prompt_of(name: str) -> Work[Prompt | None]:
+    rows = yield "select body from prompts where hash = ?", (name,)
+    return decode_prompt(rows[0][0]) if rows else None
+
+
+def forget_prompts() -> Work[None]:
+    """Drops the prompts of epochs that are over."""
+    yield (
+        "delete from prompts where hash not in"
+        " (select prompt from sessions where prompt is not null)",
+        (),
+    )
+
+
+def _row(row: Row) -> SessionRow:
+    return SessionRow(**dict(zip(SessionRow.__struct_fields__, row, strict=True)))
+
+
+def titled(text: str) -> str:
+    """The first words of a message, as the name of a conversation."""
+    line = " ".join(text.split())
+    return line if len(line) <= TITLE else f"{line[: TITLE - 1].rstrip()}…"
+
+
+class Summary(Value):
+    """A session as a list shows it."""
+
+    key: str
+    title: str
+    platform: str
+    chat: str
+    messages: int
+    created_at: float
+    updated_at: float
+
+
+_SUMMARY = (
+    "select key, coalesce(title, ''), platform, chat_id,"
+    " (select count(*) from messages m where m.session = sessions.key and m.transient = 0),"
+    " created_at, updated_at from sessions"
+)
+
+
+def listed(platform: str | None = None, limit: int = 50) -> Work[list[Summary]]:
+    """Sessions, those used last first."""
+    rows = yield (
+        f"{_SUMMARY} where platform = coalesce(?, platform) order by updated_at desc limit ?",
+        (platform, limit),
+    )
+    return [_summary(row) for row in rows]
+
+
+def named(name: str) -> Work[list[Summary]]:
+    """The session with this key or chat; otherwise all whose chat begins so."""
+    rows = yield f"{_SUMMARY} where key = ? or chat_id = ?", (name, name)
+    if not rows:
+        escaped = name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        rows = yield (
+            f"{_SUMMARY} where chat_id like ? escape '\\' order by updated_at desc limit 20",
+            (f"{escaped}%",),
+        )
+    return [_summary(row) for row in rows]
+
+
+def delete(session: str) -> Work[None]:
+    """Removes the session and all that was said in it."""
+    own = "(select id from turns where session = ?)"
+    for table in ("calls", "run_events", "deliveries"):
+        yield f"delete from {table} where turn in {own}", (session,)  # noqa: S608
+    for table in ("messages", "questions", "inbox", "compactions", "endings", "turns"):
+        yield f"delete from {table} where session = ?", (session,)  # noqa: S608
+    yield "delete from sessions where key = ?", (session,)
+
+
+def _summary(row: Row) -> Summary:
+    return Summary(**dict(zip(Summary.__struct_fields__, row, strict=True)))

@@ -1,0 +1,180 @@
+"""What every store must make of sessions, their prompts and their summaries."""
+
+from msgspec.structs import replace
+
+from hermes.state import compactions, sessions, transcript, turns
+from hermes.state.sessions import Ending
+from hermes.state.transcript import History
+from hermes.testing.contracts import StoreContract
+from hermes.testing.rows import NOW, SOURCE, scribe, session, turn_row
+from hermes.types.identity import CallId
+from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
+from hermes.types.protocols import Store, Work
+from hermes.types.turns import Prompt, PromptPart
+
+KEY = str(session())
+
+
+def a_prompt(text: str) -> Prompt:
+    return Prompt(fingerprint="f", parts=(PromptPart(name="identity", text=text),))
+
+
+def touch(now: float = NOW, title: str = "") -> Work[sessions.SessionRow]:
+    return sessions.touch(session(), SOURCE, None, title, now)
+
+
+def talk(count: int) -> Work[list[int]]:
+    """Exchanges of a question and an answer; the numbers of their rows."""
+    numbers = []
+    for n in range(count):
+        question, answer = UserMessage(text=f"q{n}"), AssistantMessage(text=f"a{n}")
+        numbers.append((yield from transcript.append(scribe(f"t{n:03}"), -1, 0, question, NOW)))
+        numbers.append((yield from transcript.append(scribe(f"t{n:03}"), 0, 0, answer, NOW)))
+    return numbers
+
+
+def read(session_row: sessions.SessionRow) -> Work[History]:
+    known = History(generation=session_row.generation, compaction=session_row.compaction)
+    return transcript.history(KEY, known)
+
+
+def texts(history: History) -> list[str]:
+    return [message.text for message in history.messages]
+
+
+class ConversationsContract(StoreContract):
+    """Also what the tables promise of conversations."""
+
+    # --- sessions ----------------------------------------------------------------------------
+
+    async def test_a_session_remembers_when_it_was_used_before(self, store: Store) -> None:
+        assert (await store.run(touch(NOW))).used_before is None
+        assert (await store.run(touch(NOW + 5))).used_before == NOW
+        assert (await store.run(touch(NOW + 9))).used_before == NOW + 5
+
+    async def test_a_session_is_named_by_its_first_words(self, store: Store) -> None:
+        await store.run(touch(title="How do I\n boil an egg? " + "x" * 80))
+        await store.run(touch(title="something else"))
+        (found,) = await store.read(sessions.listed())
+        assert found.title.startswith("How do I boil an egg? xxx")
+        assert len(found.title) <= sessions.TITLE
+
+    async def test_sessions_are_found_by_key_name_and_beginning(self, store: Store) -> None:
+        for chat in ("abc1", "abc2", "a_c", "%"):
+            await store.run(
+                sessions.touch(session(chat), replace(SOURCE, chat_id=chat), None, "", NOW)
+            )
+        for name, found in {
+            "abc1": ["abc1"],
+            str(session("abc2")): ["abc2"],
+            "a_": ["a_c"],
+            "%": ["%"],
+            "nothing": [],
+        }.items():
+            assert [one.chat for one in await store.read(sessions.named(name))] == found
+        assert len(await store.read(sessions.named("ab"))) == 2
+
+    async def test_a_deleted_session_leaves_nothing_behind(self, store: Store) -> None:
+        await store.run(touch())
+        await store.run(talk(2))
+        await store.run(turns.insert(turn_row("t000"), "main", "7"))
+        await store.run(sessions.keep_prompt(KEY, a_prompt("hello")))
+        await store.run(sessions.delete(KEY))
+        await store.run(sessions.forget_prompts())
+        for table in ("sessions", "messages", "turns", "prompts"):
+            assert await store.read(_count(table)) == 0
+
+    async def test_a_conversation_that_ended_is_looked_after_once(self, store: Store) -> None:
+        await store.run(touch())
+        await store.run(sessions.begin_anew(KEY, NOW))
+        await store.run(sessions.begin_anew(KEY, NOW + 1))
+        ended = [Ending(session=KEY, generation=n, ended_at=NOW + n) for n in (0, 1)]
+        taken = [await store.run(sessions.take_ending(NOW, 60)) for _ in range(3)]
+        assert taken == [*ended, None]
+        await store.run(sessions.forget_ending(ended[0]))
+        assert await store.run(sessions.take_ending(NOW + 61, 60)) == ended[1]
+
+    # --- prompts -----------------------------------------------------------------------------
+
+    async def test_an_epoch_s_prompt_comes_back_byte_for_byte(self, store: Store) -> None:
+        prompt = a_prompt("naïve ☃\n\ntext")
+        await store.run(touch())
+        await store.run(sessions.keep_prompt(KEY, prompt))
+        row = await store.run(touch())
+        assert row.prompt is not None
+        assert await store.read(sessions.prompt_of(row.prompt)) == prompt
+
+    async def test_a_new_conversation_and_a_summary_end_the_epoch(self, store: Store) -> None:
+        for end in (
+            sessions.begin_anew(KEY, NOW),
+            compactions.compact(KEY, (1, 2), UserMessage(text="s"), "t", NOW),
+        ):
+            await store.run(touch())
+            await store.run(sessions.keep_prompt(KEY, a_prompt("hello")))
+            await store.run(end)
+            assert (await store.run(touch())).prompt is None
+
+    async def test_prompts_that_nobody_uses_are_forgotten(self, store: Store) -> None:
+        await store.run(touch())
+        for text in ("old", "new"):
+            await store.run(sessions.keep_prompt(KEY, a_prompt(text)))
+        await store.run(sessions.forget_prompts())
+        row = await store.run(touch())
+        assert await store.read(sessions.prompt_of(row.prompt or "")) == a_prompt("new")
+        assert await store.read(_count("prompts")) == 1
+
+    # --- summaries ---------------------------------------------------------------------------
+
+    async def test_a_summary_stands_for_its_rows_and_they_can_be_restored(
+        self, store: Store
+    ) -> None:
+        await store.run(touch())
+        rows = await store.run(talk(5))
+        before = texts(await store.read(read(await store.run(touch()))))
+        summary = UserMessage(text="summary")
+        await store.run(compactions.compact(KEY, (rows[2], rows[6]), summary, "t", NOW))
+        found = await store.read(read(await store.run(touch())))
+        assert texts(found) == [*before[:2], "summary", *before[7:]]
+        assert found.spans[2] == (rows[2], rows[6])
+        assert [one.message.text for one in await store.read(transcript.entries(KEY))] == before
+        assert await store.run(compactions.restore(KEY)) == 1
+        assert texts(await store.read(read(await store.run(touch())))) == before
+
+    async def test_a_later_summary_takes_in_an_earlier_one(self, store: Store) -> None:
+        await store.run(touch())
+        rows = await store.run(talk(5))
+        for span in ((rows[2], rows[3]), (rows[2], rows[7])):
+            text = f"summary {span[1] - span[0]}"
+            await store.run(compactions.compact(KEY, span, UserMessage(text=text), "t", NOW))
+        found = texts(await store.read(read(await store.run(touch()))))
+        assert found == ["q0", "a0", f"summary {rows[7] - rows[2]}", "q4", "a4"]
+        assert await store.run(compactions.restore(KEY)) == 2
+
+    async def test_what_is_said_after_a_summary_is_read_behind_it(self, store: Store) -> None:
+        await store.run(touch())
+        rows = await store.run(talk(2))
+        summary = UserMessage(text="summary")
+        await store.run(compactions.compact(KEY, (rows[0], rows[3]), summary, "t", NOW))
+        known = await store.read(read(await store.run(touch())))
+        await store.run(transcript.append(scribe("t9"), -1, 0, UserMessage(text="later"), NOW))
+        assert texts(await store.read(transcript.history(KEY, known))) == ["summary", "later"]
+
+    async def test_results_that_came_out_of_order_are_read_in_order(self, store: Store) -> None:
+        calls = tuple(
+            ToolCall(id=CallId(f"t_0_{n}"), name="look", arguments="{}") for n in range(3)
+        )
+        asked = AssistantMessage(calls=calls)
+        results: list[Message] = [ToolMessage(call=call.id, text=call.id) for call in calls]
+        await store.run(touch())
+        await store.run(transcript.append(scribe("t"), -1, 0, UserMessage(text="go"), NOW))
+        await store.run(transcript.append(scribe("t"), 0, 0, asked, NOW))
+        for index in (2, 0, 1):
+            await store.run(transcript.append(scribe("t"), 0, index + 1, results[index], NOW))
+        found = await store.read(read(await store.run(touch())))
+        assert list(found.messages) == [UserMessage(text="go"), asked, *results]
+
+
+def _count(table: str) -> Work[int]:
+    rows = yield f"select count(*) from {table}", ()  # noqa: S608
+    count: int = rows[0][0]
+    return count

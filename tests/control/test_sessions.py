@@ -1,0 +1,35 @@
+"""Earlier conversations: those at work are left alone."""
+
+from pathlib import Path
+
+import pytest
+
+from hermes.control import sessions
+from hermes.testing.platforms import ChatServer, PlainAdapter
+from hermes.testing.running import rows, running, until
+from hermes.testing.scripted import ScriptedModel, hangs, says
+
+KEY = "agent:main:plain:private:1"
+
+
+async def test_a_session_at_work_is_neither_deleted_nor_restored(tmp_path: Path) -> None:
+    server, model = ChatServer(), ScriptedModel([hangs()])
+    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
+        server.says("think")
+        await until(lambda: model.requests)
+        for change in (sessions.delete(KEY), sessions.restore(KEY)):
+            with pytest.raises(sessions.SessionBusy, match="/stop it first"):
+                await gateway.store.run(change)
+        assert await rows(gateway.store, "select count(*) from sessions") == [(1,)]
+
+
+async def test_a_deleted_one_begins_from_nothing(tmp_path: Path) -> None:
+    server, model = ChatServer(), ScriptedModel([says("one"), says("two")])
+    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
+        server.says("hi")
+        await until(lambda: "one" in server.texts() and not gateway.busy)
+        assert (await gateway.store.run(sessions.delete(KEY))).messages == 2
+        assert await gateway.store.run(sessions.latest("plain")) is None
+        server.says("hi again")
+        await until(lambda: "two" in server.texts())
+    assert [message.text for message in model.requests[1].messages] == ["hi again"]

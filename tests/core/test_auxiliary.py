@@ -1,0 +1,41 @@
+"""The model for small work, and the main one in its place."""
+
+import pytest
+
+from hermes.core.auxiliary import Auxiliary
+from hermes.testing.scripted import ScriptedModel, fails, says
+from hermes.testing.turns import CHOICE
+from hermes.types.errors import AuthFailed, Rejected
+from hermes.types.events import AgentEvent
+from hermes.types.profile import ModelChoice
+
+SMALL = ModelChoice(provider="p", model="small", base_url="", context_length=1000)
+
+
+async def write(model: ScriptedModel, events: list[AgentEvent]) -> str:
+    auxiliary = Auxiliary(model, lambda main: SMALL)
+    return await auxiliary.write(CHOICE, "be brief", "a text", 50, events.append)
+
+
+async def test_it_is_asked_first_and_its_words_stay_inside() -> None:
+    model, events = ScriptedModel([says("short")]), list[AgentEvent]()
+    assert await write(model, events) == "short"
+    assert [request.choice.model for request in model.requests] == ["small"]
+    assert model.requests[0].sampling.max_tokens == 50
+    assert events == []
+
+
+async def test_the_main_model_helps_out() -> None:
+    model = ScriptedModel([fails(AuthFailed("no key")), says("short")])
+    assert await write(model, []) == "short"
+    assert [request.choice.model for request in model.requests] == ["small", "m"]
+
+
+async def test_a_failure_of_both_is_told() -> None:
+    with pytest.raises(Rejected, match="wrote nothing"):
+        await write(ScriptedModel([says(""), says(" ")]), [])
+
+
+def test_a_text_must_fit_into_both() -> None:
+    auxiliary = Auxiliary(ScriptedModel([]), lambda main: SMALL)
+    assert auxiliary.size(CHOICE) == 1000

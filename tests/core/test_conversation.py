@@ -1,0 +1,153 @@
+"""A long conversation: its middle is summarised, and nothing is lost for that."""
+
+import re
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from hermes.control import sessions
+from hermes.core.compaction import MARK, SYSTEM
+from hermes.core.conversation import Conversation
+from hermes.core.prompt import Prompter
+from hermes.core.window import Window
+from hermes.settings.sections import ModelSettings
+from hermes.testing.platforms import ChatServer, PlainAdapter
+from hermes.testing.running import QUIET, refused, rows, running, until
+from hermes.testing.turns import CHOICE, Notebook, a_turn
+from hermes.types.errors import Disconnected
+from hermes.types.events import SegmentEnded, TextDelta, UsageReported
+from hermes.types.messages import AssistantMessage, UserMessage
+from hermes.types.protocols import Emit, ModelRequest
+
+SMALL = replace(
+    QUIET, model=ModelSettings(default="m", base_url="http://127.0.0.1:9/v1", context_length=3000)
+)
+KEY = "agent:main:plain:private:1"
+FACT = re.compile(r"FACT-\d+ is \w+")
+
+
+class Summariser:
+    """Answers with a number, and summarises by listing the facts that it was shown."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.fails = fails
+        self.requests: list[ModelRequest] = []
+        self.shown: list[str] = []
+        """What it was asked to summarise."""
+
+    async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
+        if request.system == SYSTEM:
+            if self.fails:
+                raise Disconnected("the summariser is away")
+            (question,) = request.messages
+            assert isinstance(question, UserMessage)
+            self.shown.append(question.text)
+            return AssistantMessage(text="; ".join(dict.fromkeys(FACT.findall(question.text))))
+        self.requests.append(request)
+        text = f"answer {len(self.requests)}"
+        emit(TextDelta(text=text))
+        emit(SegmentEnded())
+        return AssistantMessage(text=text)
+
+
+def facts() -> list[str]:
+    return [f"FACT-{number} is {'abcdefghij'[number % 10] * 6}" for number in range(20)]
+
+
+async def converse(server: ChatServer, model: Summariser, texts: list[str]) -> None:
+    for text in texts:
+        before = len(model.requests)
+        server.says(text)
+        await until(lambda n=before: f"answer {n + 1}" in "".join(server.texts()[-1:]))  # type: ignore[misc]
+
+
+async def talk(home: Path, server: ChatServer, model: Summariser) -> list[str]:
+    """A conversation with twenty facts in its middle; what is stored of it."""
+    opening = ["let us begin " + "x" * 50]
+    middle = [f"{fact} " + "filler " * 40 for fact in facts()]
+    ending = [f"and then {number} " + "words " * 40 for number in range(12)]
+    async with running(home, [PlainAdapter(server)], model, SMALL) as gateway:
+        await converse(server, model, [*opening, *middle, *ending])
+        entries = await gateway.store.read(sessions.entries(KEY))
+    return [entry.message.text for entry in entries]
+
+
+async def test_facts_in_the_middle_reach_the_summary_and_can_be_restored(tmp_path: Path) -> None:
+    server, model = ChatServer(), Summariser()
+    stored = await talk(tmp_path, server, model)
+    for fact in facts():
+        assert any(fact in text for text in model.shown)
+        assert any(text.startswith(fact) for text in stored)
+    last = model.requests[-1]
+    assert refused(last) is None
+    notes = [m for m in last.messages if isinstance(m, UserMessage) and m.text.startswith(MARK)]
+    assert len(notes) == 1
+    for fact in facts():
+        assert fact in notes[0].text
+    assert last.messages[0].text.startswith("let us begin")
+
+    async with running(tmp_path, [PlainAdapter(server)], model, QUIET) as gateway:
+        assert await gateway.store.run(sessions.restore(KEY)) >= 1
+        before = len(model.requests)
+        server.says("what was it?")
+        await until(lambda: len(model.requests) > before)
+    sent = [message.text for message in model.requests[-1].messages]
+    assert sent == [*stored, "what was it?"]
+
+
+async def test_a_summary_that_cannot_be_had_drops_nothing(tmp_path: Path) -> None:
+    server, model = ChatServer(), Summariser(fails=True)
+    stored = await talk(tmp_path, server, model)
+    assert len(stored) == 2 * 33
+    sent = [message.text for message in model.requests[-1].messages]
+    assert [*sent, stored[-1]] == stored
+    assert (
+        "could not be summarised (the summariser is away). Nothing was dropped."
+        in (server.texts()[-1])
+    )
+
+
+async def test_the_conversation_goes_on_after_a_restart_as_it_was(tmp_path: Path) -> None:
+    server, model = ChatServer(), Summariser()
+    await talk(tmp_path, server, model)
+    before = model.requests[-1]
+    async with running(tmp_path, [PlainAdapter(server)], model, SMALL) as gateway:
+        count = len(model.requests)
+        server.says("go on")
+        await until(lambda: len(model.requests) > count)
+        assert await rows(gateway.store, "select count(*) from compactions") != [(0,)]
+    assert model.requests[-1].messages[: len(before.messages)] == before.messages
+    assert model.requests[-1].system == before.system
+
+
+async def conversation(*texts: str, size: int = 1000) -> Conversation:
+    history = [UserMessage(text=text) for text in texts]
+    window = Window.of(size, 100, 0.75)
+    made = Conversation(a_turn(*history), CHOICE, {}, window, lambda event: None, Notebook())
+    await made.begin(Prompter())
+    return made
+
+
+@pytest.mark.parametrize(("reported", "long"), [(900, True), (500, False)])
+async def test_what_the_provider_counts_decides(reported: int, long: bool) -> None:
+    made = await conversation("x" * 2100)
+    made.heard(UsageReported(prompt_tokens=reported, completion_tokens=1))
+    assert made.is_long() is long
+
+
+async def test_what_is_recalled_stands_before_the_last_request_and_is_not_kept() -> None:
+    made = await conversation("one", "two")
+    made.recalled = "you spoke of tea"
+    assert [m.text for m in made.request(0).messages] == ["one", "you spoke of tea", "two"]
+    assert [m.text for m in made.history] == ["one", "two"]
+
+
+async def test_prefilled_messages_stand_before_all_others() -> None:
+    turn = a_turn()
+    prefill = (UserMessage(text="ping"), AssistantMessage(text="pong"))
+    turn = replace(turn, profile=replace(turn.profile, prefill=prefill))
+    window = Window.of(None, None, 0.75)
+    made = Conversation(turn, CHOICE, {}, window, lambda event: None, Notebook())
+    await made.begin(Prompter())
+    assert [m.text for m in made.request(0).messages] == ["ping", "pong", "hi"]

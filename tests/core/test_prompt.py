@@ -1,0 +1,147 @@
+"""The prompt: its parts, its bounds, and what does not change it."""
+
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from hermes.core.prompt import IDENTITY, Prompter, ephemeral
+from hermes.testing.tools import append, ask
+from hermes.testing.turns import CHOICE, GROUP, PRIVATE, a_turn
+from hermes.types.identity import Source
+from hermes.types.tools import Tool
+from hermes.types.turns import Prompt, PromptPart, Turn
+
+TOOLS: dict[str, Tool] = {"append": append}
+
+
+async def written(turn: Turn) -> Prompt:
+    return await Prompter(clock=lambda: 0.0, zone=UTC).prompt(turn, CHOICE, TOOLS)
+
+
+def names(prompt: Prompt) -> list[str]:
+    return [part.name for part in prompt.parts]
+
+
+async def test_stable_parts_come_first_and_empty_ones_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("use tabs")
+
+    async def remember(turn: Turn) -> list[PromptPart]:
+        return [PromptPart(name="memory", text="likes tea")]
+
+    prompter = Prompter(remember, clock=lambda: 0.0, zone=UTC)
+    prompt = await prompter.prompt(a_turn(workspace=tmp_path), CHOICE, TOOLS)
+    assert names(prompt) == ["identity", "place", "workspace", "AGENTS.md", "memory", "time"]
+    assert prompt.text.startswith(IDENTITY)
+    assert "likes tea" in prompt.text
+    assert prompt.text.endswith("began on Thursday, 01 January 1970 (UTC).")
+    assert prompt.tools > 100
+
+
+async def test_a_soul_stands_in_place_of_the_identity() -> None:
+    turn = a_turn()
+    own = replace(turn.profile, soul="You are Ada.", instructions="Be formal.")
+    prompt = await written(replace(turn, profile=own))
+    assert IDENTITY not in prompt.text
+    assert prompt.text.startswith("You are Ada.\n\nBe formal.")
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (replace(PRIVATE, platform="cli"), "in a terminal"),
+        (replace(PRIVATE, platform="telegram"), "one person in a private chat on telegram"),
+        (GROUP, "group on p, where several people read along"),
+    ],
+)
+async def test_it_says_where_the_conversation_is(source: Source, words: str) -> None:
+    assert words in (await written(a_turn(source=source))).text
+
+
+async def test_who_speaks_does_not_change_it() -> None:
+    one = replace(GROUP, user_id="1", user_name="Alice")
+    other = replace(GROUP, user_id="2", user_name="Bob")
+    assert await written(a_turn(source=one)) == await written(a_turn(source=other))
+
+
+async def test_an_epoch_keeps_its_prompt_whatever_is_remembered_later() -> None:
+    notes = ["one"]
+
+    async def remember(turn: Turn) -> list[PromptPart]:
+        return [PromptPart(name="memory", text=notes[0])]
+
+    turn = a_turn()
+    first = await Prompter(remember).prompt(turn, CHOICE, TOOLS)
+    notes[0] = "two"
+    again = await Prompter(remember).prompt(replace(turn, prompt=first), CHOICE, TOOLS)
+    assert again is first
+    assert "two" in (await Prompter(remember).prompt(turn, CHOICE, TOOLS)).text
+
+
+@pytest.mark.parametrize("change", ["model", "tools", "soul"])
+async def test_another_model_set_of_tools_or_persona_begins_an_epoch(change: str) -> None:
+    prompter, turn = Prompter(), a_turn()
+    first = await prompter.prompt(turn, CHOICE, TOOLS)
+    later = replace(turn, prompt=first)
+    choice, tools = CHOICE, dict(TOOLS)
+    match change:
+        case "model":
+            choice = replace(CHOICE, model="another")
+        case "tools":
+            tools["ask"] = ask
+        case _:
+            later = replace(later, profile=replace(turn.profile, soul="You are Ada."))
+    assert await prompter.prompt(later, choice, tools) != first
+
+
+async def test_what_is_for_one_call_is_not_in_it() -> None:
+    turn = a_turn(source=GROUP)
+    profile = replace(turn.profile, ephemeral="one", channel_prompts={"p:-5": "two", "p:1": "no"})
+    turn = replace(turn, profile=profile, instructions="three")
+    assert ephemeral(turn) == "one\n\ntwo\n\nthree"
+    assert await written(turn) == await written(a_turn(source=GROUP))
+
+
+async def test_a_secret_is_hidden() -> None:
+    turn = a_turn()
+    turn = replace(turn, profile=replace(turn.profile, instructions="the key is hunter2hunter2"))
+    prompter = Prompter(hide=lambda text: text.replace("hunter2hunter2", "…"))
+    assert "hunter2" not in (await prompter.prompt(turn, CHOICE, TOOLS)).text
+
+
+async def test_a_small_model_is_shown_less_of_a_context_file(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("x" * 50_000)
+    turn = a_turn(workspace=tmp_path)
+    small = replace(CHOICE, context_length=2048, tools=False)
+    prompt = await Prompter().prompt(turn, small, {})
+    assert len(prompt.text) < 2500
+    assert "workspace" not in names(prompt)
+
+
+async def test_requests_without_a_session_share_a_prompt_for_a_moment() -> None:
+    asked = []
+
+    async def remember(turn: Turn) -> list[PromptPart]:
+        asked.append(turn)
+        return []
+
+    prompter = Prompter(remember)
+    for _ in range(3):
+        await prompter.prompt(replace(a_turn(), stateless=True), CHOICE, TOOLS)
+    assert len(asked) == 1
+    await prompter.prompt(replace(a_turn(person="bob"), stateless=True), CHOICE, TOOLS)
+    assert len(asked) == 2
+    await prompter.prompt(a_turn(), CHOICE, TOOLS)
+    assert len(asked) == 3
+
+
+async def test_what_one_chat_remembers_is_never_told_in_another() -> None:
+    async def remember(turn: Turn) -> list[PromptPart]:
+        return [PromptPart(name="memory", text=f"of {turn.source.chat_id}")]
+
+    prompter = Prompter(remember)
+    for source in (GROUP, replace(GROUP, chat_id="-6"), PRIVATE, replace(GROUP, account="q")):
+        turn = replace(a_turn(source=source, person="alice"), stateless=True)
+        prompt = await prompter.prompt(turn, CHOICE, TOOLS)
+        assert f"of {source.chat_id}" in prompt.text

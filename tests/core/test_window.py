@@ -1,0 +1,55 @@
+"""Estimates of size."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes.core.window import UNKNOWN, Scale, Window, tokens, weight
+from hermes.types.identity import CallId
+from hermes.types.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
+
+
+@pytest.mark.parametrize(
+    ("text", "counted"),
+    [
+        # Counted with DeepSeek's tokenizer.
+        ("The quick brown fox jumps over the lazy dog.", 10),
+        ("def add(a: int, b: int) -> int:\n    return a + b\n", 19),
+        ('{"path": "src/main.py", "offset": 1, "limit": 2000}', 21),
+        ("Der Kühlschrank ist leer, bitte kaufe Milch und Brot.", 19),
+        ("Съешь же ещё этих мягких французских булок", 14),
+        ("敏捷的棕色狐狸跳过了懒狗", 8),
+        ("سأذهب إلى السوق غداً صباحاً", 13),
+    ],
+)
+def test_an_estimate_is_between_two_thirds_and_twice_what_a_tokenizer_counts(
+    text: str, counted: int
+) -> None:
+    assert counted * 2 / 3 <= tokens(text) <= counted * 2
+
+
+@given(st.text(), st.text())
+def test_more_text_is_never_fewer_tokens(one: str, other: str) -> None:
+    assert tokens(one + other) >= max(tokens(one), tokens(other))
+
+
+def test_everything_that_is_sent_weighs_something() -> None:
+    call = ToolCall(id=CallId("t_0_0"), name="read_file", arguments='{"path": "x"}')
+    assert weight(AssistantMessage(calls=(call,))) > weight(AssistantMessage())
+    assert weight(UserMessage(text="hi", sender="Alice")) > weight(UserMessage(text="hi"))
+    assert weight(ToolMessage(call=call.id, text="x" * 700)) > 200
+
+
+def test_a_window_keeps_room_for_the_answer() -> None:
+    window = Window.of(8000, 2000, 0.75)
+    assert (window.room, window.limit) == (6000, 4500)
+    assert Window.of(None, None, 0.5).size == UNKNOWN
+    assert Window.of(1000, 5000, 0.75).room == 500
+
+
+def test_an_estimate_is_corrected_by_what_the_provider_counts() -> None:
+    scale = Scale()
+    scale.learn(1000, 1300)
+    assert scale(2000) == 2600
+    scale.learn(1000, 40)  # it reports what was not cached: no measure of the whole
+    assert scale(2000) == 2600
