@@ -16,8 +16,9 @@ from hermes.state import guard, transcript
 from hermes.state.guard import damage_of, guarded, snapshot_due, snapshots, take_snapshot
 from hermes.state.owners import unclean
 from hermes.state.paths import Home
+from hermes.state.search import search
 from hermes.state.sqlite import connect, open_store, prepare, suspect, suspicion
-from hermes.testing.rows import NOW, names, put, said_in, scribe
+from hermes.testing.rows import EVERYBODY, NOW, names, put, said_in, scribe
 from hermes.types.errors import StoreDamaged, StoreUnavailable
 from hermes.types.messages import UserMessage
 from hermes.types.protocols import Work
@@ -94,7 +95,7 @@ async def use(home: Home) -> list[str]:
         async with open_store(home.store) as store:
             found = await store.read(names())
             await store.run(row(90_000 + len(found)))
-            await store.read(transcript.search("filler", "main"))
+            await store.read(search("filler", EVERYBODY))
             await store.read(said_in(str(scribe("t").session), 0))
     return found
 
@@ -269,11 +270,11 @@ async def test_a_suspicion_is_looked_into_and_the_index_of_words_made_anew(home:
     with guarded(home):
         async with open_store(home.store) as store:
             with pytest.raises(StoreDamaged):
-                await store.read(transcript.search("filler", "main", limit=999))
+                await store.read(search("filler", EVERYBODY, limit=999))
     assert suspicion(home.store).exists()
     await use(home)
     async with open_store(home.store) as store:
-        found = await store.read(transcript.search("filler", "main", limit=999))
+        found = await store.read(search("filler", EVERYBODY, limit=999))
     assert len(found) == ROWS + 1
     assert not suspicion(home.store).exists()
     assert set_aside(home) == []

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.state.paths import Home, write_private
+from hermes.state.paths import Home, file_name, write_private
 
 
 def mode(path: Path) -> int:
@@ -28,6 +28,12 @@ def test_folders_are_for_the_owner_only(tmp_path: Path) -> None:
     home.ensure()
     folders = [home.logs, home.run, home.backups, home.workspace, home.models, home.profiles]
     assert {mode(folder) for folder in (home.root, *folders)} == {0o700}
+
+
+def test_each_session_has_a_file_name_of_its_own() -> None:
+    names = {file_name(session) for session in ("agent:a", "agent:b", "agent:../b", "x" * 9999)}
+    assert len(names) == 4
+    assert all(len(name) == 32 and name.isalnum() for name in names)
 
 
 def test_a_private_file_replaces_the_old_one_and_is_readable_by_its_owner_only(

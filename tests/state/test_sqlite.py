@@ -17,8 +17,11 @@ import pytest
 
 from hermes.state import sqlite, transcript
 from hermes.state.schema import MIGRATIONS
+from hermes.state.search import search
 from hermes.state.sqlite import BATCH, SQLiteStore, connect, copy, open_store, prepare, statements
+from hermes.testing.conversations import ConversationsContract
 from hermes.testing.rows import (
+    EVERYBODY,
     NOW,
     add,
     names,
@@ -50,7 +53,7 @@ anyio.run(main)
 """
 
 
-class TestSQLite(TablesContract):
+class TestSQLite(TablesContract, ConversationsContract):
     def opened(self, folder: Path) -> AbstractAsyncContextManager[Store]:
         return open_store(folder / "state.db")
 
@@ -122,7 +125,7 @@ async def test_a_failing_neighbour_leaves_the_index_of_words_sound(store: SQLite
 
     for _ in range(3):
         await outcomes_of(store, [work(number) for number in range(100)])
-    assert len(await store.read(transcript.search("shared", "main", limit=999))) == 50
+    assert len(await store.read(search("shared", EVERYBODY, limit=999))) == 50
 
     def check() -> Work[None]:
         yield "insert into messages_fts (messages_fts) values ('integrity-check')", ()
@@ -371,7 +374,7 @@ async def test_a_backup_taken_while_others_write_is_whole_and_can_be_opened(
                 assert copied.execute("pragma integrity_check").fetchall() == [("ok",)]
             async with open_store(target) as restored:
                 found = await restored.read(names())
-                words = await restored.read(transcript.search("filler", "main", limit=99999))
+                words = await restored.read(search("filler", EVERYBODY, limit=99999))
             assert {name[1:] for name in found if name[0] == "a"} == {
                 name[1:] for name in found if name[0] == "b"
             }

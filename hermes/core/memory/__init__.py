@@ -1,0 +1,1 @@
+"""What the agent knows from earlier: notes in files, and earlier conversations."""

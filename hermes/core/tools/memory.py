@@ -1,0 +1,67 @@
+"""The agent's own notes, for the agent to keep."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from hermes.state.entries import Edit
+from hermes.state.memory import Memory, Topic
+from hermes.text.quote import plain
+from hermes.text.redact import redact
+from hermes.types.errors import ToolFailed
+from hermes.types.tools import Tool, ToolContext
+from hermes.types.turns import Turn
+
+DESCRIPTION = (
+    "Keep notes for later conversations: lasting facts, preferences, corrections, decisions."
+    " `user` is about the person, `memory` all else. No secrets or passwords, nothing that is"
+    " soon out of date. Short entries; all edits of a call are made, or none."
+)
+
+
+class NoteEdit(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    action: Literal["add", "replace", "remove"]
+    content: Annotated[str, msgspec.Meta(description="The entry to add or put in place.")] = ""
+    old: Annotated[str, msgspec.Meta(description="Part of the one entry to replace or remove.")] = (
+        ""
+    )
+
+
+class Notes(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    target: Topic
+    edits: list[NoteEdit]
+
+
+def memory_tool(memory: Memory) -> Tool:
+    async def run(context: ToolContext, arguments: msgspec.Struct) -> str:
+        assert isinstance(arguments, Notes)
+        return await keep(memory, context.turn, arguments)
+
+    return Tool(
+        name="memory",
+        description=DESCRIPTION,
+        arguments=Notes,
+        handler=run,
+        repeatable=True,
+        toolset="memory",
+    )
+
+
+async def keep(memory: Memory, turn: Turn, notes: Notes) -> str:
+    """Writes for the audience of the turn, and for nobody else; how full the file is then."""
+    edits = [
+        Edit(action=edit.action, content=_clean(edit.content), old=plain(edit.old))
+        for edit in notes.edits
+    ]
+    kept = await memory.change(turn, notes.target, edits)
+    return f"{kept.file} holds {kept.entries} entries: {kept.used} of {kept.limit} characters."
+
+
+def _clean(content: str) -> str:
+    text = plain(content)
+    if redact(text) != text:
+        raise ToolFailed(
+            "Nothing was kept: an entry looks like it holds a password or key. Notes are sent"
+            " with every conversation; note where the secret is kept instead."
+        )
+    return text

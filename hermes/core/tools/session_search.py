@@ -1,0 +1,68 @@
+"""What was said in earlier conversations, for the agent to find."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+
+from hermes.state.audience import audience_of
+from hermes.state.search import Found, around, search
+from hermes.text.quote import shorten
+from hermes.types.errors import ToolFailed
+from hermes.types.protocols import Store
+from hermes.types.tools import Tool, ToolContext
+
+MOST = 20
+SNIPPET = 300
+MESSAGE = 1000
+
+
+class SessionSearch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    query: Annotated[str, msgspec.Meta(description="Words to look for.")] = ""
+    limit: int = 5
+    around: Annotated[
+        int, msgspec.Meta(description="Instead: the number of a hit, to read on there.")
+    ] = 0
+
+
+def session_search_tool(store: Store) -> Tool:
+    """Finds only what the audience of the turn has heard."""
+
+    async def find(context: ToolContext, arguments: msgspec.Struct) -> str:
+        assert isinstance(arguments, SessionSearch)
+        turn = context.turn
+        audience = audience_of(turn)
+        if audience is None:
+            raise ToolFailed("Nothing can be searched here: it is not known who is talking.")
+        if arguments.around:
+            found = await store.read(around(arguments.around, audience))
+            return listed(found, MESSAGE) or f"There is no message #{arguments.around} here."
+        if not arguments.query.strip():
+            raise ToolFailed("Give words to look for in 'query', or the number of a hit.")
+        limit = min(max(arguments.limit, 1), MOST)
+        found = await store.read(search(arguments.query, audience, turn=turn.id, limit=limit))
+        return listed(found, SNIPPET) or "Nothing was found. Try other words."
+
+    return Tool(
+        name="session_search",
+        description="Find what was said in earlier conversations with the person or in this chat.",
+        arguments=SessionSearch,
+        handler=find,
+        read_only=True,
+        repeatable=True,
+        toolset="sessions",
+    )
+
+
+def listed(found: Sequence[Found], longest: int) -> str:
+    """A line for each message."""
+    return "\n".join(line(one, longest) for one in found)
+
+
+def line(found: Found, longest: int) -> str:
+    """`#7 2026-05-03 14:02 UTC, telegram:private:42, user: …`"""
+    when = datetime.fromtimestamp(found.at, UTC)
+    conversation = found.session.split(":", 2)[-1]
+    said = shorten(found.text, longest)
+    return f"#{found.number} {when:%Y-%m-%d %H:%M} UTC, {conversation}, {found.role}: {said}"

@@ -1,0 +1,217 @@
+"""What an agent keeps in mind: MEMORY.md and USER.md, apart for each audience."""
+
+import contextlib
+import fcntl
+import hashlib
+import logging
+import os
+import stat
+import string
+import time
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+import anyio.to_thread
+
+from hermes.state.audience import Person, audience_of
+from hermes.state.entries import BETWEEN, Edit, edited, entries_of, listed, within
+from hermes.state.paths import Home, write_private
+from hermes.types.errors import ToolFailed
+from hermes.types.identity import OWNER
+from hermes.types.turns import Turn
+from hermes.types.value import Value
+
+log = logging.getLogger(__name__)
+
+Topic = Literal["memory", "user"]
+FILES: dict[Topic, str] = {"memory": "MEMORY.md", "user": "USER.md"}
+LARGEST = 65_536
+"""Bytes of a file that are read; a larger one is not ours to write."""
+SETTLED = 2.0
+"""Seconds after which a change is sure to have changed the file's time: some tell whole ones."""
+CACHED = 1024
+
+_SAFE = frozenset(string.ascii_lowercase + string.digits + "-_")
+_LONGEST_NAME = 120
+
+
+class Limits(Value):
+    """Characters that a file may hold."""
+
+    memory: int = 2200
+    user: int = 1375
+
+
+class Remembered(Value):
+    """What the files hold, as far as their limits go."""
+
+    memory: str = ""
+    user: str = ""
+
+
+class Kept(Value):
+    """How full a file is after a change."""
+
+    file: str
+    entries: int
+    used: int
+    limit: int
+
+
+class _File(Value):
+    entries: tuple[str, ...] = ()
+    trouble: str = ""
+    """Why it must not be written."""
+
+
+class Memory:
+    """Reads at no cost what has not changed; writes under a lock, all of a change or nothing."""
+
+    def __init__(self, limits: Limits | None = None, *, patience: float = 5.0) -> None:
+        limits = limits or Limits()
+        self._limits: dict[Topic, int] = {"memory": limits.memory, "user": limits.user}
+        self._patience = patience
+
+    def read(self, turn: Turn) -> Remembered:
+        """What is kept for those who read the turn's answer."""
+        folder = folder_of(turn)
+        if folder is None:
+            return Remembered()
+        shared = turn.source.chat_kind != "private"
+        return Remembered(
+            memory=self._shown(folder, "memory"),
+            user="" if shared else self._shown(folder, "user"),
+        )
+
+    async def change(self, turn: Turn, topic: Topic, edits: Sequence[Edit]) -> Kept:
+        """Makes all edits or none; one that was made before changes nothing."""
+        folder = folder_of(turn)
+        if folder is None:
+            raise ToolFailed("Nothing can be kept here: it is not known who is talking.")
+        if topic == "user" and turn.source.chat_kind != "private":
+            raise ToolFailed(
+                "This chat is shared, so nothing is kept about single people. Use 'memory' for"
+                " what everybody here may know."
+            )
+        return await anyio.to_thread.run_sync(
+            _change, folder / FILES[topic], self._limits[topic], edits, self._patience
+        )
+
+    def _shown(self, folder: Path, topic: Topic) -> str:
+        path, limit = folder / FILES[topic], self._limits[topic]
+        try:
+            status = path.stat()
+        except OSError:
+            return ""
+        if time.time() - status.st_mtime < SETTLED:
+            return _read(path, limit)
+        return _unchanged(path, limit, (status.st_mtime_ns, status.st_size, status.st_ino))
+
+
+def folder_of(turn: Turn) -> Path | None:
+    """Where the files of the turn's audience stand; None where nothing may be kept."""
+    audience = audience_of(turn)
+    if audience is None or not turn.profile.home:
+        return None
+    root = Home(root=Path(turn.profile.home)).memories
+    if isinstance(audience, Person):
+        own = audience.person == OWNER
+        return root if own else root / "people" / folder_name(audience.person)
+    return root / "chats" / folder_name(audience.account) / folder_name(audience.chat)
+
+
+@lru_cache(maxsize=CACHED)
+def folder_name(text: str) -> str:
+    """A name for a folder that no other text has, also where letter case does not count."""
+    data = text.encode("utf-8", "surrogatepass")
+    name = "".join(chr(byte) if chr(byte) in _SAFE else f"%{byte:02x}" for byte in data)
+    if 0 < len(name) <= _LONGEST_NAME:
+        return name
+    return f"{name[:40]}~{hashlib.sha256(data).hexdigest()}"
+
+
+def _read(path: Path, limit: int) -> str:
+    return within(_load(path).entries, path.name, limit)
+
+
+@lru_cache(maxsize=CACHED)
+def _unchanged(path: Path, limit: int, stamp: tuple[int, ...]) -> str:
+    return _read(path, limit)
+
+
+def _load(path: Path) -> _File:
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return _File(trouble="is not a file")
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+    except FileNotFoundError:
+        return _File()
+    except OSError as error:
+        return _File(trouble=f"can't be read ({error.strerror})")
+    trouble = f"is larger than {LARGEST} bytes" if len(data) > LARGEST else ""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("utf-8-sig", "ignore")
+        trouble = trouble or "is not text in UTF-8"
+    if "\0" in text:
+        trouble = trouble or "is not text"
+    return _File(entries=entries_of(text), trouble=trouble)
+
+
+def _change(path: Path, limit: int, edits: Sequence[Edit], patience: float) -> Kept:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _locked(path.parent / ".lock", patience):
+            return _rewrite(path, limit, edits)
+    except OSError as error:
+        log.error("can't write %s: %s", path, error)
+        raise ToolFailed(f"{path.name} can't be written: {error.strerror}.") from error
+
+
+def _rewrite(path: Path, limit: int, edits: Sequence[Edit]) -> Kept:
+    before = _load(path)
+    if before.trouble:
+        log.error("%s %s: put it right by hand", path, before.trouble)
+        raise ToolFailed(
+            f"{path.name} {before.trouble}. Nothing was changed: tell the person, who can put it"
+            " right by hand."
+        )
+    after = edited(before.entries, edits)
+    text, old = BETWEEN.join(after), BETWEEN.join(before.entries)
+    # What a person has made too long may be shortened step by step.
+    if len(text) > max(limit, len(old)):
+        raise ToolFailed(
+            f"{path.name} would hold {len(text)} characters of {limit}; now it holds {len(old)}."
+            " Nothing was changed. Shorten, join or remove entries in the same call."
+            f" {listed(before.entries)}"
+        )
+    if after != before.entries:
+        write_private(path, f"{text}\n")
+    return Kept(file=path.name, entries=len(after), used=len(text), limit=limit)
+
+
+@contextlib.contextmanager
+def _locked(path: Path, patience: float) -> Iterator[None]:
+    """Keeps all others out, of this process and of any other."""
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        deadline = time.monotonic() + patience
+        while not _lock(descriptor):
+            if time.monotonic() > deadline:
+                raise ToolFailed("Another process is writing the memory. Try again.")
+            time.sleep(0.005)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,91 @@
+"""Finds what was said, among what the audience has heard."""
+
+from hermes.state.audience import Audience, Operator, Person, Room
+from hermes.types.protocols import Row, Work
+from hermes.types.value import Value
+
+WORDS = 64
+"""Of a query; more make it slower and no better."""
+AROUND = 32
+"""Words shown of a message, around those that were found."""
+
+
+class Found(Value):
+    """A message, or the piece of it that a search was after."""
+
+    number: int
+    """Of its row."""
+    session: str
+    role: str
+    text: str
+    at: float
+
+
+def search(
+    query: str, audience: Audience, *, turn: str = "", session: str = "", limit: int = 20
+) -> Work[list[Found]]:
+    """Messages that hold words of the query, best first.
+
+    Leaves out the turn, and what was said in the session since it was begun anew.
+    """
+    words = query.replace("\0", " ").replace('"', " ").split()
+    if not words:
+        return []
+    heard, by = _heard(audience)
+    # The one statement of this package that is SQLite's own: every driver has its full-text index.
+    rows = yield (
+        "select m.id, m.session, m.role,"  # noqa: S608
+        f" snippet(messages_fts, 0, '', '', '…', {AROUND}), m.at"
+        " from messages_fts f join messages m on m.id = f.rowid"
+        f" where messages_fts match ? and m.transient = 0 and {heard} and m.turn <> ?"
+        " and (m.session <> ? or m.generation < (select generation from sessions where key = ?))"
+        " order by rank limit ?",
+        (
+            " OR ".join(f'"{word}"' for word in dict.fromkeys(words[:WORDS])),
+            *by,
+            turn,
+            session,
+            session,
+            limit,
+        ),
+    )
+    return [_found(row) for row in rows]
+
+
+def around(number: int, audience: Audience, span: int = 3) -> Work[list[Found]]:
+    """The message and its neighbours in the conversation, as far as the audience heard them."""
+    heard, by = _heard(audience)
+    spoken = (
+        "select m.id, m.session, m.role, m.text, m.at from messages hit"  # noqa: S608
+        " join messages m on m.session = hit.session and m.generation = hit.generation"
+        f" where hit.id = ? and m.transient = 0 and m.text <> '' and {heard}"
+    )
+    before = yield (
+        f"{spoken} and m.id <= ? order by m.id desc limit ?",
+        (
+            *(number, *by, number),
+            span + 1,
+        ),
+    )
+    after = yield f"{spoken} and m.id > ? order by m.id limit ?", (number, *by, number, span)
+    return [_found(row) for row in (*reversed(before), *after)]
+
+
+def _heard(audience: Audience) -> tuple[str, tuple[str | int, ...]]:
+    """The condition on a message `m`, and its values."""
+    match audience:
+        case Person(agent=agent, person=person):
+            return "m.agent = ? and m.person = ?", (agent, person)
+        case Room(agent=agent, account=account, sessions=sessions):
+            # By the key, not the chat's id alone: a private chat might have the same one.
+            return (
+                "m.agent = ? and m.account = ? and (m.session = ? or substr(m.session, 1, ?) = ?)",
+                (agent, account, sessions, len(sessions) + 1, f"{sessions}:"),
+            )
+        case Operator(agent=agent):
+            return "m.agent = ?", (agent,)
+
+
+def _found(row: Row) -> Found:
+    number, session, role, text, at = row
+    return Found(number=number, session=session, role=role, text=text, at=at)

@@ -1,0 +1,99 @@
+"""What the local memory recalls of earlier conversations."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from hermes.core.memory.local import FRAME, LONGEST, WORDS, LocalMemory, keywords
+from hermes.state import sessions, transcript
+from hermes.state.sqlite import open_store
+from hermes.testing.rows import NOW, SOURCE, scribe, session
+from hermes.testing.turns import a_turn
+from hermes.types.identity import PersonId
+from hermes.types.messages import AssistantMessage, ToolMessage, UserMessage
+from hermes.types.protocols import MemoryProvider, Store
+from hermes.types.turns import Turn
+
+ANN = PersonId("ann")
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    async with open_store(tmp_path / "state.db") as store:
+        yield store
+
+
+async def say(store: Store, *texts: str, generation: int = 0, turn: str = "earlier") -> None:
+    place = replace(scribe(turn, generation=generation), person=ANN)
+    for step, text in enumerate(texts):
+        await store.run(transcript.append(place, step, 0, UserMessage(text=text), NOW))
+
+
+def asking(text: str) -> Turn:
+    """A turn in another conversation with the same person."""
+    return a_turn(UserMessage(text=text), person=ANN)
+
+
+async def test_what_fits_the_new_message_is_recalled(store: Store) -> None:
+    await say(store, "Our hotel in Oslo is the Grand", "The weather is fine")
+    recalled = await LocalMemory(store).recall(asking("Which hotel was it in Oslo again?"))
+    assert recalled.splitlines() == [
+        FRAME,
+        "> #1 2023-11-14 22:13 UTC, telegram:private:7, user: Our hotel in Oslo is the Grand",
+    ]
+
+
+async def test_one_word_in_common_is_chance(store: Store) -> None:
+    await say(store, "Our hotel is the Grand")
+    local = LocalMemory(store)
+    assert await local.recall(asking("Write a novel about a hotel")) == ""
+    assert "Grand" in await local.recall(asking("Hotel?"))
+
+
+@pytest.mark.parametrize("text", ["", "ok", "so do it", "--- ???"])
+async def test_a_message_without_words_recalls_nothing(store: Store, text: str) -> None:
+    await say(store, "ok so do it --- ???")
+    assert await LocalMemory(store).recall(asking(text)) == ""
+
+
+async def test_the_conversation_itself_is_not_recalled(store: Store) -> None:
+    await store.run(sessions.touch(session(), SOURCE, ANN, "", NOW))
+    await say(store, "Our hotel in Oslo of old")
+    await store.run(sessions.begin_anew(str(session()), NOW))
+    await say(store, "Our hotel in Oslo of today", generation=1, turn="later")
+    here = replace(asking("hotel in Oslo"), session=session())
+    recalled = await LocalMemory(store).recall(here)
+    assert "of old" in recalled
+    assert "of today" not in recalled
+
+
+async def test_a_turn_that_is_gone_on_with_recalls_for_its_question(store: Store) -> None:
+    await say(store, "Our hotel in Oslo")
+    asked = asking("hotel in Oslo")
+    answered = (AssistantMessage(text="Let me see"), ToolMessage(call=asked.id, text="?"))  # type: ignore[arg-type]
+    turn = replace(asked, history=(*asked.history, *answered))
+    assert "Our hotel" in await LocalMemory(store).recall(turn)
+
+
+async def test_what_is_recalled_has_a_bound(store: Store) -> None:
+    await say(store, *(f"hotel Oslo {n} " + "x" * 5000 for n in range(20)))
+    recalled = await LocalMemory(store).recall(asking("hotel Oslo"))
+    assert len(recalled) <= LONGEST
+    assert len(recalled.splitlines()) > 3
+
+
+def test_the_longest_words_say_most() -> None:
+    text = "please tell me about the refrigerator and the refrigerator's temperature"
+    assert keywords(text)[:2] == ["refrigerator", "temperature"]
+    assert "tell" in keywords(text)
+    assert "the" not in keywords(text)
+    assert len(keywords(" ".join(f"word{n}" for n in range(99)))) == WORDS
+
+
+async def test_it_is_a_memory_provider(store: Store) -> None:
+    provider: MemoryProvider = LocalMemory(store)
+    assert provider.name == "local"
+    assert [tool.name for tool in provider.tools()] == ["session_search"]
+    await provider.on_session_end(asking("x"))

@@ -1,0 +1,71 @@
+"""The agent finds what was said earlier."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from hermes.core.tools.session_search import MOST, session_search_tool
+from hermes.state import transcript
+from hermes.state.sqlite import open_store
+from hermes.testing.rows import NOW, scribe
+from hermes.testing.turns import a_turn, use
+from hermes.types.errors import ToolFailed
+from hermes.types.identity import PersonId
+from hermes.types.messages import AssistantMessage, Message, UserMessage
+from hermes.types.protocols import Store
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    async with open_store(tmp_path / "state.db") as store:
+        yield store
+
+
+async def say(store: Store, *messages: Message, turn: str = "earlier") -> None:
+    place = replace(scribe(turn), person=PersonId("ann"))
+    for step, message in enumerate(messages):
+        await store.run(transcript.append(place, step, 0, message, NOW))
+
+
+async def ask(store: Store, **arguments: object) -> str:
+    return await use(session_search_tool(store), a_turn(person="ann"), arguments)
+
+
+async def test_a_hit_says_when_where_and_who(store: Store) -> None:
+    await say(store, UserMessage(text="A hotel\nin Oslo"), AssistantMessage(text="Booked."))
+    found = await ask(store, query="oslo")
+    assert found == "#1 2023-11-14 22:13 UTC, telegram:private:7, user: A hotel in Oslo"
+
+
+async def test_one_can_read_on_at_a_hit(store: Store) -> None:
+    await say(store, UserMessage(text="A hotel in Oslo"), AssistantMessage(text="Booked. " * 300))
+    first, second = (await ask(store, around=1)).splitlines()
+    assert first.endswith("user: A hotel in Oslo")
+    assert "assistant: Booked. Booked." in second
+    assert second.endswith("…")
+    assert await ask(store, around=9) == "There is no message #9 here."
+
+
+async def test_the_question_itself_is_not_an_answer(store: Store) -> None:
+    await say(store, UserMessage(text="What did I say about Oslo?"), turn="t")
+    assert await ask(store, query="Oslo") == "Nothing was found. Try other words."
+
+
+@pytest.mark.parametrize(("limit", "count"), [(-3, 1), (0, 1), (2, 2), (10_000, MOST)])
+async def test_the_number_of_hits_has_bounds(store: Store, limit: int, count: int) -> None:
+    await say(store, *(UserMessage(text=f"oslo {number}") for number in range(30)))
+    assert len((await ask(store, query="oslo", limit=limit)).splitlines()) == count
+
+
+@pytest.mark.parametrize("query", ['"', "a OR", "NOT (", "*", "NEAR(x", "x:y", "\0", "-- ^ '"])
+async def test_no_query_is_an_error(store: Store, query: str) -> None:
+    await say(store, UserMessage(text="nothing of the kind"))
+    assert await ask(store, query=query) == "Nothing was found. Try other words."
+
+
+@pytest.mark.parametrize("query", ["", " \n"])
+async def test_a_query_needs_words(store: Store, query: str) -> None:
+    with pytest.raises(ToolFailed, match="'query'"):
+        await ask(store, query=query)

@@ -1,0 +1,163 @@
+"""Search finds what the audience has heard, and nothing else."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from hermes.state import sessions, transcript
+from hermes.state.audience import Person, Room
+from hermes.state.search import Found, around, search
+from hermes.state.sqlite import open_store
+from hermes.testing.rows import EVERYBODY, NOW, SOURCE, scribe
+from hermes.types.identity import DEFAULT_AGENT, PersonId, SessionKey
+from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from hermes.types.protocols import Store
+
+ANN, BOB = PersonId("ann"), PersonId("bob")
+PLACE = SessionKey(agent=DEFAULT_AGENT, platform="telegram", kind="group", chat="7")
+GROUP = Room(agent=DEFAULT_AGENT, account="telegram", chat="7", sessions=str(PLACE))
+
+
+def to(person: PersonId) -> Person:
+    return Person(agent=DEFAULT_AGENT, person=person)
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    async with open_store(tmp_path / "state.db") as store:
+        yield store
+
+
+class Talk:
+    """Says things, each in a turn of its own."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._turns = 0
+
+    async def say(
+        self,
+        message: Message | str,
+        person: PersonId = ANN,
+        key: SessionKey | None = None,
+        *,
+        account: str = "telegram",
+        generation: int = 0,
+    ) -> int:
+        self._turns += 1
+        place = replace(
+            scribe(f"t{self._turns}", generation=generation), person=person, account=account
+        )
+        if key:
+            place = replace(place, session=key)
+        said = UserMessage(text=message) if isinstance(message, str) else message
+        return await self._store.run(transcript.append(place, 0, 0, said, NOW))
+
+
+@pytest.fixture
+def talk(store: Store) -> Talk:
+    return Talk(store)
+
+
+def texts(found: list[Found]) -> list[str]:
+    return [one.text for one in found]
+
+
+async def test_a_person_finds_their_own_words_wherever_they_said_them(
+    store: Store, talk: Talk
+) -> None:
+    await talk.say("fox at home")
+    await talk.say("fox in the group", key=replace(PLACE, user="1"))
+    await talk.say("fox on slack", key=replace(PLACE, platform="slack", kind="private"))
+    await talk.say("fox of another", BOB)
+    found = await store.read(search("fox", to(ANN)))
+    assert set(texts(found)) == {"fox at home", "fox in the group", "fox on slack"}
+    assert texts(await store.read(search("fox", to(BOB)))) == ["fox of another"]
+
+
+async def test_a_shared_chat_finds_what_was_said_in_it(store: Store, talk: Talk) -> None:
+    await talk.say("fox in private, under the same id", key=replace(PLACE, kind="private"))
+    await talk.say("fox of ann here", key=replace(PLACE, user="1"))
+    await talk.say("fox of bob here", BOB, replace(PLACE, user="2", thread="9"))
+    await talk.say("fox next door", key=replace(PLACE, chat="77", user="1"))
+    await talk.say("fox elsewhere", key=replace(PLACE, user="1"), account="telegram.support")
+    await talk.say("fox on slack", key=replace(PLACE, platform="slack", user="1"))
+    found = await store.read(search("fox", GROUP))
+    assert set(texts(found)) == {"fox of ann here", "fox of bob here"}
+
+
+async def test_a_channel_without_single_people_is_found(store: Store, talk: Talk) -> None:
+    channel = replace(PLACE, kind="channel")
+    await talk.say("fox in the channel", key=channel)
+    room = replace(GROUP, sessions=str(channel))
+    assert texts(await store.read(search("fox", room))) == ["fox in the channel"]
+    assert await store.read(search("fox", GROUP)) == []
+
+
+async def test_the_best_match_comes_first_and_any_word_will_do(store: Store, talk: Talk) -> None:
+    for number in range(5):
+        await talk.say(f"the red house {number}")
+    await talk.say("the red fox")
+    found = await store.read(search("red fox jumping", EVERYBODY, limit=3))
+    assert len(found) == 3
+    assert found[0].text == "the red fox"
+
+
+async def test_a_long_message_is_shown_around_what_was_found(store: Store, talk: Talk) -> None:
+    await talk.say("filler " * 500 + "the needle is here" + " filler" * 500)
+    (found,) = await store.read(search("needle", to(ANN)))
+    assert "the needle is here" in found.text
+    assert found.text.startswith("…")
+    assert len(found.text) < 300
+
+
+async def test_this_turn_and_this_conversation_can_be_left_out(store: Store, talk: Talk) -> None:
+    key = scribe("").session
+    await store.run(sessions.touch(key, SOURCE, ANN, "", NOW))
+    await talk.say("fox of old")
+    await store.run(sessions.begin_anew(str(key), NOW))
+    await talk.say("fox of today", generation=1)
+    await talk.say("fox of elsewhere", key=replace(PLACE, user="1"))
+    found = await store.read(search("fox", to(ANN), turn="t2"))
+    assert set(texts(found)) == {"fox of old", "fox of elsewhere"}
+    found = await store.read(search("fox", to(ANN), session=str(key)))
+    assert set(texts(found)) == {"fox of old", "fox of elsewhere"}
+
+
+async def test_a_query_may_be_as_long_as_it_likes(store: Store, talk: Talk) -> None:
+    await talk.say("fox")
+    query = "fox " + " ".join(f"word{number}" for number in range(5000))
+    assert texts(await store.read(search(query, EVERYBODY))) == ["fox"]
+
+
+async def test_a_hit_has_neighbours(store: Store, talk: Talk) -> None:
+    numbers = [await talk.say(f"number {n}") for n in range(9)]
+    await talk.say(AssistantMessage(text="an answer"))
+    found = await store.read(around(numbers[4], to(ANN), span=2))
+    assert texts(found) == [f"number {n}" for n in (2, 3, 4, 5, 6)]
+    found = await store.read(around(numbers[8], to(ANN), span=2))
+    assert texts(found) == ["number 6", "number 7", "number 8", "an answer"]
+
+
+async def test_neighbours_are_of_one_conversation_and_have_words(store: Store, talk: Talk) -> None:
+    await talk.say("of an older one")
+    number = await talk.say("hit", generation=1)
+    await talk.say(ToolMessage(call=scribe("").turn, text="a result"), generation=1)  # type: ignore[arg-type]
+    await talk.say("elsewhere", key=replace(PLACE, user="1"), generation=1)
+    assert texts(await store.read(around(number, to(ANN)))) == ["hit"]
+
+
+async def test_neighbours_that_the_audience_has_not_heard_are_left_out(
+    store: Store, talk: Talk
+) -> None:
+    channel = replace(PLACE, kind="channel")
+    number = await talk.say("asks ann", key=channel)
+    other = await talk.say("asks bob", BOB, channel)
+    private = await talk.say("in private")
+    assert texts(await store.read(around(number, to(ANN)))) == ["asks ann"]
+    assert texts(await store.read(around(other, to(ANN)))) == ["asks ann"]
+    assert await store.read(around(private, to(BOB))) == []
+    assert await store.read(around(private, replace(GROUP, sessions=str(channel)))) == []
+    assert await store.read(around(999, EVERYBODY)) == []
