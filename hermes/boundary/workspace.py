@@ -1,8 +1,11 @@
 """A folder that file tools cannot leave, whatever path or link they are given."""
 
+import contextlib
 import errno
 import os
+import secrets
 import stat
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 import anyio.to_thread
@@ -10,7 +13,13 @@ import anyio.to_thread
 from hermes.types.errors import ToolFailed
 
 MOST = 10_000_000
-"""Bytes of a file that is read whole."""
+"""Bytes of a file that is read or written whole."""
+PATH = 4096
+"""Characters of a path."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY
+# A pipe in the workspace must not make the read wait for a writer.
+_READ = os.O_RDONLY | os.O_NONBLOCK
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 class Workspace:
@@ -26,13 +35,18 @@ class Workspace:
             raise ToolFailed(f"{path!r} is not a text file.")
         return data.decode("utf-8", errors="replace")
 
-    def read_bytes(self, path: str) -> bytes:
-        descriptor = self._open(path)
+    async def write_text(self, path: str, text: str) -> bool:
+        """Puts the text in the file's place, with the folders it needs; whether it is new."""
         try:
-            mode = os.fstat(descriptor).st_mode
-            if not stat.S_ISREG(mode):
-                what = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
-                raise ToolFailed(f"{path!r} is {what}, not a file.")
+            data = text.encode()
+        except UnicodeEncodeError as error:
+            raise ToolFailed(f"The text for {path!r} is not valid Unicode: {error}.") from error
+        return await anyio.to_thread.run_sync(self.write_bytes, path, data)
+
+    def read_bytes(self, path: str) -> bytes:
+        descriptor = self.open(path)
+        try:
+            _check_regular(os.fstat(descriptor), path)
             with os.fdopen(descriptor, "rb", closefd=False) as file:
                 data = file.read(MOST + 1)
         finally:
@@ -41,38 +55,116 @@ class Workspace:
             raise ToolFailed(f"{path!r} is larger than {MOST} bytes.")
         return data
 
-    def _open(self, path: str) -> int:
-        parts = self._parts(path)
+    def write_bytes(self, path: str, data: bytes) -> bool:
+        """Replaces the file at once and durably, and keeps its mode; whether it is new."""
+        if len(data) > MOST:
+            raise ToolFailed(f"That is more than {MOST} bytes for {path!r}; write less.")
+        *above, name = self.parts(path) or ["."]
+        with self._folder(above, path, make=True) as folder, _explained(path):
+            mode = _mode(name, path, folder)
+            fresh = f".hermes-{secrets.token_hex(8)}"
+            try:
+                _write(fresh, data, mode, folder)
+                os.rename(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(fresh, dir_fd=folder)
+            os.fsync(folder)
+        return mode is None
+
+    def open(self, path: str) -> int:
+        """A descriptor of the file or folder to read from, which the caller closes."""
+        *above, name = self.parts(path) or ["."]
+        with self._folder(above, path) as folder:
+            return _step(name, path, _READ, folder)
+
+    def parts(self, path: str) -> list[str]:
+        """The names on the way from the workspace to there; none for the workspace itself."""
+        wanted = PurePosixPath(path)
+        if wanted.is_absolute():
+            wanted = self._relative(wanted)
+        if ".." in wanted.parts:
+            raise self._outside(path)
+        if "\0" in path or len(path) > PATH:
+            raise ToolFailed(f"{path[:80]!r} can't be the path of a file.")
+        return list(wanted.parts)
+
+    def _relative(self, path: PurePosixPath) -> PurePosixPath:
+        # Commands print the real path of a workspace that is reached through a link.
+        for root in (self._root, self._root.resolve()):
+            if path.is_relative_to(root):
+                return path.relative_to(root)
+        raise self._outside(str(path))
+
+    def _outside(self, path: str) -> ToolFailed:
+        return ToolFailed(
+            f"{path!r} is outside the workspace {self._root}; paths are relative to it."
+        )
+
+    @contextlib.contextmanager
+    def _folder(self, parts: Sequence[str], path: str, *, make: bool = False) -> Iterator[int]:
+        """The folder at the end of the parts, open; the path is for words only."""
         try:
-            folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            folder = os.open(self._root, _FOLDER | os.O_CLOEXEC)
         except OSError as error:
             raise ToolFailed(f"The workspace {self._root} can't be opened: {error}.") from error
         try:
-            for part in parts[:-1]:
-                inner = _step(part, path, os.O_RDONLY | os.O_DIRECTORY, folder)
+            for part in parts:
+                if make:
+                    _make(part, path, folder)
+                inner = _step(part, path, _FOLDER, folder)
                 os.close(folder)
                 folder = inner
-            # A pipe in the workspace must not make the read wait for a writer.
-            return _step(parts[-1], path, os.O_RDONLY | os.O_NONBLOCK, folder)
+            yield folder
         finally:
             os.close(folder)
 
-    def _parts(self, path: str) -> list[str]:
-        wanted = PurePosixPath(path)
-        if wanted.is_absolute():
-            try:
-                wanted = wanted.relative_to(self._root)
-            except ValueError:
-                raise ToolFailed(f"{path!r} is outside the workspace {self._root}.") from None
-        parts = list(wanted.parts)
-        if not parts or "\0" in path or ".." in parts:
-            raise ToolFailed(f"{path!r} is not a path inside the workspace {self._root}.")
-        return parts
-
 
 def _step(part: str, path: str, flags: int, folder: int) -> int:
-    try:
+    with _explained(path):
         return os.open(part, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+
+
+def _make(part: str, path: str, folder: int) -> None:
+    with _explained(path), contextlib.suppress(FileExistsError):
+        os.mkdir(part, dir_fd=folder)
+        os.fsync(folder)
+
+
+def _mode(name: str, path: str, folder: int) -> int | None:
+    """The mode of the file that stands there; None where nothing does."""
+    try:
+        known = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    _check_regular(known, path)
+    return stat.S_IMODE(known.st_mode)
+
+
+def _write(name: str, data: bytes, mode: int | None, folder: int) -> None:
+    descriptor = os.open(name, _NEW | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder)
+    with os.fdopen(descriptor, "wb") as file:
+        if mode is not None:
+            os.fchmod(descriptor, mode)
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)
+
+
+def _check_regular(known: os.stat_result, path: str) -> None:
+    if stat.S_ISREG(known.st_mode):
+        return
+    if stat.S_ISLNK(known.st_mode):
+        raise ToolFailed(f"{path!r} is a symbolic link.")
+    what = "a folder" if stat.S_ISDIR(known.st_mode) else "a pipe or a device"
+    raise ToolFailed(f"{path!r} is {what}, not a file.")
+
+
+@contextlib.contextmanager
+def _explained(path: str) -> Iterator[None]:
+    """Tells the model in words what the system says in numbers."""
+    try:
+        yield
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise ToolFailed(f"{path!r} goes through a symbolic link.") from error

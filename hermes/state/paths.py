@@ -1,6 +1,7 @@
 """Where everything lives under a home folder, and how a file is put there safely."""
 
 import contextlib
+import hashlib
 import os
 import tempfile
 from pathlib import Path
@@ -60,6 +61,29 @@ class Home(Value):
         return self.root / "models"
 
     @property
+    def spill(self) -> Path:
+        """Results of tools that were too long for the model."""
+        return self.root / "spill"
+
+    @property
+    def memories(self) -> Path:
+        return self.root / "memories"
+
+    @property
+    def todos(self) -> Path:
+        return self.root / "todos"
+
+    @property
+    def processes(self) -> Path:
+        """What runs in the background for the agent."""
+        return self.root / "processes"
+
+    @property
+    def cache(self) -> Path:
+        """What can be fetched or made again."""
+        return self.root / "cache"
+
+    @property
     def profiles(self) -> Path:
         return self.root / "profiles"
 
@@ -68,6 +92,11 @@ class Home(Value):
         folders = (self.logs, self.run, self.backups, self.workspace, self.models, self.profiles)
         for folder in (self.root, *folders):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def file_name(session: str) -> str:
+    """What the files of a session are called: its key may be too long for a name."""
+    return hashlib.sha256(session.encode()).hexdigest()[:32]
 
 
 def write_private(path: Path, text: str) -> None:
@@ -87,10 +116,11 @@ def write_private(path: Path, text: str) -> None:
         with contextlib.suppress(FileNotFoundError):
             fresh.unlink()
         raise
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """What was put into the folder, or renamed in it, survives a loss of power."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -20,6 +20,11 @@ def parse(text: str) -> nodes.Document:
     return _blocks(_nested(_parser.parse(text)))
 
 
+def parse_part(text: str) -> nodes.Document:
+    """The tree of a part of a text: definitions of links, which are for all parts, are words."""
+    return _blocks(_nested(_part_parser.parse(text)))
+
+
 def print_markdown(tree: nodes.Document) -> str:
     """Canonical Markdown: it reads as the tree does, and signs in text stay signs."""
     return Dialect().document(tree)
@@ -184,3 +189,4 @@ def _new_parser() -> MarkdownIt:
 
 
 _parser = _new_parser()
+_part_parser = _new_parser().disable("reference")

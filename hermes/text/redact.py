@@ -16,7 +16,7 @@ _VALUE = (
 )
 
 # Each pattern tries few starts and never walks back: hostile text costs no more than its length.
-_SHAPES = tuple(
+_TOKENS = tuple(
     re.compile(pattern, flags)
     for pattern, flags in (
         (
@@ -27,7 +27,6 @@ _SHAPES = tuple(
         (r"://[^\s/:@]{0,256}:(?P<secret>[^\s/]+)(?=@)", 0),
         (r"\bbearer\s{1,4}(?P<secret>[\w.~+/=-]{6,}+)", re.I | re.A),
         (r"\bauthorization\W{1,8}basic\s{1,4}(?P<secret>[\w+/=-]++)", re.I | re.A),
-        (rf"{_NAME}[\"']?\s{{0,4}}[=:]\s{{0,4}}(?!bearer\b|basic\b)(?:{_VALUE})", re.I),
         (r"(?<![A-Za-z0-9])(?P<secret>sk-[\w-]{16,}+)", re.A),
         (r"(?<![A-Za-z0-9])(?P<secret>(?:gh[pousr]_|github_pat_|glpat-)[\w-]{16,}+)", re.A),
         (r"(?<![A-Za-z0-9])(?P<secret>(?:xox[a-z]|xapp)-[\w-]{10,}+)", re.A),
@@ -37,6 +36,10 @@ _SHAPES = tuple(
         (r"(?<![\w-])(?P<secret>eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]*+)", re.A),
     )
 )
+_ASSIGNED = re.compile(
+    rf"{_NAME}[\"']?\s{{0,4}}[=:]\s{{0,4}}(?!bearer\b|basic\b)(?:{_VALUE})", re.I
+)
+"""A value behind a name that says it is secret: in code that is often none."""
 
 
 def mask(secret: str) -> str:
@@ -46,11 +49,19 @@ def mask(secret: str) -> str:
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """The text with the given secrets, and whatever has the shape of one, masked."""
+    return _ASSIGNED.sub(_masked, hide(text, secrets))
+
+
+def hide(text: str, secrets: Iterable[str] = ()) -> str:
+    """The text with the given secrets and the tokens of well-known services masked.
+
+    For what a model works on: a password in an example stays, so that code stays code.
+    """
     known = {secret for secret in secrets if len(secret) >= _SHORTEST}
     # A secret that holds another must go first, or its rest would stay.
     for secret in sorted(known, key=len, reverse=True):
         text = text.replace(secret, mask(secret))
-    for shape in _SHAPES:
+    for shape in _TOKENS:
         text = shape.sub(_masked, text)
     return text
 

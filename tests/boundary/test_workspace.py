@@ -1,14 +1,19 @@
-"""Nothing outside the workspace can be read, whatever the path or the link says."""
+"""Nothing outside the workspace can be reached, whatever the path or the link says."""
 
 import os
-import threading
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.boundary.workspace import MOST, Workspace
+from hermes.boundary.scan import Query, Scan
+from hermes.boundary.workspace import MOST, PATH, Workspace
 from hermes.types.errors import ToolFailed
 
 SECRET = b"the secret outside"
@@ -47,15 +52,16 @@ async def test_files_inside_are_read_by_relative_and_absolute_path(root: Path) -
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("", "not a path"),
-        (".", "not a path"),
-        ("..", "not a path"),
-        ("../secret", "not a path"),
-        ("folder/../../secret", "not a path"),
-        ("folder/../folder/file", "not a path"),
-        ("a\0b", "not a path"),
+        ("", "is a folder"),
+        (".", "is a folder"),
+        ("..", "outside the workspace .*; paths are relative to it"),
+        ("../secret", "outside"),
+        ("folder/../../secret", "outside"),
+        ("folder/../folder/file", "outside"),
         ("/etc/passwd", "outside"),
         ("//etc/passwd", "outside"),
+        ("a\0b", "can't be the path"),
+        ("./" * PATH + "file", "can't be the path"),
         ("~/secret", "No such file"),
         ("link", "link"),
         ("within", "link"),
@@ -95,6 +101,13 @@ async def test_a_workspace_that_is_gone_is_told(tmp_path: Path) -> None:
         await Workspace(tmp_path / "gone").read_text("a")
 
 
+def test_a_workspace_behind_a_link_has_two_names(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "here").symlink_to(root)
+    workspace = Workspace(tmp_path / "here")
+    for name in (tmp_path / "here", root):
+        assert workspace.read_bytes(str(name / "folder" / "file")) == b"inside"
+
+
 PARTS = st.sampled_from(
     ["..", ".", "", "/", "secret", "link", "door", "up", "folder", "root", "work", "file", "\0"]
 )
@@ -112,28 +125,127 @@ def test_no_path_leads_outside(root: Path, path: str) -> None:
         assert data in (b"inside", b"spaced")
 
 
-def test_a_link_that_is_swapped_in_meanwhile_leads_nowhere(tmp_path: Path) -> None:
-    (tmp_path / "secret").write_bytes(SECRET)
-    root = tmp_path / "work"
+async def test_a_file_is_written_with_its_folders(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    assert await workspace.write_text("a/b/f", "zwölf\n") is True
+    assert await workspace.write_text(str(tmp_path / "a" / "b" / "f"), "drei\r\n") is False
+    assert (tmp_path / "a" / "b" / "f").read_bytes() == b"drei\r\n"
+    assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == ["f"]
+
+
+def test_a_file_that_is_replaced_keeps_its_mode(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("old")
+    (tmp_path / "f").chmod(0o4751)
+    Workspace(tmp_path).write_bytes("f", b"new")
+    assert (tmp_path / "f").stat().st_mode & 0o7777 == 0o4751
+
+
+def test_who_reads_a_file_that_is_replaced_reads_all_of_one(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("old")
+    with (tmp_path / "f").open() as reader:
+        Workspace(tmp_path).write_bytes("f", b"new")
+        assert reader.read() == "old"
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("", "is a folder"),
+        ("folder", "is a folder"),
+        ("../new", "outside"),
+        ("/etc/new", "outside"),
+        ("link", "symbolic link"),
+        ("within", "symbolic link"),
+        ("door/new", "link|Not a directory"),
+        ("folder/root/tmp/new", "link|Not a directory"),
+        ("folder/file/new", "Not a directory"),
+        ("pipe", "pipe"),
+        ("x" * 300, "too long"),
+        ("new/" + "x" * 300, "too long"),
+        ("\ud800", "can't be the name"),
+        ("new/\ud800", "can't be the name"),
+    ],
+)
+async def test_nothing_else_is_written(root: Path, path: str, why: str) -> None:
+    (root / "new").mkdir(exist_ok=True)
+    before = sorted(root.parent.rglob("*"))
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(ToolFailed, match=why):
+        await Workspace(root).write_text(path, "x")
+    assert sorted(root.parent.rglob("*")) == before
+    assert (root.parent / "secret").read_bytes() == SECRET
+    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
+
+
+async def test_a_text_that_can_not_be_kept_leaves_no_trace(tmp_path: Path) -> None:
+    with pytest.raises(ToolFailed, match="more than"):
+        await Workspace(tmp_path).write_text("new/f", "x" * (MOST + 1))
+    with pytest.raises(ToolFailed, match="not valid Unicode"):
+        await Workspace(tmp_path).write_text("new/f", "\ud800")
+    assert list(tmp_path.iterdir()) == []
+
+
+SWAP = """
+import ctypes, os, sys
+os.chdir(sys.argv[1])
+print(flush=True)
+here, exchange = -100, 2
+while not ctypes.CDLL(None).renameat2(here, b"real", here, b"link", exchange):
+    pass
+"""
+
+
+@contextmanager
+def swapped(root: Path) -> Iterator[None]:
+    """Meanwhile the folder `real` is now and then a link to the folder above the root."""
     (root / "real").mkdir(parents=True)
     (root / "real" / "secret").write_bytes(b"harmless")
-    stop = threading.Event()
+    (root.parent / "secret").write_bytes(SECRET)
+    (root / "link").symlink_to(root.parent)
+    command = [sys.executable, "-I", "-S", "-c", SWAP, str(root)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as swapper:
+        assert swapper.stdout
+        swapper.stdout.readline()
+        try:
+            yield
+        finally:
+            swapper.kill()
 
-    def swap() -> None:
-        while not stop.is_set():
-            (root / "real").rename(root / "aside")
-            (root / "real").symlink_to(tmp_path)
-            (root / "real").unlink()
-            (root / "aside").rename(root / "real")
 
-    swapper = threading.Thread(target=swap)
-    swapper.start()
+def read(root: Path) -> None:
+    assert Workspace(root).read_bytes("real/secret") == b"harmless"
+
+
+def write(root: Path) -> None:
+    Workspace(root).write_bytes("real/secret", b"harmless")
+
+
+def search(root: Path) -> None:
+    query = Query(pattern="", path="", names=False, glob="secret", limit=9, seconds=9)
+    place = Workspace(root).open(".")
     try:
-        for _ in range(2000):
-            try:
-                assert Workspace(root).read_bytes("real/secret") == b"harmless"
-            except ToolFailed:
-                continue
+        hits = list(Scan(query).hits(place))
     finally:
-        stop.set()
-        swapper.join()
+        os.close(place)
+    assert all(hit.endswith("/secret:1: harmless") for hit in hits)
+    if not hits:
+        raise ToolFailed("It was swapped on the way.")
+
+
+@pytest.mark.parametrize("act", [read, write, search])
+def test_a_link_that_is_swapped_in_meanwhile_leads_nowhere(
+    tmp_path: Path, act: Callable[[Path], None]
+) -> None:
+    root = tmp_path / "outside" / "work"
+    start, done, refused = time.monotonic(), 0, 0
+    with swapped(root):
+        while (passed := time.monotonic() - start) < 1 or not ((done and refused) or passed > 20):
+            try:
+                act(root)
+                done += 1
+            except ToolFailed:
+                refused += 1
+    assert done
+    assert refused
+    assert (root.parent / "secret").read_bytes() == SECRET
+    assert sorted(path.name for path in root.parent.iterdir()) == ["secret", "work"]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from hermes.core.tools.results import Results
 from hermes.types.errors import ToolFailed
 from hermes.types.events import ToolFinished, ToolProgress, ToolStarted
 from hermes.types.identity import CallId
@@ -49,8 +50,14 @@ class CallRunner:
     """Runs the calls of one turn."""
 
     def __init__(
-        self, turn: Turn, tools: Mapping[str, Tool], emit: Emit, checkpoint: Checkpoint
+        self,
+        turn: Turn,
+        tools: Mapping[str, Tool],
+        emit: Emit,
+        checkpoint: Checkpoint,
+        results: Results,
     ) -> None:
+        self._results = results
         self._turn = turn
         self._tools = tools
         self._emit = emit
@@ -65,9 +72,12 @@ class CallRunner:
         self._emit(ToolStarted(call=call.id, name=call.name, label=_label(call)))
         since = time.monotonic()
         try:
-            result = ToolMessage(call=call.id, text=await self._result(call))
+            text, failed = await self._result(call), False
         except ToolFailed as error:
-            result = ToolMessage(call=call.id, text=str(error), failed=True)
+            text, failed = str(error), True
+        result = ToolMessage(
+            call=call.id, text=await self._results.fit(self._turn, call.id, text), failed=failed
+        )
         seconds = round(time.monotonic() - since, 3)
         self._emit(
             ToolFinished(call=call.id, name=call.name, seconds=seconds, failed=result.failed)

@@ -2,13 +2,23 @@
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from hermes.boundary.execution.process import end_group, spawn_gated, start_time
+from hermes.boundary.execution.process import (
+    end_group,
+    end_marked,
+    runs,
+    signal_group,
+    spawn_gated,
+    start_time,
+)
+from hermes.testing.commands import lives
 from hermes.testing.running import until
+from hermes.types.tools import Process
 
 
 async def test_nothing_runs_before_it_is_released(tmp_path: Path) -> None:
@@ -58,3 +68,53 @@ async def test_a_folder_that_is_missing_leaves_nothing_open(tmp_path: Path) -> N
     with pytest.raises(FileNotFoundError):
         await spawn_gated(["true"], tmp_path / "missing", {})
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+async def test_a_group_can_be_asked_to_end(tmp_path: Path) -> None:
+    gated = await spawn_gated(["sleep", "600"], tmp_path, {})
+    stranger = replace(gated.record, started=gated.record.started - 1)
+    assert not signal_group(stranger, signal.SIGTERM)
+    assert signal_group(gated.record, signal.SIGTERM)
+    assert await gated.process.wait() == -signal.SIGTERM
+    await gated.end()
+
+
+async def test_a_mark_is_found_in_every_group_and_only_whole(tmp_path: Path) -> None:
+    marked = {"MARK": f"{tmp_path}", "PATH": os.defpath}
+    command = ["/bin/sh", "-c", "setsid sleep 600 & echo $! > child; wait"]
+    gated = await spawn_gated(command, tmp_path, marked)
+    gated.release()
+    child = tmp_path / "child"
+    await until(lambda: child.exists() and child.read_text())
+    away = int(child.read_text())
+    await until(lambda: os.getpgid(away) == away)
+    assert end_marked(f"MARK={tmp_path.parent}") == 0
+    assert end_marked(f"ARK={tmp_path}") == 0
+    assert end_marked(f"MARK={tmp_path}", gated.record.group) == 1
+    await until(lambda: not lives(away))
+    assert await gated.process.wait() == 0
+    await gated.end()
+
+
+async def test_a_mark_ends_those_who_multiply(tmp_path: Path) -> None:
+    marked = {"MARK": f"{tmp_path}", "PATH": os.defpath}
+    spread = "for n in 1 2 3; do (while :; do setsid sleep 600 & echo >> begun; done) & done; wait"
+    gated = await spawn_gated(["/bin/sh", "-c", spread], tmp_path, marked)
+    gated.release()
+    begun = tmp_path / "begun"
+    await until(lambda: begun.exists() and len(begun.read_text()) > 20)
+    assert end_marked(f"MARK={tmp_path}") > 10
+    await gated.end()
+    assert end_marked(f"MARK={tmp_path}") == 0
+
+
+async def test_a_zombie_does_not_run() -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
+        process = Process(group=child.pid, started=start_time(child.pid) or 0)
+        assert runs(process)
+        assert not runs(replace(process, started=process.started + 1))
+        child.kill()
+        await until(lambda: not runs(process))
+        assert start_time(child.pid) == process.started
+    assert start_time(child.pid) is None
+    assert not runs(process)

@@ -7,7 +7,7 @@ import pytest
 
 from hermes.core.tools.call import LABEL, CallRunner
 from hermes.testing.tools import append, slow
-from hermes.testing.turns import Notebook, a_turn
+from hermes.testing.turns import NO_SPILL, Notebook, a_turn
 from hermes.types.errors import ToolFailed
 from hermes.types.events import AgentEvent, ToolFinished, ToolProgress, ToolStarted
 from hermes.types.identity import CallId
@@ -17,7 +17,7 @@ from hermes.types.tools import Process, Tool, ToolContext
 
 def runner(workspace: Path, notes: Notebook, events: list[AgentEvent], *tools: Tool) -> CallRunner:
     turn = a_turn(workspace=workspace)
-    return CallRunner(turn, {tool.name: tool for tool in tools}, events.append, notes)
+    return CallRunner(turn, {tool.name: tool for tool in tools}, events.append, notes, NO_SPILL)
 
 
 def call(name: str, arguments: str) -> ToolCall:

@@ -1,0 +1,65 @@
+"""Which addresses are on the public internet."""
+
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+
+_NOT_PUBLIC_4 = tuple(
+    map(
+        IPv4Network,
+        (
+            "0.0.0.0/8",
+            "10.0.0.0/8",
+            "100.64.0.0/10",
+            "127.0.0.0/8",
+            "168.63.129.16/32",  # looks public, and is Azure's own service for each machine
+            "169.254.0.0/16",
+            "172.16.0.0/12",
+            "192.0.0.0/24",
+            "192.0.2.0/24",
+            "192.88.99.0/24",
+            "192.168.0.0/16",
+            "198.18.0.0/15",
+            "198.51.100.0/24",
+            "203.0.113.0/24",
+            "224.0.0.0/3",
+        ),
+    )
+)
+_GLOBAL_6 = IPv6Network("2000::/3")
+_NOT_PUBLIC_6 = tuple(
+    map(
+        IPv6Network,
+        (
+            "2001::/23",  # Teredo and other protocols: some carry an IPv4 address
+            "2001:db8::/32",
+            "2002::/16",  # 6to4 carries an IPv4 address, and nobody uses it any more
+            "3fff::/20",
+        ),
+    )
+)
+_NAT64 = IPv6Network("64:ff9b::/96")
+
+
+def is_public(address: str) -> bool:
+    """Whether it is a global unicast address; what is no address at all is not."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(parsed, IPv4Address):
+        return _is_public_4(parsed)
+    if parsed.scope_id is not None:
+        return False
+    if (carried := _carried(parsed)) is not None:
+        return _is_public_4(carried)
+    return parsed in _GLOBAL_6 and not any(parsed in network for network in _NOT_PUBLIC_6)
+
+
+def _carried(address: IPv6Address) -> IPv4Address | None:
+    """The IPv4 address that a packet to this one ends up at."""
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address.ipv4_mapped
+
+
+def _is_public_4(address: IPv4Address) -> bool:
+    return not any(address in network for network in _NOT_PUBLIC_4)

@@ -1,0 +1,215 @@
+"""The guarded way out: reads web pages that a model names, from public addresses only."""
+
+import re
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import aiohttp
+import anyio
+from aiohttp.abc import AbstractResolver
+from aiohttp.tracing import Trace
+from yarl import URL
+
+from hermes.boundary.addresses import is_public
+from hermes.types.errors import ToolFailed
+from hermes.types.value import Value
+
+CONNECT_SECONDS, SECONDS = 10.0, 30.0
+"""For a connection, and for a page with all that leads to it."""
+REDIRECTS = 5
+MOST = 5_000_000
+"""Bytes of a page, decompressed; the rest is not read."""
+LONGEST_URL = 4096
+QUOTED = 200
+
+Allowed = Callable[[str, int], bool]
+"""Whether a connection may be made to an address and a port."""
+
+# Servers that would take the lines of a request for commands, and that listen high up.
+_SERVICES = frozenset({1433, 2049, 3306, 3389, 5432, 5900, 6379, 11211, 27017})
+_MOVED = frozenset({301, 302, 303, 307, 308})
+_HEADERS = {
+    "User-Agent": "Mozilla/5.0 (compatible; Hermes)",
+    "Accept": "text/html, application/xhtml+xml, text/*;q=0.9, application/json;q=0.9, */*;q=0.1",
+}
+_TEXTUAL = frozenset({"application/json", "application/xml", "application/xhtml+xml"})
+_META = re.compile(rb"<meta[^>]{0,200}?charset\s{0,4}=\s{0,4}[\"']?([\w-]{1,40})", re.I)
+# Python knows encodings that are none of the web, and some take very long.
+_CHARSET = re.compile(
+    r"(?:us-ascii|utf-?(?:8|16)|latin|iso|windows|cp12|koi8|gb|big5|euc|shift|mac)[\w-]*", re.I
+)
+_MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+
+
+def may_reach(address: str, port: int) -> bool:
+    """Whether it is a place on the public internet where web servers listen."""
+    common = port in (80, 443) or (port >= 1024 and port not in _SERVICES)
+    return common and is_public(address)
+
+
+class Page(Value):
+    """The text that stands at a URL."""
+
+    url: str
+    """Where the redirects ended."""
+    media_type: str
+    text: str
+    cut: bool = False
+    """Whether there was more than we read."""
+
+
+class Egress:
+    """Reads pages. Whatever a name resolves to, and whoever redirects: every connection is
+    checked in the moment it is made, by the very address it is made to."""
+
+    def __init__(
+        self,
+        resolver: AbstractResolver | None = None,
+        allowed: Allowed = may_reach,
+        seconds: float = SECONDS,
+    ) -> None:
+        self._resolver = resolver
+        self._allowed = allowed
+        self._seconds = seconds
+
+    async def fetch(self, url: str) -> Page:
+        """The page at the URL; ToolFailed with the reason when there is none."""
+        asked = _parsed(url)
+        try:
+            with anyio.fail_after(self._seconds):
+                async with self._session() as session:
+                    return await _follow(session, asked)
+        except TimeoutError as error:
+            raise ToolFailed(f"{_short(url)} did not answer in time.") from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise ToolFailed(f"{_short(url)} {_reason(error)}.") from error
+
+    def _session(self) -> aiohttp.ClientSession:
+        # One for each page: nothing of one visit, not even an open connection, is there at another.
+        return aiohttp.ClientSession(
+            connector=_GuardedConnector(self._resolver, self._allowed),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=_HEADERS,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
+            trust_env=False,
+        )
+
+
+class _NotPublic(OSError):
+    """An address that nothing may be sent to."""
+
+
+class _GuardedConnector(aiohttp.TCPConnector):
+    """Opens sockets to allowed addresses only, and looks again at whom they reached."""
+
+    def __init__(self, resolver: AbstractResolver | None, allowed: Allowed) -> None:
+        self._allowed = allowed
+        super().__init__(
+            resolver=resolver, use_dns_cache=False, force_close=True, socket_factory=self._socket
+        )
+
+    def _socket(self, target: aiohttp.AddrInfoType) -> socket.socket:
+        # The last step before `connect`, which is given this same numeric address: there is no
+        # second look-up that a name server could answer otherwise.
+        family, kind, protocol, _, address = target
+        self._check(address)
+        return socket.socket(family, kind, protocol)
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> aiohttp.connector.Connection:
+        connection = await super().connect(req, traces, timeout)
+        transport = connection.transport
+        try:
+            self._check(transport.get_extra_info("peername") if transport else None)
+        except _NotPublic as error:
+            connection.close()
+            raise aiohttp.ClientConnectorError(req.connection_key, error) from error
+        return connection
+
+    def _check(self, address: tuple[Any, ...] | None) -> None:
+        if address is None or not self._allowed(address[0], address[1]):
+            raise _NotPublic("not a public address")
+
+
+async def _follow(session: aiohttp.ClientSession, url: URL) -> Page:
+    for _ in range(REDIRECTS + 1):
+        async with session.get(url, allow_redirects=False) as response:
+            location = response.headers.get("Location")
+            if response.status not in _MOVED or location is None:
+                return await _read(response)
+        url = _parsed(location, url)
+    raise ToolFailed(f"{_short(str(url))} is the end of more than {REDIRECTS} redirects.")
+
+
+async def _read(response: aiohttp.ClientResponse) -> Page:
+    url, media_type = str(response.url), response.content_type
+    if response.status != 200:
+        raise ToolFailed(f"{_short(url)} answered with status {response.status}.")
+    if not _is_text(media_type):
+        raise ToolFailed(f"{_short(url)} is {_short(media_type)}; only text can be read.")
+    body = bytearray()
+    async for piece in response.content.iter_any():
+        body += piece
+        if len(body) > MOST:
+            break
+    text = _decoded(bytes(body[:MOST]), response.charset)
+    return Page(url=url, media_type=media_type, text=text, cut=len(body) > MOST)
+
+
+def _is_text(media_type: str) -> bool:
+    return (
+        media_type.startswith("text/")
+        or media_type in _TEXTUAL
+        or media_type.endswith(("+json", "+xml"))
+    )
+
+
+def _decoded(body: bytes, charset: str | None) -> str:
+    """The text in the charset of its mark, its header or its own saying; UTF-8 otherwise."""
+    for mark, encoding in _MARKS:
+        if body.startswith(mark):
+            return body.decode(encoding, errors="replace")
+    if charset is None and (meta := _META.search(body[:1024])):
+        charset = meta[1].decode("ascii")
+    try:
+        return body.decode(_known(charset), errors="replace")
+    except LookupError:
+        return body.decode("utf-8", errors="replace")
+
+
+def _known(charset: str | None) -> str:
+    return charset if charset and _CHARSET.fullmatch(charset) else "utf-8"
+
+
+def _parsed(text: str, base: URL | None = None) -> URL:
+    """The URL of a web page, seen from `base`; ToolFailed for every other."""
+    if len(text) > LONGEST_URL:
+        raise ToolFailed(f"{_short(text)} is longer than {LONGEST_URL} characters.")
+    try:
+        url = URL(text.strip())
+        url = base.join(url) if base else url
+    except ValueError as error:
+        raise ToolFailed(f"{_short(text)} is not a URL: {_short(str(error))}.") from error
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ToolFailed(f"{_short(text)} is not a web page: say https:// and its full address.")
+    if url.raw_user is not None or url.raw_password is not None:
+        raise ToolFailed(f"{_short(text)} has a name or a password in it: leave them out.")
+    return url
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            return "has a certificate that can't be trusted"
+        case aiohttp.ClientConnectorError(os_error=_NotPublic()):
+            return "leads to a place that is not on the public web, and was not visited"
+        case aiohttp.ClientConnectorError(os_error=trouble):
+            return f"can't be reached: {trouble}"
+        case _:
+            return f"can't be read: {type(error).__name__}"
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= QUOTED else text[: QUOTED - 1] + "…")

@@ -1,0 +1,118 @@
+"""A command in the background, attended by a process that outlives whoever started it.
+
+It is run as a script, with the standard library alone, and given a folder, a shell and a command.
+It prints its process id and waits on stdin for the word to begin.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+PIECE = 5_000_000
+"""Bytes in one file of output. The last two files are kept."""
+PR_SET_CHILD_SUBREAPER = 36
+MEANT_FOR_THE_COMMAND = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+
+
+class Log:
+    """The output in numbered files."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._number = 0
+        self._size = 0
+        self._file = self._open()
+
+    def write(self, data: bytes) -> None:
+        # A full disk costs output; the command goes on.
+        with contextlib.suppress(OSError):
+            if self._size + len(data) > PIECE:
+                self._turn()
+            self._size += os.write(self._file, data)
+
+    def _turn(self) -> None:
+        full = self._file
+        self._number += 1
+        self._file = self._open()
+        self._size = 0
+        os.close(full)
+        (self._folder / f"output.{self._number - 2}").unlink(missing_ok=True)
+
+    def _open(self) -> int:
+        path = self._folder / f"output.{self._number}"
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+
+class Family:
+    """The command and everything that it starts."""
+
+    def __init__(self, child: int) -> None:
+        self._child = child
+        self._code: int | None = None
+        signal.signal(signal.SIGCHLD, lambda *_: self._bury(os.WNOHANG))
+
+    def last_code(self) -> int:
+        """The command's exit code, once nobody is left."""
+        self._bury(0)
+        assert self._code is not None
+        return self._code
+
+    def _bury(self, options: int) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, options)
+                if not pid:
+                    return
+                if pid == self._child and self._code is None:
+                    self._code = os.waitstatus_to_exitcode(status)
+
+
+def main(folder: Path, shell: str, command: str) -> None:
+    if os.fork():
+        os._exit(0)
+    # What ends the group is meant for the command: we stay to say how it ended.
+    signal.pthread_sigmask(signal.SIG_BLOCK, MEANT_FOR_THE_COMMAND)
+    os.setsid()
+    # Open for writing too, so that there is no end of file while nobody writes.
+    keys = os.open(folder / "input", os.O_RDWR)
+    os.write(1, b"%d\n" % os.getpid())
+    if os.read(0, 1) != b"g":
+        return
+    if sys.platform == "linux":
+        # Who is orphaned becomes our child: it is waited for, and buried.
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    log = Log(folder)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        _become(shell, command, (keys, writing, writing))
+    family = Family(child)
+    os.close(writing)
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in range(3):
+        os.dup2(null, descriptor)
+    while data := os.read(reading, 65536):
+        log.write(data)
+    fresh = folder / "exit.new"
+    fresh.write_text(str(family.last_code()))
+    fresh.replace(folder / "exit")
+
+
+def _become(shell: str, command: str, streams: tuple[int, int, int]) -> NoReturn:
+    try:
+        for descriptor, stream in enumerate(streams):
+            os.dup2(stream, descriptor)
+        # Python ignores it, and what is ignored stays so behind the exec.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, MEANT_FOR_THE_COMMAND)
+        os.execv(shell, [shell, "-c", command])  # noqa: S606  # that is what it is for
+    finally:
+        os._exit(127)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -1,0 +1,62 @@
+"""Asks the person, and goes on with the answer."""
+
+from typing import Annotated
+
+import msgspec
+
+from hermes.types.tools import NeedsPerson, Tool, ToolContext
+from hermes.types.turns import Answered, Approved, Denied, Expired, Question
+
+ON_YOUR_OWN = "Go on with your best judgement, and say what you assumed."
+
+
+class Clarify(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    question: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
+    choices: Annotated[
+        list[Annotated[str, msgspec.Meta(min_length=1, max_length=100)]],
+        msgspec.Meta(max_length=4),
+    ] = []
+
+
+def clarify_tool(seconds: float) -> Tool:
+    """The tool; an answer is waited for that long."""
+
+    async def run(context: ToolContext, arguments: msgspec.Struct) -> str:
+        assert isinstance(arguments, Clarify)
+        match context.decision:
+            case None:
+                raise NeedsPerson(
+                    Question(
+                        call=context.call,
+                        kind="question",
+                        prompt=arguments.question,
+                        choices=tuple(arguments.choices),
+                        expires_in=seconds,
+                    )
+                )
+            case Answered(text=text):
+                return _answer(text.strip(), arguments.choices)
+            case Approved():
+                return "The person agrees."
+            case Denied(reason=reason):
+                return f"The person does not answer{reason and f': {reason}'}. {ON_YOUR_OWN}"
+            case Expired():
+                return f"Nobody answered in time. {ON_YOUR_OWN}"
+
+    return Tool(
+        name="clarify",
+        description="Ask the person when you can't go on without knowing, with up to 4 choices."
+        " They can also answer in their own words. Don't ask what you can find out.",
+        arguments=Clarify,
+        handler=run,
+        repeatable=True,
+        toolset="clarify",
+    )
+
+
+def _answer(text: str, choices: list[str]) -> str:
+    """What was said; a number stands for its choice."""
+    number = text.rstrip(".)")
+    if number.isascii() and number.isdigit() and 1 <= int(number) <= len(choices):
+        return choices[int(number) - 1]
+    return text

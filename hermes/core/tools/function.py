@@ -1,0 +1,55 @@
+"""A plain Python function as a tool."""
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any, get_type_hints
+
+import anyio.to_thread
+import msgspec
+
+from hermes.types.errors import ConfigError
+from hermes.types.tools import Tool, ToolContext
+
+
+def tool(function: Callable[..., str | Awaitable[str]], *, read_only: bool = False) -> Tool:
+    """The function as a tool: its name, its docstring, its arguments and their types.
+
+    An ordinary function runs in a thread. One that changes nothing may be called side by side and
+    again after a crash: say so with `read_only`.
+    """
+    name = function.__name__
+    description = inspect.getdoc(function)
+    if not description:
+        raise ConfigError(f"the tool {name!r} needs a docstring: it tells the model what it does")
+    arguments = _arguments(function)
+
+    async def handle(context: ToolContext, given: msgspec.Struct) -> str:
+        values = {field: getattr(given, field) for field in given.__struct_fields__}
+        if inspect.iscoroutinefunction(function):
+            return str(await function(**values))
+        return str(await anyio.to_thread.run_sync(lambda: function(**values)))
+
+    return Tool(
+        name=name,
+        description=description,
+        arguments=arguments,
+        handler=handle,
+        read_only=read_only,
+        repeatable=read_only,
+    )
+
+
+def _arguments(function: Callable[..., object]) -> type[msgspec.Struct]:
+    hints = get_type_hints(function, include_extras=True)
+    fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise ConfigError(f"the tool {function.__name__!r} can't take *{parameter.name}")
+        if parameter.name not in hints:
+            raise ConfigError(f"the tool {function.__name__!r} needs a type for {parameter.name!r}")
+        kind = hints[parameter.name]
+        if parameter.default is parameter.empty:
+            fields.append((parameter.name, kind))
+        else:
+            fields.append((parameter.name, kind, parameter.default))
+    return msgspec.defstruct(function.__name__, fields, kw_only=True, forbid_unknown_fields=True)

@@ -1,0 +1,81 @@
+"""Changes a part of a file in the workspace."""
+
+from typing import Annotated
+
+import anyio.to_thread
+import msgspec
+
+from hermes.boundary.workspace import Workspace
+from hermes.text.changes import Spot, diff, replaced, spots
+from hermes.types.errors import ToolFailed
+from hermes.types.tools import Tool, ToolContext
+
+NAMED = 10
+"""Places that are told; of more, the first."""
+
+
+class Patch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    path: str
+    old: Annotated[str, msgspec.Meta(description="Exact text, with enough lines to be unique.")]
+    new: str
+    all: Annotated[bool, msgspec.Meta(description="Replace it everywhere.")] = False
+
+
+async def _patch(context: ToolContext, arguments: msgspec.Struct) -> str:
+    assert isinstance(arguments, Patch)
+    return await anyio.to_thread.run_sync(patched, Workspace(context.workspace), arguments)
+
+
+def patched(workspace: Workspace, wanted: Patch) -> str:
+    """Makes the change; what it was, for the model."""
+    path = wanted.path
+    if not wanted.old:
+        raise ToolFailed("`old` is empty: give the text to replace, or use write_file.")
+    before = _text(workspace.read_bytes(path), path)
+    found = spots(before, wanted.old, wanted.new)
+    _check(before, found, wanted)
+    after = replaced(before, found)
+    if after == before:
+        raise ToolFailed(f"That changes nothing in {path!r}: `old` and `new` are the same.")
+    workspace.write_bytes(path, after.encode())
+    times = "once" if len(found) == 1 else f"{len(found)} times, at lines {_lines(before, found)},"
+    how = "" if found[0].exact else ", at lines that differ from `old` in their spaces"
+    return f"Replaced {times} in {path!r}{how}.\n{diff(before, after)}"
+
+
+def _text(data: bytes, path: str) -> str:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise ToolFailed(f"{path!r} is not UTF-8 text, and was left as it is.") from error
+    if "\0" in text:
+        raise ToolFailed(f"{path!r} is not a text file, and was left as it is.")
+    return text
+
+
+def _check(text: str, found: list[Spot], wanted: Patch) -> None:
+    if not found:
+        raise ToolFailed(
+            f"`old` is not in {wanted.path!r}: read the file again, and copy the text exactly."
+        )
+    if len(found) > 1 and not wanted.all:
+        raise ToolFailed(
+            f"`old` is in {wanted.path!r} {len(found)} times, at lines {_lines(text, found)}:"
+            " give more of the text around it, or set `all`."
+        )
+
+
+def _lines(text: str, found: list[Spot]) -> str:
+    numbers = [str(text.count("\n", 0, spot.start) + 1) for spot in found[:NAMED]]
+    return ", ".join([*numbers, "…"] if len(found) > NAMED else numbers)
+
+
+patch = Tool(
+    name="patch",
+    description="Replace text in a file of the workspace. Shows what changed.",
+    arguments=Patch,
+    handler=_patch,
+    # Not repeatable: a text that holds its own old text would be changed twice.
+    toolset="files",
+    risk="medium",
+)

@@ -1,0 +1,105 @@
+"""The agent's list of tasks in a conversation."""
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import anyio.to_thread
+import msgspec
+
+from hermes.state.paths import file_name, write_private
+from hermes.types.errors import ToolFailed
+from hermes.types.tools import Tool, ToolContext
+
+Status = Literal["pending", "doing", "done", "dropped"]
+MARKS: dict[Status, str] = {"pending": "[ ]", "doing": "[>]", "done": "[x]", "dropped": "[-]"}
+MOST = 50
+"""Tasks in a list."""
+
+
+class Item(msgspec.Struct, kw_only=True, frozen=True):
+    id: str
+    text: Annotated[str, msgspec.Meta(max_length=500)] = ""
+    status: Status = "pending"
+
+
+class Todo(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    todos: list[Item] | None = None
+    merge: Annotated[
+        bool, msgspec.Meta(description="Change and add by id, instead of a new list.")
+    ] = False
+
+
+def todo_tool(folder: Path) -> Tool:
+    async def run(context: ToolContext, arguments: msgspec.Struct) -> str:
+        assert isinstance(arguments, Todo)
+        path = _path(folder, str(context.turn.session))
+        return shown(await anyio.to_thread.run_sync(_kept, path, arguments))
+
+    return Tool(
+        name="todo",
+        description="Your list of tasks in this conversation, for work of several steps. Without"
+        " `todos` it shows the list. Have one task in `doing`, and mark it done at once.",
+        arguments=Todo,
+        handler=run,
+        repeatable=True,
+        toolset="todo",
+    )
+
+
+def forget_todos(folder: Path, session: str, *, before: float) -> None:
+    """Drops the session's list, unless it was written later."""
+    path = _path(folder, session)
+    with contextlib.suppress(FileNotFoundError):
+        if path.stat().st_mtime < before:
+            path.unlink()
+
+
+def merged(old: Sequence[Item], new: Sequence[Item]) -> list[Item]:
+    """The old tasks with their changes, then the new ones; without a text a task keeps its own."""
+    tasks = {item.id: item for item in old}
+    for item in new:
+        known = tasks.get(item.id)
+        text = item.text or (known.text if known else "")
+        tasks[item.id] = msgspec.structs.replace(item, text=text)
+    return list(tasks.values())
+
+
+def shown(items: Sequence[Item]) -> str:
+    if not items:
+        return "The list is empty."
+    done = sum(item.status == "done" for item in items)
+    lines = [" ".join(f"{MARKS[item.status]} {item.id}: {item.text}".split()) for item in items]
+    return "\n".join([*lines, f"{done} of {len(items)} done"])
+
+
+def _path(folder: Path, session: str) -> Path:
+    return folder / f"{file_name(session)}.json"
+
+
+def _kept(path: Path, wanted: Todo) -> list[Item]:
+    """The list as it is now; a new one replaces the file at once."""
+    if wanted.todos is None:
+        return _read(path)
+    if len({item.id for item in wanted.todos}) < len(wanted.todos):
+        raise ToolFailed("Two tasks have the same id. Nothing was changed.")
+    items = merged(_read(path) if wanted.merge else [], wanted.todos)
+    if nameless := [item.id for item in items if not item.text.strip()]:
+        raise ToolFailed(f"These tasks have no text: {', '.join(nameless)}. Nothing was changed.")
+    if len(items) > MOST:
+        raise ToolFailed(f"{len(items)} tasks are too many, {MOST} is the most: drop or join some.")
+    try:
+        write_private(path, msgspec.json.encode(items).decode())
+    except OSError as error:
+        raise ToolFailed(f"The list can't be kept: {error}.") from error
+    return items
+
+
+def _read(path: Path) -> list[Item]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=list[Item])
+    except FileNotFoundError:
+        return []
+    except msgspec.DecodeError as error:
+        raise ToolFailed(f"The list can't be read ({error}): give a whole new one.") from error

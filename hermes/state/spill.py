@@ -1,0 +1,113 @@
+"""Results that are too long for the model, kept in files that the agent can read piece by piece."""
+
+import contextlib
+import os
+import re
+import shutil
+from pathlib import Path
+
+from hermes.state.paths import file_name, write_private
+from hermes.types.errors import StoreUnavailable, ToolFailed
+
+PREFIX = "spill:"
+LINE = 2000
+"""Characters at which a kept line goes on in the next: tools show files by line."""
+_CALL = re.compile(r"[0-9A-Za-z_-]{1,80}")
+
+
+class Spill:
+    """Keeps texts by session and call; no other session can read them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def keep(self, session: str, call: str, text: str) -> str:
+        """The name under which the session can read the text from now on."""
+        safe = text.encode("utf-8", "replace").decode()
+        path = self._path(session, call)
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_private(path, folded(safe))
+        except OSError as error:
+            raise StoreUnavailable(f"a long result can't be kept in {path}: {error}") from error
+        return f"{PREFIX}{call}"
+
+    def open(self, session: str, name: str) -> int:
+        """A descriptor to read from, which the caller closes."""
+        try:
+            path = self._path(session, name.removeprefix(PREFIX))
+            return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise ToolFailed(
+                f"There is no result {name!r} in this conversation; old ones are deleted."
+            ) from error
+
+    def read(self, session: str, name: str) -> str:
+        with os.fdopen(self.open(session, name), "rb") as file:
+            return file.read().decode()
+
+    def forget(self, before: float) -> None:
+        """Deletes what was kept earlier."""
+        for folder in self._folder.glob("*"):
+            with contextlib.suppress(FileNotFoundError):
+                unused = folder.stat().st_mtime < before
+                left = [path for path in folder.iterdir() if not _forgotten(path, before)]
+                if unused and not left:
+                    folder.rmdir()
+
+    def forget_session(self, session: str) -> None:
+        shutil.rmtree(self._folder / file_name(session), ignore_errors=True)
+
+    def _path(self, session: str, call: str) -> Path:
+        if not _CALL.fullmatch(call):
+            raise ToolFailed(f"{call!r} is not the name of a kept result.")
+        return self._folder / file_name(session) / call
+
+
+def _forgotten(path: Path, before: float) -> bool:
+    if path.stat().st_mtime >= before:
+        return False
+    path.unlink()
+    return True
+
+
+def folded(text: str) -> str:
+    """The text with no line longer than `LINE`."""
+    return "\n".join(
+        line[start : start + LINE]
+        for line in text.split("\n")
+        for start in range(0, max(len(line), 1), LINE)
+    )
+
+
+def trimmed(text: str, limit: int, name: str) -> str:
+    """The text, or its beginning and its end with a line between that says how to read the rest."""
+    if len(text) <= limit:
+        return text
+    room = limit - len(_note(len(text), 10 * len(text), name)) - 1
+    if room <= 0:
+        return text[:limit]
+    half = room // 2
+    head, tail = _head(text[:half]), _tail(text[-half:] if half else "")
+    left_out = len(text) - len(head) - len(tail)
+    note = _note(left_out, folded(head).count("\n") + 1, name)
+    gap = "" if head.endswith("\n") else "\n"
+    return f"{head}{gap}{note}{tail}"
+
+
+def _note(left_out: int, line: int, name: str) -> str:
+    return (
+        f"[… {left_out} characters left out: read_file {name!r} has them from line {line} on …]\n"
+    )
+
+
+def _head(piece: str) -> str:
+    """Without its last line, which is cut, unless that is most of it."""
+    end = piece.rfind("\n") + 1
+    return piece[:end] if end > len(piece) // 2 else piece
+
+
+def _tail(piece: str) -> str:
+    """Without its first line, which is cut, unless that is most of it."""
+    start = piece.find("\n") + 1
+    return piece[start:] if start < len(piece) // 2 else piece

@@ -1,0 +1,285 @@
+"""Commands that run on by themselves."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import anyio
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from hermes.boundary.execution.background import (
+    DAY,
+    FINISHED,
+    LIVE,
+    MARK,
+    RECORD,
+    Background,
+    Status,
+)
+from hermes.boundary.execution.local import LocalExecution
+from hermes.boundary.execution.process import end_marked
+from hermes.boundary.execution.supervisor import PIECE
+from hermes.testing.commands import children, lives
+from hermes.testing.running import until
+from hermes.testing.turns import GROUP, a_turn
+from hermes.types.errors import ToolFailed
+from hermes.types.identity import DEFAULT_AGENT, AgentId
+
+OURS, THEIRS = a_turn().session, a_turn(source=GROUP).session
+
+
+@pytest.fixture
+def background(local: LocalExecution) -> Background:
+    return local.background
+
+
+async def start(background: Background, command: str, agent: str = DEFAULT_AGENT) -> str:
+    record = await background.start(command, background._root.parent, OURS, AgentId(agent))
+    return record.id
+
+
+def output(background: Background, id: str) -> bytes:
+    return background.output(id, OURS).data
+
+
+async def ended(background: Background, id: str) -> Status:
+    status = await background.wait(id, OURS, 20.0)
+    assert not status.running
+    return status
+
+
+async def test_it_is_known_from_the_beginning_to_the_end(
+    background: Background, tmp_path: Path
+) -> None:
+    id = await start(background, "pwd; until [ -e go ]; do sleep 0.01; done; exit 3")
+    (status,) = background.of(OURS)
+    assert (status.record.id, status.running, status.code) == (id, True, None)
+    assert status.record.workdir == str(tmp_path)
+    assert lives(status.record.process.group)
+    assert children() == []
+    (tmp_path / "go").touch()
+    assert (await ended(background, id)).code == 3
+    assert output(background, id) == f"{tmp_path}\n".encode()
+
+
+async def test_another_gateway_finds_it(background: Background, tmp_path: Path) -> None:
+    id = await start(background, "read word; echo heard $word; sleep 600")
+    later = Background(background._root, "/bin/false", {})
+    assert [one.running for one in later.of(OURS)] == [True]
+    later.write(id, OURS, b"hello\n")
+    await until(lambda: output(later, id) == b"heard hello\n")
+    assert (await later.kill(id, OURS)).code == -signal.SIGTERM
+    assert not background.find(id, OURS).running
+
+
+KILLED = """
+import sys
+from pathlib import Path
+import anyio
+from hermes.boundary.execution.background import Background
+from hermes.testing.turns import a_turn
+
+async def main():
+    root = Path(sys.argv[1])
+    turn = a_turn()
+    background = Background(root / "processes", "/bin/sh", {"PATH": "/usr/bin:/bin"})
+    await background.start("echo begun; sleep 600", root, turn.session, turn.agent)
+    print("started", flush=True)
+    await anyio.sleep_forever()
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.slow
+async def test_it_outlives_a_gateway_that_is_killed(background: Background, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", KILLED, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as gateway:
+        assert gateway.stdout
+        assert gateway.stdout.readline() == b"started\n"
+        gateway.kill()
+    (status,) = background.of(OURS)
+    assert status.running
+    await until(lambda: output(background, status.record.id) == b"begun\n")
+    assert not (await background.kill(status.record.id, OURS)).running
+
+
+async def test_a_session_sees_its_own_only(background: Background) -> None:
+    id = await start(background, "sleep 600")
+    assert background.of(THEIRS) == []
+    for stranger in (
+        lambda: background.find(id, THEIRS),
+        lambda: background.output(id, THEIRS),
+        lambda: background.write(id, THEIRS, b"x"),
+        lambda: background.find("../processes/" + id, OURS),
+        lambda: background.find("", OURS),
+    ):
+        with pytest.raises(ToolFailed, match="There is no process"):
+            stranger()
+    with pytest.raises(ToolFailed, match="There is no process"):
+        await background.kill(id, THEIRS)
+    assert background.find(id, OURS).running
+
+
+@pytest.mark.slow
+async def test_the_kill_reaches_everything_that_it_started(
+    background: Background, tmp_path: Path
+) -> None:
+    away = "setsid bash -c 'trap \"\" TERM; echo $$ > away; while :; do sleep 600; done'"
+    id = await start(background, f"trap '' TERM; {away} & echo $$ > near; wait; sleep 600")
+    near, far = tmp_path / "near", tmp_path / "away"
+    await until(lambda: near.exists() and far.exists() and near.read_text() and far.read_text())
+    status = await background.kill(id, OURS)
+    assert (status.running, status.code) == (False, -signal.SIGKILL)
+    assert not lives(int(near.read_text()))
+    assert not lives(int(far.read_text()))
+    assert await background.kill(id, OURS) == status
+
+
+async def test_a_number_that_belongs_to_somebody_else_by_now_is_left_alone(
+    background: Background,
+) -> None:
+    id = await start(background, "echo begun; sleep 600")
+    await until(lambda: output(background, id))
+    record = background.find(id, OURS).record
+    stranger = replace(record.process, started=record.process.started - 1)
+    path = background._root / id / RECORD
+    path.write_bytes(msgspec.json.encode(replace(record, process=stranger, id="other")))
+    path.parent.rename(background._root / "other")
+    try:
+        status = await background.kill("other", OURS)
+        assert (status.running, status.code) == (False, None)
+        assert lives(record.process.group)
+    finally:
+        end_marked(f"{MARK}={id}")
+
+
+async def test_a_supervisor_that_was_killed_is_told(background: Background) -> None:
+    id = await start(background, "echo begun; sleep 600")
+    await until(lambda: output(background, id))
+    os.kill(background.find(id, OURS).record.process.group, signal.SIGKILL)
+    status = await ended(background, id)
+    assert status.code is None
+    assert await background.kill(id, OURS) == status
+    assert end_marked(f"{MARK}={id}") == 0
+
+
+async def test_input_goes_to_who_reads_it(background: Background) -> None:
+    id = await start(background, "cat")
+    background.write(id, OURS, "zwölf\n".encode())
+    await until(lambda: output(background, id) == "zwölf\n".encode())
+    await background.kill(id, OURS)
+    with pytest.raises(ToolFailed, match="it has ended"):
+        background.write(id, OURS, b"x")
+
+
+async def test_input_that_nobody_reads_is_not_waited_for(background: Background) -> None:
+    id = await start(background, "sleep 600")
+    with pytest.raises(ToolFailed, match="took only the first 65536 of 100000 bytes"):
+        background.write(id, OURS, b"x" * 100_000)
+    with pytest.raises(ToolFailed, match="took only the first 0 of 1 bytes"):
+        background.write(id, OURS, b"x")
+
+
+async def test_output_without_end_is_bounded(background: Background) -> None:
+    id = await start(background, "echo first; yes | head -c 20000000; echo last")
+    await ended(background, id)
+    kept = background.output(id, OURS)
+    assert not kept.whole
+    assert PIECE < len(kept.data) <= 2 * PIECE
+    assert kept.data.endswith(b"y\nlast\n")
+    short = await start(background, "echo first")
+    await ended(background, short)
+    assert background.output(short, OURS).whole
+
+
+async def test_waiting_can_end_before_it_does(background: Background) -> None:
+    id = await start(background, "sleep 600")
+    assert (await background.wait(id, OURS, 0.05)).running
+    with anyio.move_on_after(0.05) as scope:
+        await background.wait(id, OURS, 600.0)
+    assert scope.cancelled_caught
+
+
+async def test_what_can_not_begin_leaves_nothing(background: Background) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(ToolFailed, match="could not be started"):
+        await start(background, "x" * 200_000)
+    assert list(background._root.iterdir()) == []
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+async def test_a_shell_that_is_missing_is_an_exit_code(tmp_path: Path) -> None:
+    background = Background(tmp_path / "processes", "/missing", {})
+    assert (await ended(background, await start(background, "true"))).code == 127
+
+
+async def test_a_start_that_is_stopped_begins_nothing(
+    background: Background, tmp_path: Path
+) -> None:
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await start(background, "touch ran")
+    assert scope.cancelled_caught
+    assert background.of(OURS) == []
+    assert not list(background._root.glob("*"))
+    assert not (tmp_path / "ran").exists()
+
+
+def multiplied(background: Background, id: str, times: int) -> None:
+    """Puts the process on record so many times more, as newer ones."""
+    record = background.find(id, OURS).record
+    for number in range(times):
+        copy = replace(record, id=f"{id}{number:04d}")
+        folder = background._root / copy.id
+        folder.mkdir()
+        (folder / RECORD).write_bytes(msgspec.json.encode(copy))
+
+
+async def test_an_agent_may_not_have_too_many(background: Background) -> None:
+    id = await start(background, "sleep 600")
+    multiplied(background, id, LIVE - 1)
+    with pytest.raises(ToolFailed, match="64 background processes are running already"):
+        await start(background, "sleep 600")
+    await start(background, "sleep 600", agent="other")
+    await background.kill(id, OURS)
+    await start(background, "sleep 600")
+
+
+def aged(background: Background, id: str) -> None:
+    folder = background._root / id
+    for path in (*folder.iterdir(), folder):
+        os.utime(path, times=(0, time.time() - DAY - 1))
+
+
+async def test_what_has_ended_is_kept_for_a_day(background: Background) -> None:
+    live, old, fresh = [await start(background, word) for word in ("sleep 600", "true", "true")]
+    await ended(background, old)
+    await ended(background, fresh)
+    (background._root / "torn").mkdir()
+    (background._root / "torn" / RECORD).write_text("{")
+    for one in (live, old, "torn"):
+        aged(background, one)
+    latest = await start(background, "true")
+    left = {path.name for path in background._root.iterdir()}
+    assert left == {live, fresh, latest}
+
+
+async def test_of_many_that_have_ended_the_last_are_kept(background: Background) -> None:
+    id = await start(background, "true")
+    await ended(background, id)
+    multiplied(background, id, FINISHED)
+    latest = await start(background, "sleep 600")
+    left = [one.record.id for one in background.of(OURS)]
+    assert left[0] == f"{id}0000"
+    assert (left[-1], len(left)) == (latest, FINISHED + 1)
+
+
+async def test_only_its_owner_may_look(background: Background) -> None:
+    id = await start(background, "true")
+    assert (background._root / id).stat().st_mode & 0o077 == 0

@@ -1,0 +1,28 @@
+"""What a command may know of our environment."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes.boundary.execution.environment import NAMES, PATH, child_environment
+
+HARMLESS = {"PATH": "/opt/bin", "HOME": "/home/ada", "LANG": "C.UTF-8", "LC_ALL": "C", "TZ": "UTC"}
+
+
+def test_harmless_names_are_handed_on() -> None:
+    assert child_environment({**HARMLESS, "API_KEY": "x", "LC": "x", "Path": "x"}) == HARMLESS
+
+
+def test_what_the_operator_names_is_handed_on_whatever_it_looks_like() -> None:
+    environ = {**HARMLESS, "GITHUB_TOKEN": "x", "GITHUB_TOKENS": "y"}
+    passed = child_environment(environ, ["GITHUB_TOKEN", "ABSENT"])
+    assert passed == {**HARMLESS, "GITHUB_TOKEN": "x"}
+
+
+def test_there_is_always_a_path() -> None:
+    assert child_environment({}) == {"PATH": PATH}
+
+
+@given(st.dictionaries(st.text(), st.text()))
+def test_no_other_name_ever_passes(environ: dict[str, str]) -> None:
+    passed = child_environment(environ)
+    assert all(name in NAMES or name.startswith("LC_") for name in passed)

@@ -1,0 +1,140 @@
+"""The process that attends to a command in the background."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes.boundary.execution import supervisor
+from hermes.boundary.execution.process import end_marked
+from hermes.boundary.execution.supervisor import PIECE, Log
+from hermes.testing.commands import lives
+from hermes.testing.running import until
+
+BASH = shutil.which("bash") or ""
+
+
+class Attended:
+    """A supervisor at the gate."""
+
+    def __init__(self, folder: Path, command: str) -> None:
+        self.folder = folder
+        os.mkfifo(folder / "input")
+        starter = subprocess.Popen(
+            [sys.executable, "-I", "-S", supervisor.__file__, str(folder), BASH, command],
+            cwd=folder,
+            env={"PATH": os.defpath, "MARK": str(folder)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert starter.stdin
+        assert starter.stdout
+        self.gate = starter.stdin
+        with starter.stdout as stdout:
+            self.pid = int(stdout.readline())
+        assert starter.wait() == 0
+
+    def begin(self) -> None:
+        self.gate.write(b"g")
+        self.gate.close()
+
+    def output(self) -> str:
+        path = self.folder / "output.0"
+        return path.read_text() if path.exists() else ""
+
+    async def code(self) -> int:
+        await until(lambda: not lives(self.pid))
+        return int((self.folder / "exit").read_text())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path
+    end_marked(f"MARK={tmp_path}")
+
+
+async def test_it_waits_for_the_word_and_tells_how_it_ended(folder: Path) -> None:
+    attended = Attended(folder, "echo said; echo wrong >&2; exit 7")
+    assert os.getsid(attended.pid) == attended.pid
+    assert sorted(path.name for path in folder.iterdir()) == ["input"]
+    attended.begin()
+    assert await attended.code() == 7
+    assert attended.output() == "said\nwrong\n"
+
+
+async def test_without_the_word_nothing_begins(folder: Path) -> None:
+    attended = Attended(folder, "touch ran")
+    attended.gate.close()
+    await until(lambda: not lives(attended.pid))
+    assert sorted(path.name for path in folder.iterdir()) == ["input"]
+
+
+async def test_it_outlives_what_ends_the_command(folder: Path) -> None:
+    attended = Attended(folder, "echo begun; sleep 600")
+    attended.begin()
+    await until(attended.output)
+    os.killpg(attended.pid, signal.SIGTERM)
+    assert await attended.code() == -signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    "far", ["setsid bash -c", "bash -c", "exec >/dev/null 2>&1; setsid bash -c"]
+)
+async def test_it_stays_as_long_as_anything_runs(folder: Path, far: str) -> None:
+    wait = "touch begun; until [ -e go ]; do sleep 0.01; done; touch gone; exit 9"
+    attended = Attended(folder, f"echo shell; ({far} '{wait}' &); exit 4")
+    attended.begin()
+    await until((folder / "begun").exists)
+    with pytest.raises(AssertionError):
+        await until((folder / "exit").exists, within=0.2)
+    (folder / "go").touch()
+    assert await attended.code() == 4
+    assert attended.output() == "shell\n"
+    assert (folder / "gone").exists()
+
+
+async def test_orphans_are_buried_while_it_runs(folder: Path) -> None:
+    orphan = "bash -c '(until [ -e go ]; do :; done; echo $BASHPID > gone) & '"
+    attended = Attended(folder, f"{orphan}; echo begun; until [ -e stop ]; do sleep 0.01; done")
+    attended.begin()
+    await until(attended.output)
+    (folder / "go").touch()
+    gone = folder / "gone"
+    await until(lambda: gone.exists() and gone.read_text())
+    await until(lambda: not Path(f"/proc/{gone.read_text().strip()}").exists())
+    (folder / "stop").touch()
+    assert await attended.code() == 0
+
+
+async def test_a_broken_pipe_ends_a_writer_as_it_should(folder: Path) -> None:
+    attended = Attended(folder, "yes | head -n 1; echo ${PIPESTATUS[0]}")
+    attended.begin()
+    assert await attended.code() == 0
+    assert attended.output() == f"y\n{128 + signal.SIGPIPE}\n"
+
+
+async def test_input_has_no_end(folder: Path) -> None:
+    attended = Attended(folder, "read a; read b; echo $a $b")
+    (folder / "input").write_text("one\n")
+    attended.begin()
+    await until((folder / "output.0").exists)
+    (folder / "input").write_text("two\n")
+    assert await attended.code() == 0
+    assert attended.output() == "one two\n"
+
+
+def test_of_long_output_the_end_is_kept(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    for number in range(3 * PIECE // 50_000):
+        log.write(b"%d\n" % number + b"x" * 50_000)
+    pieces = sorted(tmp_path.iterdir())
+    assert [piece.name for piece in pieces] == ["output.2", "output.3"]
+    assert all(piece.stat().st_size <= PIECE for piece in pieces)
+    assert sum(piece.stat().st_size for piece in pieces) > PIECE
+    assert f"\n{number}\n".encode() in b"\n" + pieces[-1].read_bytes().replace(b"x", b"")
+    os.close(log._file)

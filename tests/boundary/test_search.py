@@ -1,0 +1,89 @@
+"""A search ends in time, whatever the pattern."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import psutil
+import pytest
+
+from hermes.boundary.scan import Query
+from hermes.boundary.search import search
+from hermes.testing.running import until
+from hermes.types.errors import ToolFailed
+
+FOREVER = "(a+)+$"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[int]:
+    (tmp_path / "a").write_text("zwölf aa\n")
+    (tmp_path / "b").write_text("a" * 60 + "b\n")
+    descriptor = os.open(tmp_path, os.O_RDONLY | os.O_CLOEXEC)
+    yield descriptor
+    os.close(descriptor)
+
+
+def query(pattern: str, seconds: float = 20.0) -> Query:
+    return Query(pattern=pattern, path="", names=False, glob="", limit=9, seconds=seconds)
+
+
+def scanning() -> bool:
+    return any(part.endswith("scan.py") for child in children() for part in child.cmdline())
+
+
+def children() -> list[psutil.Process]:
+    return psutil.Process().children()
+
+
+async def test_what_matches_is_found(place: int) -> None:
+    found = await search(place, query("zwölf|\0"))
+    assert found.hits == ("a:1: zwölf aa",)
+    assert found.remarks == ()
+
+
+async def test_a_pattern_that_takes_for_ever_is_ended_and_what_was_found_is_told(
+    place: int,
+) -> None:
+    since = time.monotonic()
+    found = await search(place, query(FOREVER, seconds=0.5))
+    assert time.monotonic() - since < 5
+    assert found.hits == ("a:1: zwölf aa",)
+    assert found.remarks == ("stopped after 0.5 s; use a narrower path, a simpler pattern",)
+    assert children() == []
+
+
+async def test_a_pattern_that_wants_all_memory_is_ended(tmp_path: Path) -> None:
+    (tmp_path / "c").write_text("ab" * 2_000_000)
+    place = os.open(tmp_path / "c", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with pytest.raises(ToolFailed, match="broke off"):
+            await search(place, query("(?:(a|b)+?)*d"))
+    finally:
+        os.close(place)
+
+
+async def test_a_search_that_nobody_waits_for_is_ended(place: int) -> None:
+    async with anyio.create_task_group() as group:
+        group.start_soon(search, place, query(FOREVER))
+        await until(lambda: len(children()) == 1)
+        group.cancel_scope.cancel()
+    assert children() == []
+
+
+async def test_a_wrong_pattern_is_told_to_the_model(place: int) -> None:
+    with pytest.raises(ToolFailed, match=r"'\*\.py' is no regular expression: nothing to repeat"):
+        await search(place, query("*.py"))
+
+
+async def test_the_child_knows_nothing_of_our_environment(
+    place: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLANTED", "secret")
+    async with anyio.create_task_group() as group:
+        group.start_soon(search, place, query(FOREVER))
+        await until(scanning)
+        assert "PLANTED" not in children()[0].environ()
+        group.cancel_scope.cancel()

@@ -1,0 +1,75 @@
+"""A plain Python function as a tool."""
+
+from collections.abc import Callable
+from typing import Annotated
+
+import anyio
+import msgspec
+import pytest
+
+from hermes.core.tools.function import tool
+from hermes.core.tools.schema import schema_of
+from hermes.testing.turns import a_turn, use
+from hermes.types.errors import ConfigError
+
+
+def repeat(
+    word: str, times: Annotated[int, msgspec.Meta(ge=1, description="How often.")] = 2
+) -> str:
+    """Say a word several times."""
+    return " ".join([word] * times)
+
+
+async def wait(seconds: float = 0.0) -> str:
+    """Wait a little."""
+    await anyio.sleep(seconds)
+    return "waited"
+
+
+def silent(word: str) -> str:
+    return word
+
+
+def untyped(word) -> str:  # type: ignore[no-untyped-def]
+    """Has an argument without a type."""
+    return str(word)
+
+
+def many(*words: str) -> str:
+    """Takes any number."""
+    return " ".join(words)
+
+
+async def test_it_is_called_with_what_the_model_gives() -> None:
+    assert await use(tool(repeat), a_turn(), {"word": "ho", "times": 3}) == "ho ho ho"
+    assert await use(tool(repeat), a_turn(), {"word": "ho"}) == "ho ho"
+    assert await use(tool(wait), a_turn(), {}) == "waited"
+
+
+def test_its_signature_is_the_schema() -> None:
+    made = tool(repeat)
+    assert (made.name, made.description) == ("repeat", "Say a word several times.")
+    assert schema_of(made.arguments) == {
+        "type": "object",
+        "properties": {
+            "word": {"type": "string"},
+            "times": {"type": "integer", "minimum": 1, "description": "How often.", "default": 2},
+        },
+        "required": ["word"],
+        "additionalProperties": False,
+    }
+
+
+def test_it_may_change_things_unless_it_says_otherwise() -> None:
+    assert (tool(repeat).read_only, tool(repeat).repeatable) == (False, False)
+    harmless = tool(repeat, read_only=True)
+    assert (harmless.read_only, harmless.repeatable) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [(silent, "docstring"), (untyped, "a type for 'word'"), (many, r"can't take \*words")],
+)
+def test_what_a_model_could_not_call_is_no_tool(function: Callable[..., str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        tool(function)

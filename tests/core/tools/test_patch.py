@@ -1,0 +1,78 @@
+"""Changing a part of a file for the agent."""
+
+from pathlib import Path
+
+import pytest
+
+from hermes.core.tools.patch import patch
+from hermes.testing.turns import a_turn, use
+from hermes.types.errors import ToolFailed
+
+
+async def change(workspace: Path, old: str, new: str, **more: object) -> str:
+    arguments = {"path": "f", "old": old, "new": new, **more}
+    return await use(patch, a_turn(workspace=workspace), arguments)
+
+
+async def test_text_is_replaced_and_the_change_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("a\nb\nc\nd\ne\n")
+    (tmp_path / "f").chmod(0o750)
+    shown = await change(tmp_path, "c", "C")
+    assert shown == "Replaced once in 'f'.\n@@ -1,5 +1,5 @@\n a\n b\n-c\n+C\n d\n e"
+    assert (tmp_path / "f").read_text() == "a\nb\nC\nd\ne\n"
+    assert (tmp_path / "f").stat().st_mode & 0o777 == 0o750
+
+
+async def test_text_that_stands_twice_is_not_guessed_at(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("x\ny\nx\n")
+    with pytest.raises(ToolFailed, match=r"2 times, at lines 1, 3: .*or set `all`"):
+        await change(tmp_path, "x", "z")
+    assert (tmp_path / "f").read_text() == "x\ny\nx\n"
+    assert (await change(tmp_path, "x", "z", all=True)).startswith(
+        "Replaced 2 times, at lines 1, 3, in 'f'.\n@@"
+    )
+    assert (tmp_path / "f").read_text() == "z\ny\nz\n"
+
+
+async def test_many_places_are_told_in_short(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("x\n" * 1000)
+    with pytest.raises(ToolFailed, match=r"1000 times, at lines 1, .*, 10, …: "):
+        await change(tmp_path, "x", "z")
+
+
+async def test_other_spaces_are_forgiven_and_told(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("if a:\n    b()  \n    c()\n")
+    shown = await change(tmp_path, "b()\nc()\n", "d()\n")
+    assert shown.startswith("Replaced once in 'f', at lines that differ from `old` in their spaces")
+    assert (tmp_path / "f").read_text() == "if a:\n    d()\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "old", "new", "why"),
+    [
+        (b"a", "", "b", "`old` is empty: .*write_file"),
+        (b"a", "b", "c", "not in 'f': read the file again"),
+        (b"a", "a", "a", "changes nothing"),
+        (b"f\xfcr a", "a", "b", "not UTF-8 text"),
+        (b"\x7fELF\0 a", "a", "b", "not a text file"),
+    ],
+)
+async def test_what_can_not_be_done_is_told_and_the_file_is_left_alone(
+    tmp_path: Path, content: bytes, old: str, new: str, why: str
+) -> None:
+    (tmp_path / "f").write_bytes(content)
+    with pytest.raises(ToolFailed, match=why):
+        await change(tmp_path, old, new)
+    assert (tmp_path / "f").read_bytes() == content
+
+
+async def test_a_file_that_is_missing_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(ToolFailed, match="No such file"):
+        await change(tmp_path, "a", "b")
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_line_ends_of_windows_stay(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"a\r\nb\r\nc\r\n")
+    await change(tmp_path, "a\nb\n", "x\ny\n")
+    assert (tmp_path / "f").read_bytes() == b"x\r\ny\r\nc\r\n"

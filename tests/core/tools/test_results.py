@@ -1,0 +1,32 @@
+"""What a tool said, made fit for the model."""
+
+from pathlib import Path
+
+from hermes.core.tools.results import Results
+from hermes.state.spill import Spill
+from hermes.testing.turns import CALL, a_turn
+
+
+async def test_a_short_result_is_left_alone_and_nothing_is_written(tmp_path: Path) -> None:
+    results = Results(Spill(tmp_path / "spill"), longest=100)
+    assert await results.fit(a_turn(), CALL, "x" * 100) == "x" * 100
+    assert not (tmp_path / "spill").exists()
+
+
+async def test_a_long_one_is_spilled_where_only_its_session_finds_it(tmp_path: Path) -> None:
+    spill = Spill(tmp_path)
+    text = "\n".join(map(str, range(1000)))
+    turn = a_turn()
+    shown = await Results(spill, longest=400).fit(turn, CALL, text)
+    assert len(shown) <= 400
+    assert f"spill:{CALL}" in shown
+    assert spill.read(str(turn.session), f"spill:{CALL}") == text
+
+
+async def test_secrets_are_hidden_before_anything_is_kept(tmp_path: Path) -> None:
+    spill = Spill(tmp_path)
+    results = Results(spill, hide=lambda text: text.replace("hunter2", "…"), longest=400)
+    turn = a_turn()
+    shown = await results.fit(turn, CALL, "hunter2\n" * 400)
+    assert "hunter2" not in shown
+    assert "hunter2" not in spill.read(str(turn.session), f"spill:{CALL}")

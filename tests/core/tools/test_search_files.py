@@ -1,0 +1,71 @@
+"""Searching files for the agent."""
+
+from pathlib import Path
+
+import pytest
+
+from hermes.core.tools.search_files import search_files_tool
+from hermes.state.spill import Spill
+from hermes.testing.turns import GROUP, a_turn, use
+from hermes.types.errors import ToolFailed
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    root = tmp_path / "work"
+    (root / "src" / "deep").mkdir(parents=True)
+    (root / "src" / "a.py").write_text("import os\nprint(1)\n")
+    (root / "src" / "deep" / "b.py").write_text("print(2)\n")
+    (root / "notes.md").write_text("nothing\n")
+    return root
+
+
+async def search(work: Path, pattern: str, **arguments: object) -> str:
+    tool = search_files_tool(Spill(work.parent / "spill"), seconds=5)
+    return await use(tool, a_turn(workspace=work), {"pattern": pattern, **arguments})
+
+
+async def test_lines_that_match_are_found_with_their_places(work: Path) -> None:
+    assert await search(work, r"print\(\d") == "src/a.py:2: print(1)\nsrc/deep/b.py:1: print(2)"
+
+
+async def test_a_folder_or_a_file_can_be_searched_alone(work: Path) -> None:
+    assert await search(work, "print", path="src/deep") == "src/deep/b.py:1: print(2)"
+    assert await search(work, "print", path="./src/a.py") == "src/a.py:2: print(1)"
+    assert await search(work, "print", path=str(work / "src" / "a.py")) == "src/a.py:2: print(1)"
+
+
+async def test_paths_can_be_searched_too(work: Path) -> None:
+    assert await search(work, r"\.py$", files=True) == "src/a.py\nsrc/deep/b.py"
+    assert await search(work, "", files=True, glob="*.md") == "notes.md"
+
+
+async def test_what_is_not_there_is_told(work: Path) -> None:
+    assert await search(work, "absent") == "Nothing matches."
+    with pytest.raises(ToolFailed, match="No such file"):
+        await search(work, "x", path="missing")
+    with pytest.raises(ToolFailed, match="outside the workspace"):
+        await search(work, "x", path="..")
+
+
+async def test_a_bound_is_kept_and_told(work: Path) -> None:
+    found = await search(work, "print", limit=-3)
+    assert found.startswith("src/a.py:2: print(1)\n[stopped at 1 results")
+
+
+async def test_a_long_result_can_be_searched_by_its_session_only(work: Path) -> None:
+    spill, turn = Spill(work.parent / "spill"), a_turn(workspace=work)
+    name = spill.keep(str(turn.session), "t_0_0", "one\ntwo")
+    tool, arguments = search_files_tool(spill), {"pattern": "w", "path": name}
+    assert await use(tool, turn, arguments) == "spill:t_0_0:2: two"
+    with pytest.raises(ToolFailed, match="no result"):
+        await use(tool, a_turn(workspace=work, source=GROUP), arguments)
+
+
+async def test_no_descriptor_is_left_open(work: Path) -> None:
+    await search(work, "print")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    await search(work, "print")
+    with pytest.raises(ToolFailed):
+        await search(work, "(")
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

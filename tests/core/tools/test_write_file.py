@@ -1,0 +1,39 @@
+"""Writing files for the agent."""
+
+from pathlib import Path
+
+import pytest
+
+from hermes.core.tools.write_file import write_file
+from hermes.testing.turns import a_turn, use
+from hermes.types.errors import ToolFailed
+
+
+async def write(workspace: Path, path: str, content: str) -> str:
+    return await use(write_file, a_turn(workspace=workspace), {"path": path, "content": content})
+
+
+async def test_a_new_file_and_its_folders_are_made(tmp_path: Path) -> None:
+    assert await write(tmp_path, "a/b/f.txt", "one\nzwölf") == (
+        "Created 'a/b/f.txt': 2 lines, 10 bytes."
+    )
+    assert (tmp_path / "a/b/f.txt").read_text() == "one\nzwölf"
+
+
+async def test_writing_again_replaces_and_does_no_harm(tmp_path: Path) -> None:
+    await write(tmp_path, "f", "old")
+    for _ in range(2):
+        assert await write(tmp_path, "f", "new\r\n") == "Replaced 'f': 1 lines, 5 bytes."
+    assert (tmp_path / "f").read_bytes() == b"new\r\n"
+
+
+async def test_a_file_can_be_emptied(tmp_path: Path) -> None:
+    assert await write(tmp_path, "f", "") == "Created 'f': 0 lines, 0 bytes."
+
+
+async def test_outside_nothing_is_written(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    with pytest.raises(ToolFailed, match=r"outside the workspace .*; paths are relative to it"):
+        await write(work, "../f", "x")
+    assert list(tmp_path.iterdir()) == [work]

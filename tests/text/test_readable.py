@@ -1,0 +1,202 @@
+"""Pages as people read them."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes.text.readable import DEEPEST, readable
+
+URL = "https://example.org/docs/page.html"
+
+
+def text(html: str) -> str:
+    return readable(html, URL).text
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("", ""),
+        ("  just \n text ", "just text"),
+        ("<h1>One <b>big</b>\nthing</h1><h3>Small</h3>x", "# One big thing\n\n### Small\n\nx"),
+        ("<h2>One<h2>Two", "## One\n\n## Two"),
+        ("<p>one<p>two</p>three", "one\n\ntwo\n\nthree"),
+        ("one<br>two<br><br><br><br>three", "one\ntwo\n\nthree"),
+        ("a<div>b<span>c</span></div>d", "a\n\nbc\n\nd"),
+        ("one<hr>two", "one\n\ntwo"),
+        ("x <code>y = 1</code> z", "x `y = 1` z"),
+        ("<img alt=' a  cat '><img alt=''><img>", "[image: a cat]"),
+        ("<dl><dt>a<dd>b<dt>c<dd>d</dl>", "a\n\nb\n\nc\n\nd"),
+        ("&lt;b&gt; &amp;amp; caf&eacute;", "<b> &amp; café"),
+        ("<blockquote>one<p>two</blockquote>three", "> one\n> \n> two\n\nthree"),
+    ],
+)  # fmt: skip
+def test_text_keeps_its_shape(html: str, expected: str) -> None:
+    assert text(html) == expected
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<ul><li>one</li><li>two</li></ul>", "- one\n- two"),
+        ("<ul><li>one<li>two</ul>after", "- one\n- two\n\nafter"),
+        ("<ol><li>one<li>two<ul><li>a<li>b</ul><li>three</ol>",
+         "1. one\n2. two\n  - a\n  - b\n3. three"),
+        ("<ul><li><p>one</p><p>more</p></li><li></li></ul>", "- one\n  more"),
+        ("<li>stray", "- stray"),
+    ],
+)  # fmt: skip
+def test_lists_are_lists(html: str, expected: str) -> None:
+    assert text(html) == expected
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<table><tr><th>A<th>B<tr><td>1<td>2<tr><td><td>3<td>4</table>",
+         "A | B\n--- | ---\n1 | 2\n | 3 | 4"),
+        ("<table><tbody><tr><th>A</th><td>1<br>2</td></tr></tbody></table>", "A | 1 2"),
+        ("<table><tr><td>nav<td><p>one<p>two</table>", "nav\n\none\n\ntwo"),
+        ("<table><tr><td>alone</table>after", "alone\n\nafter"),
+        ("<table><tr><td>a<table><tr><td>b<td>c</table><td>d</table>", "a\n\nb | c\n\nd"),
+        (f"<table><tr><td>a<td>{'x' * 500}</table>", "a\n\n" + "x" * 500),
+        ("<td>a<td>b", "a\n\nb"),
+        ("<div><table><tr><td>a</div>b<td>c</table>d</div>", "a\n\nb\n\nc\n\nd"),
+    ],
+)  # fmt: skip
+def test_tables_of_data_are_rows_and_tables_of_layout_are_not(html: str, expected: str) -> None:
+    assert text(html) == expected
+
+
+def test_code_is_kept_as_it_is() -> None:
+    html = "<pre><code class=x>def f():\n    <b>return</b> 1 &lt; 2\n\n</code></pre>after"
+    assert text(html) == "```\ndef f():\n    return 1 < 2\n```\n\nafter"
+    assert text("<pre>a```b</pre>") == "````\na```b\n````"
+    assert (
+        text("<pre><div>one</div><div>two</div>\n<ul><li>x</ul></pre>") == "```\none\ntwo\n\nx\n```"
+    )
+    assert text("<pre> \n </pre>") == ""
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<a href=/x?a=1&amp;b=2>there</a>", "[there](https://example.org/x?a=1&b=2)"),
+        ("see<a href='o.html'> it </a>now", "see [it](https://example.org/docs/o.html) now"),
+        ("<a href=//cdn.example/x>c</a>", "[c](https://cdn.example/x)"),
+        ("<a href=#part>p</a><a name=x>q</a>", "pq"),
+        ("<a href=javascript:alert(1)>x</a><a href=mailto:a@b.c>y</a>", "xy"),
+        ("<a href='http://[bad'>x</a>", "x"),
+        (f"<a href={'x' * 2000}>long</a>", "long"),
+        ("<a href=x></a>", ""),
+        ("<a href=x>one<a href=y>two",
+         "[one](https://example.org/docs/x)[two](https://example.org/docs/y)"),
+        ("<a href=x><h3>Card</h3><p>Words</p></a>",
+         "### [Card](https://example.org/docs/x)\n\nWords"),
+        ("<a href=x><img alt=cat></a>", "[[image: cat]](https://example.org/docs/x)"),
+        ("<base href=/other/><a href=x>y</a>", "[y](https://example.org/other/x)"),
+    ],
+)  # fmt: skip
+def test_links_lead_to_whole_addresses(html: str, expected: str) -> None:
+    assert text(html) == expected
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<script>evil()</script>", "<style>p{}</style>", "<nav><a href=x>menu</a></nav>",
+        "<footer>imprint</footer>", "<template>t</template>", "<noscript>turn it on</noscript>",
+        "<svg><title>icon</title><path d=1/></svg>", "<iframe>old</iframe>", "<button>OK</button>",
+        "<select><option>a<option>b</select>", "<textarea>type</textarea>", "<input value=x>",
+        "<div hidden>x<div>y</div>z</div>", "<span hidden>a<span>b</span>c</span>",
+        "<p aria-hidden=true>x</p>", "<p hidden>x", "<i style='color:red; display : none'>x</i>",
+        "<div style='visibility:hidden'><b>x</b></div>", "<div><nav>menu</div>",
+        "<a href=x><span hidden>y</span></a>", "<nav><img alt=x><br></nav>", "<!-- x -->",
+    ],
+)  # fmt: skip
+def test_what_people_do_not_read_is_dropped(html: str) -> None:
+    assert text(f"{html}<p>kept") == "kept"
+
+
+def test_a_body_that_waits_for_its_script_is_shown() -> None:
+    assert text("<body style='display:none'>words") == "words"
+
+
+def test_words_in_a_form_are_words() -> None:
+    html = "<form><p>Terms <label>Name</label> <input><button>Send</button></form>"
+    assert text(html) == "Terms Name"
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<header>site</header><main><h1>T</h1>words</main><aside>more</aside>",
+        "<div><div role=main><h1>T</h1>words</div>around</div>",
+        "<div>around</div><article><h1>T</h1>words</article>after",
+        "<article>teaser</article><main><article><h1>T</h1>words</article></main>",
+        "<article><h1>T</h1><article>words</article></article>around",
+        "around<main><h1>T</h1>words",
+    ],
+)
+def test_the_main_part_is_what_is_read(html: str) -> None:
+    assert text(html) == "# T\n\nwords"
+
+
+def test_all_articles_are_read_and_an_empty_main_part_does_not_count() -> None:
+    assert text("<article>one</article>x<article>two</article>") == "one\n\ntwo"
+    assert text("<main><nav>menu</nav></main>words") == "words"
+
+
+def test_a_page_has_a_title() -> None:
+    html = "<title> A &amp;\n B </title><svg><title>no</title></svg><title>no</title>x"
+    assert readable(html, URL).title == "A & B"
+    assert text(html) == "x"
+
+
+def test_what_lies_too_deep_is_left_out_and_the_rest_is_not() -> None:
+    deep = DEEPEST + 20
+    assert text("<div>" * deep + "<script>evil</script>in" + "</div>" * deep + "out") == "out"
+    assert text("<b>" * deep + "shown") == "shown"
+
+
+NAMES = "p div ul ol li table tr td th h1 pre code blockquote main article a b nav title br hr"
+PIECES = [f"<{slash}{name}>" for name in str.split(NAMES) for slash in ("", "/")]
+PIECES += [
+    "<a href=x>",
+    "<img alt=x>",
+    "<p hidden>",
+    "<div role=main>",
+    "<base href=y>",
+    "<script>",
+]
+PIECES += ["</script>", "text", " ", "\n", "`", "```", "&amp;", "<", "&#99999999999;", "\ud800"]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=200).map("".join))
+def test_no_page_breaks_it_and_the_text_stays_in_proportion(html: str) -> None:
+    read = readable(html, "https://e.x/")
+    assert len(read.text) <= 6 * len(html)
+    assert len(read.title) <= len(html)
+
+
+@given(st.text(), st.text())
+def test_neither_does_a_text_that_is_no_page_at_an_url_that_is_none(html: str, url: str) -> None:
+    readable(f"<a href=x>{html}</a>", url)
+
+
+HOSTILE = ["<!--", "<a ", '<a ">" ', "<a x='>", "</", "<?", "&#", "<script>", "<", "</div>", "<b>"]
+HOSTILE += ["<ul><li>x", "<blockquote>x<br>", "<table><tr><td>x", "<td></td>", "<a href=x>y", "\n "]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_the_time_grows_with_the_length_only(piece: str) -> None:
+    def seconds(length: int) -> float:
+        html = "<td><table>" + "<div>" * 200 + piece * (length // len(piece))
+        since = time.process_time()
+        readable(html, URL)
+        return time.process_time() - since
+
+    # Ten times as long: a quadratic reader would take a hundred times as much.
+    assert seconds(100_000) < 30 * seconds(10_000) + 0.2
