@@ -1,35 +1,20 @@
 """`hermes chat`, as a person or a script uses it."""
 
-import fcntl
 import json
 import os
-import pty
 import re
-import select
 import signal
 import subprocess
 import sys
-import termios
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Self
 from urllib.request import urlopen
 
-import anyio
 import pytest
 
-from hermes.app import Parts, open_gateway
-from hermes.control.gateway import Gateway
-from hermes.entry.cli.chat import LEFT, Conversation, Ending, Screen
-from hermes.settings import Settings
-from hermes.settings.sections import ModelSettings
-from hermes.state.paths import Home
-from hermes.testing.running import until
-from hermes.testing.scripted import Answer, ScriptedModel, calls, hangs, says
-from hermes.testing.tools import TEST_TOOLS
+from hermes.testing.terminal import Terminal
 
+HERMES = (sys.executable, "-m", "hermes")
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 TAG = re.compile(r"\[[0-9a-f]{4}:\d+(?:\.\d+)?\] ?|call \d+: ")
 
@@ -58,14 +43,18 @@ def test_piped_text_is_added_to_the_question(hermes: Run) -> None:
     assert plain(done.stdout) == "you said: summarise a long text"
 
 
-def test_tools_are_shown_as_lines(hermes: Run, tmp_path: Path) -> None:
-    workspace = tmp_path / "home" / "workspace"
-    workspace.mkdir(parents=True)
-    (workspace / "note.txt").write_text("remember the milk")
-    done = hermes("chat", "-q", 'tool:read_file{"path":"note.txt"}')
+def test_tools_are_shown_as_lines_and_work_in_the_current_directory(hermes: Run) -> None:
+    done = hermes("chat", "-q", 'tool:read_file{"path":"pyproject.toml"}')
     first, *rest = done.stdout.splitlines()
-    assert first.startswith("· read_file note.txt (")
-    assert "remember the milk" in plain("".join(rest))
+    assert first.startswith("· read_file pyproject.toml (")
+    assert "hermes-gateway" in plain("".join(rest))
+
+
+def test_a_workspace_that_was_chosen_is_kept(hermes: Run, tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("remember the milk")
+    question = 'tool:read_file{"path":"note.txt"}'
+    done = hermes("chat", "-q", question, HERMES_WORKSPACE=str(tmp_path))
+    assert "remember the milk" in plain(done.stdout)
 
 
 def test_a_failed_turn_says_why_and_exits_with_1(hermes: Run) -> None:
@@ -98,6 +87,25 @@ def test_a_named_session_goes_on(hermes: Run, model_url: str) -> None:
     assert roles == ["system", "user", "assistant", "user"]
 
 
+def test_a_conversation_is_resumed_by_the_beginning_of_its_name(
+    hermes: Run, model_url: str
+) -> None:
+    hermes("chat", "-s", "one", "-q", "first")
+    hermes("chat", "-s", "other", "-q", "second")
+    done = hermes("chat", "--resume", "on", "-q", "third")
+    assert done.returncode == 0
+    with urlopen(f"{model_url.removesuffix('/v1')}/_last") as reply:
+        said = [one["content"] for one in json.load(reply)["messages"] if one["role"] == "user"]
+    assert said == ["first", "third"]
+
+
+def test_a_conversation_that_is_not_there_cannot_be_resumed(hermes: Run) -> None:
+    done = hermes("chat", "--resume", "nothing", "-q", "hi")
+    assert done.returncode == 1
+    assert "hermes sessions list" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_slash_command_is_answered_without_a_turn(hermes: Run) -> None:
     done = hermes("chat", "-q", "/status")
     assert (done.stdout, done.returncode) == ("Idle.\n", 0)
@@ -105,159 +113,85 @@ def test_a_slash_command_is_answered_without_a_turn(hermes: Run) -> None:
     assert json.loads(shown) == {"type": "Notice", "text": "Idle."}
 
 
-@pytest.mark.parametrize("args", [("--json",), ("-q", " ")])
-def test_nothing_to_ask_is_a_mistake(hermes: Run, args: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("args", [("--json",), ("-q", " "), ("-c", "-s", "x", "-q", "hi")])
+def test_a_mistake_is_told(hermes: Run, args: tuple[str, ...]) -> None:
     done = hermes("chat", *args)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
 
 
-class Terminal:
-    """`hermes chat` at a terminal of its own."""
-
-    def __init__(self, environ: dict[str, str], *args: str) -> None:
-        self.descriptor, other = pty.openpty()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "hermes", "chat", *args],
-            stdin=other,
-            stdout=other,
-            stderr=other,
-            env=environ,
-            start_new_session=True,
-            preexec_fn=_own_terminal,  # noqa: PLW1509  # no thread is running
-        )
-        os.close(other)
-        self.seen = ""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.wait()
-        os.close(self.descriptor)
-
-    def types(self, text: str) -> None:
-        os.write(self.descriptor, text.encode())
-
-    def expect(self, text: str, seconds: float = 20.0) -> str:
-        """What was shown up to the text; fails when it does not come."""
-        until = time.monotonic() + seconds
-        while text not in self.seen:
-            left = until - time.monotonic()
-            assert left > 0, f"no {text!r} in {self.seen!r}"
-            if select.select([self.descriptor], [], [], left)[0]:
-                try:
-                    self.seen += os.read(self.descriptor, 65536).decode(errors="replace")
-                except OSError:
-                    assert text in self.seen, f"ended without {text!r}: {self.seen!r}"
-        before, _, self.seen = self.seen.partition(text)
-        return before
-
-
-def _own_terminal() -> None:
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-
 @pytest.fixture
-def terminal(environ: dict[str, str]) -> Iterator[Terminal]:
-    with Terminal(environ) as terminal:
-        terminal.expect("› ")
+def terminal(environ: dict[str, str], tmp_path: Path) -> Iterator[Terminal]:
+    """A terminal that can't move its cursor, with a person at it."""
+    with Terminal([*HERMES, "chat"], {**environ, "TERM": "dumb"}, tmp_path) as terminal:
+        terminal.until(at_prompt(terminal))
         yield terminal
+        assert b"\x1b" not in terminal.written
+
+
+def at_prompt(terminal: Terminal) -> Callable[[], bool]:
+    return lambda: terminal.row == "›"
 
 
 def test_a_person_talks_line_by_line_and_leaves_with_ctrl_d(terminal: Terminal) -> None:
-    terminal.types("hello\n")
-    assert "you said:" in terminal.expect("› ")
-    terminal.types("/status\n")
-    assert "Idle." in terminal.expect("› ")
-    terminal.types("\x04")
-    terminal.expect("To continue: hermes chat --session ")
-    assert terminal.process.wait(10) == 0
+    terminal.send("hello\n")
+    terminal.until("you said:")
+    terminal.until(at_prompt(terminal))
+    terminal.send("/status\n")
+    terminal.until("Idle.")
+    terminal.until(at_prompt(terminal))
+    terminal.send("\x04")
+    assert terminal.ended() == 0
+    assert "To continue: hermes chat --resume " in terminal.text
 
 
 def test_ctrl_c_stops_the_turn_and_then_the_program(terminal: Terminal) -> None:
-    terminal.types("tokens:200 delay:0.05\n")
-    terminal.expect("[")
-    terminal.types("\x03")
-    assert "topped" in terminal.expect("› ", seconds=5)
-    terminal.types("and on\n")
-    assert "and on" in terminal.expect("› ")
-    terminal.types("\x03")
-    terminal.expect("To continue")
-    assert terminal.process.wait(10) == 0
+    terminal.send("tokens:200 delay:0.05\n")
+    terminal.until("[")
+    terminal.send("\x03")
+    terminal.until("stopped")
+    terminal.until(at_prompt(terminal))
+    terminal.send("and on\n")
+    terminal.until("and on [")
+    terminal.until(at_prompt(terminal))
+    terminal.send("\x03")
+    assert terminal.ended() == 0
 
 
 def test_a_paste_is_one_message(terminal: Terminal) -> None:
-    terminal.types("one\ntwo\nthree\n")
-    assert terminal.expect("› ").count("you said:") == 1
+    terminal.send("one\ntwo\nthree\n")
+    terminal.until("you said:")
+    terminal.until(at_prompt(terminal))
+    assert terminal.text.count("you said:") == 1
 
 
 def test_sigterm_leaves_in_the_middle_of_a_turn(
-    environ: dict[str, str], model_url: str, until_asked: Callable[[str], None]
+    environ: dict[str, str], tmp_path: Path, model_url: str, until_asked: Callable[[str], None]
 ) -> None:
-    with Terminal({**environ, "HERMES_RESTART_DRAIN_TIMEOUT": "0"}) as terminal:
-        terminal.expect("› ")
-        terminal.types("hang\n")
+    environ |= {"HERMES_RESTART_DRAIN_TIMEOUT": "0", "TERM": "dumb"}
+    with Terminal([*HERMES, "chat"], environ, tmp_path) as terminal:
+        terminal.until(at_prompt(terminal))
+        terminal.send("hang\n")
         until_asked(model_url)
         os.kill(terminal.process.pid, signal.SIGTERM)
-        assert terminal.process.wait(15) == 0
+        assert terminal.ended() == 0
 
 
-def test_ctrl_c_ends_one_question_with_130(environ: dict[str, str]) -> None:
-    with Terminal(environ, "-q", "tokens:200 delay:0.05") as terminal:
-        terminal.expect("[")
-        terminal.types("\x03")
-        terminal.expect("topped")
-        assert terminal.process.wait(10) == 130
+def test_ctrl_c_ends_one_question_with_130(environ: dict[str, str], tmp_path: Path) -> None:
+    question = [*HERMES, "-q", "tokens:200 delay:0.05"]
+    with Terminal(question, environ, tmp_path) as terminal:
+        terminal.until("[")
+        terminal.send("\x03")
+        assert terminal.ended() == 130
+        assert "stopped" in terminal.text
 
 
-def test_no_color_is_respected(environ: dict[str, str]) -> None:
-    question = ("-q", 'tool:read_file{"path":"none"}')
-    with Terminal(environ, *question) as terminal:
-        assert "\x1b[" in terminal.expect("you said")
-    with Terminal({**environ, "NO_COLOR": "1"}, *question) as terminal:
-        assert "\x1b[" not in terminal.expect("you said")
-
-
-@asynccontextmanager
-async def conversing(
-    tmp_path: Path, *answers: Answer
-) -> AsyncIterator[tuple[Gateway, Conversation]]:
-    """A conversation with an agent in this process."""
-    settings = Settings(
-        home=Home(root=tmp_path / "home"),
-        workspace=tmp_path,
-        model=ModelSettings(default="m", base_url="http://127.0.0.1:9", provider="custom"),
-    )
-    parts = Parts(model=ScriptedModel(answers), tools=TEST_TOOLS)
-    async with open_gateway(settings, parts, terminal=True) as gateway:
-        yield gateway, Conversation(gateway, "s", lambda: Screen(as_json=False, color=False))
-
-
-async def test_the_next_line_answers_a_question(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asks = calls(("ask", {"question": "Red or blue?"}))
-    async with conversing(tmp_path, asks, says("Blue it is.")) as (_, conversation):
-        assert await conversation.say("paint it") == "suspended"
-        assert "Red or blue?" in capsys.readouterr().out
-        assert await conversation.say("blue") == "completed"
-    assert capsys.readouterr().out.endswith("Blue it is.\n")
-
-
-async def test_a_turn_that_is_left_to_another_process_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    endings: list[Ending] = []
-
-    async def talk(conversation: Conversation) -> None:
-        endings.append(await conversation.say("wait"))
-
-    async with conversing(tmp_path, hangs()) as (gateway, conversation):
-        async with anyio.create_task_group() as group:
-            group.start_soon(talk, conversation)
-            await until(lambda: gateway.busy)
-            await gateway.drain(0)
-    assert endings == ["left"]
-    assert capsys.readouterr().out == f"{LEFT}\n"
+def test_no_color_is_respected(environ: dict[str, str], tmp_path: Path) -> None:
+    question = [*HERMES, "-q", 'tool:read_file{"path":"none"}']
+    environ["TERM"] = "xterm"
+    with Terminal(question, environ, tmp_path) as terminal:
+        assert terminal.ended() == 0
+        assert b"\x1b[" in terminal.written
+    with Terminal(question, {**environ, "NO_COLOR": "1"}, tmp_path) as terminal:
+        assert terminal.ended() == 0
+        assert b"\x1b" not in terminal.written

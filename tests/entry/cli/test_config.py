@@ -106,12 +106,12 @@ def test_explain_as_json_masks_what_lost_too(tmp_path: Path) -> None:
 
 
 def test_check_is_content_with_a_good_configuration(tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").write_text("terminal: {}\n", encoding="utf-8")
+    (tmp_path / "config.yaml").write_text("skills: {}\n", encoding="utf-8")
     checked = hermes(tmp_path, "check", OPENAI_API_KEY="k")
     assert checked.exit_code == 0
     assert checked.stdout.splitlines() == [
-        "warning: config.yaml: terminal is not supported yet and is ignored",
-        "model: gpt-5-mini (openai, https://api.openai.com/v1)",
+        "warning: config.yaml: skills is not supported yet and is ignored",
+        "model: gpt-5.6-terra (openai, https://api.openai.com/v1)",
         "ok",
     ]
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
+import psutil
 import pytest
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -28,11 +29,14 @@ class Service:
             stderr=subprocess.PIPE,
             text=True,
         )
+        self.lines: list[str] = []
         self.shown: dict[str, str] = {}
+        """What follows a label, up to the last: the command to try."""
 
     def __enter__(self) -> Self:
         assert self.process.stdout
         for line in self.process.stdout:
+            self.lines.append(line.rstrip())
             label, _, text = line.strip().partition(": ")
             self.shown[label] = text.strip()
             if label == "try":
@@ -88,11 +92,68 @@ def test_a_configured_key_is_named_and_not_shown(environ: dict[str, str], home: 
 def test_without_a_model_the_start_says_how_to_set_one(environ: dict[str, str]) -> None:
     bare = {**environ, "HERMES_CUSTOM_BASE_URL": "", "HERMES_MODEL": ""}
     with Service(bare, "--port", "0") as service:
-        assert any("hermes config set model.base_url" in label for label in _lines(service))
+        assert any("hermes config set model.base_url" in line for line in service.lines)
 
 
-def _lines(service: Service) -> list[str]:
-    return [f"{label}: {text}" for label, text in service.shown.items()]
+def test_a_first_question_is_answered_before_the_ways_in_are_shown(
+    environ: dict[str, str],
+) -> None:
+    with Service(environ, "--port", "0", "--embedded", "--hello", "good morning") as service:
+        assert service.lines.index("asked: good morning") < service.lines.index(
+            f"key:   {environ['HERMES_HOME']}/api_server.key"
+        )
+        assert any("you said:" in line and "good morning" in line for line in service.lines)
+        # The flag is for those who have no model.
+        assert service.shown["model"].startswith("fake (custom")
+
+
+def test_a_first_question_that_fails_does_not_end_the_service(environ: dict[str, str]) -> None:
+    with Service(environ, "--port", "0", "--hello", "status:400") as service:
+        assert "you said:" in service.curl()
+        service.process.send_signal(signal.SIGTERM)
+        assert "told to fail" in service.end()[1]
+
+
+@pytest.fixture
+def offline(environ: dict[str, str]) -> dict[str, str]:
+    """No model is configured and no package can be had."""
+    kept = {name: value for name, value in environ.items() if name.startswith(("PATH", "HERMES_H"))}
+    return {**kept, "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_the_embedded_model_answers_without_a_network_and_ends_with_the_service(
+    offline: dict[str, str], home: Path, embedded_model: Path, number: signal.Signals
+) -> None:
+    (home / "models").mkdir(parents=True)
+    (home / "models" / embedded_model.name).symlink_to(embedded_model)
+    hello = ("--embedded", "--hello", "Hello! What can you do?")
+    with Service(offline, "--port", "0", *hello) as service:
+        assert "small demo model" in service.shown["model"]
+        asked = service.lines.index("asked: Hello! What can you do?")
+        assert service.lines[asked + 1].split()
+        assert '"finish_reason":"stop"' in service.curl()
+        [child] = psutil.Process(service.process.pid).children()
+        service.process.send_signal(number)
+        service.end()
+        psutil.wait_procs([child], 10)
+        assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
+
+
+def test_without_a_network_the_embedded_model_is_missed_in_one_sentence(
+    offline: dict[str, str],
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "hermes", "gateway", "--port", "0", "--embedded"],
+        env=offline,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "check the network connection" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
 
 
 def test_status_and_stop_find_the_running_service(environ: dict[str, str], hermes: Run) -> None:

@@ -1,0 +1,123 @@
+"""Makes docs/images/terminal.svg from a real session with a scripted model."""
+
+import re
+import subprocess
+import sys
+import tempfile
+from io import StringIO
+from itertools import groupby
+from pathlib import Path
+
+import msgspec
+from pyte.screens import Char
+from rich.console import Console
+from rich.style import Style
+from rich.terminal_theme import MONOKAI
+from rich.text import Text
+
+from hermes.settings import ENVIRON
+from hermes.testing.scripted import Plan, PlannedCall
+from hermes.testing.terminal import Terminal
+
+IMAGE = Path(__file__).parent / "images" / "terminal.svg"
+COLUMNS, ROWS = 84, 36
+LIST = "Water the tomatoes\nMend the fence\nBuy seeds: 12 beans, 40 peas\n"
+QUESTION = "What is on my list, and how would I count the seeds?"
+ANSWER = """\
+Three things, and **only one costs money**:
+
+1. Water the tomatoes
+2. Mend the fence
+3. Buy seeds
+
+| Seeds | Packets | Each |
+|-------|--------:|------|
+| beans |      12 | `$2` |
+| peas  |      40 | `$1` |
+
+To count them:
+
+```python
+def packets(line: str) -> int:
+    \"\"\"All numbers of a line, added up.\"\"\"
+    return sum(int(word) for word in line.split() if word.isdigit())
+```
+
+> The fence can wait until Sunday.
+"""
+PLANS = (
+    Plan(calls=(PlannedCall("read_file", '{"path": "todo.txt"}'),)),
+    Plan(text=ANSWER, delay=0.01),
+)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        folder = root / "garden"
+        folder.mkdir()
+        (folder / "todo.txt").write_text(LIST)
+        plans = root / "plans.json"
+        plans.write_bytes(msgspec.json.encode(PLANS))
+        command = [sys.executable, "-m", "hermes.testing.model", "--script", str(plans)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as model:  # noqa: S603
+            assert model.stdout
+            try:
+                cells = session(root, folder, model.stdout.readline().rpartition(" ")[2].strip())
+            finally:
+                model.terminate()
+    IMAGE.parent.mkdir(exist_ok=True)
+    IMAGE.write_text(svg(cells), "utf-8")
+
+
+def session(root: Path, folder: Path, model_url: str) -> list[list[Char]]:
+    """What stands on the screen after a question, its answer, and half a command."""
+    environ = {
+        "PATH": ENVIRON["PATH"],
+        "HOME": str(root),
+        "LANG": "C.UTF-8",
+        "TERM": "xterm-256color",
+        "HERMES_HOME": str(root / ".hermes"),
+        "HERMES_CUSTOM_BASE_URL": model_url,
+        "HERMES_MODEL": "scripted",
+    }
+    command = [sys.executable, "-m", "hermes", "chat"]
+    with Terminal(command, environ, folder, COLUMNS, ROWS) as terminal:
+        terminal.until(lambda: terminal.row == "›")
+        terminal.send(f"{QUESTION}\r")
+        terminal.until("tokens in")
+        terminal.until(lambda: terminal.row == "›")
+        terminal.send("/st")
+        terminal.until("what is going on")
+        height = len("\n".join(terminal.lines).rstrip().split("\n"))
+        return terminal.cells[:height]
+
+
+def svg(cells: list[list[Char]]) -> str:
+    console = Console(file=StringIO(), record=True, width=COLUMNS, force_terminal=True)
+    for row in cells:
+        line = Text()
+        for look, run in groupby(row, style):
+            line.append("".join(cell.data for cell in run), look)
+        line.rstrip()
+        console.print(line)
+    image = console.export_svg(title="hermes chat", theme=MONOKAI, unique_id="hermes")
+    # Who looks at the picture need not ask others for a font.
+    return re.sub(r"@font-face \{.*?\}\s*", "", image, flags=re.DOTALL)
+
+
+def style(cell: Char) -> Style:
+    faint = cell.fg == "brightblack"
+    color = cell.fg.replace("brown", "yellow").replace("bright", "bright_")
+    return Style(
+        color=None if faint or color == "default" else color,
+        dim=faint,
+        bold=cell.bold,
+        italic=cell.italics,
+        underline=cell.underscore,
+        reverse=cell.reverse,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""A session of the terminal with the gateway: words go in, a screen shows what comes of them."""
+
+import getpass
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Literal, Protocol
+
+import anyio
+
+from hermes.control.gateway import Gateway
+from hermes.control.hub import finished
+from hermes.types.events import AgentEvent, QuestionAsked
+from hermes.types.identity import Source, TurnId, new_id
+from hermes.types.messages import (
+    Accepted,
+    Body,
+    Duplicate,
+    MessageEvent,
+    Pressed,
+    Receipt,
+    Refused,
+    Said,
+)
+
+LEFT = "The turn was left to another process: it goes on in the gateway."
+WALKED_AWAY = "Left before the turn was over."
+
+Ending = Literal["completed", "suspended", "stopped", "failed", "left", "refused"]
+
+
+class Screen(Protocol):
+    """Where one answer is shown."""
+
+    def show(self, event: AgentEvent) -> None: ...
+
+    def tell(self, text: str) -> None:
+        """What the gateway says itself, outside any turn."""
+        ...
+
+    def draw(self) -> float:
+        """Brings it up to date; in how many seconds it wants to be called again."""
+        ...
+
+
+class Interrupts:
+    """Ctrl-C and SIGTERM, for whatever waits at the moment."""
+
+    def __init__(self) -> None:
+        self.leaving = False
+        """The process was asked to end."""
+        self._interrupt: Callable[[], None] = lambda: None
+
+    @asynccontextmanager
+    async def heard(self) -> AsyncIterator[None]:
+        """Until the block ends a signal interrupts a wait instead of the process."""
+        async with anyio.create_task_group() as group:
+            with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+                group.start_soon(self._listen, signals)
+                yield
+                group.cancel_scope.cancel()
+
+    @contextmanager
+    def calling(self, interrupt: Callable[[], None]) -> Iterator[None]:
+        """Within the block this is what a signal does."""
+        self._interrupt = interrupt
+        try:
+            yield
+        finally:
+            self._interrupt = lambda: None
+
+    async def cut(self, waiting: Awaitable[None]) -> bool:
+        """Waits; whether a signal cut it short."""
+        with anyio.CancelScope() as scope, self.calling(scope.cancel):
+            await waiting
+        return scope.cancelled_caught
+
+    async def _listen(self, signals: AsyncIterator[signal.Signals]) -> None:
+        async for number in signals:
+            self.leaving = self.leaving or number == signal.SIGTERM
+            self._interrupt()
+
+
+class Conversation:
+    """One session of the terminal with the gateway."""
+
+    def __init__(self, gateway: Gateway, session: str, new_screen: Callable[[], Screen]) -> None:
+        self._gateway = gateway
+        self._new_screen = new_screen
+        self.interrupts = Interrupts()
+        self._questions: list[QuestionAsked] = []
+        """Asked last, and not answered since."""
+        self._source = Source(
+            platform="cli",
+            account="cli",
+            chat_kind="private",
+            chat_id=session,
+            user_id=user_name(),
+        )
+
+    async def say(self, text: str) -> Ending:
+        """Hands the words in and shows what comes of them; an interrupt stops the turn."""
+        screen = self._new_screen()
+        match await self._accepted(text):
+            case Accepted(reply=str(reply)):
+                screen.tell(reply)
+                return "completed"
+            case Accepted(turn=str(turn), after=after):
+                return await self._follow(TurnId(turn), after, screen)
+            case Refused(reason=reason):
+                screen.tell(reason)
+                return "refused"
+            case Accepted() | Duplicate():
+                raise AssertionError("a fresh message has a turn or a reply")
+
+    async def _accepted(self, text: str) -> Receipt:
+        if not self._questions or text.startswith("/"):
+            return await self._gateway.accept(self._event(Said(text=text)))
+        question = self._questions.pop(0)
+        if choice := chosen(question, text):
+            pressed = Pressed(question=question.id, choice=choice)
+            receipt = await self._gateway.accept(self._event(pressed))
+            if not isinstance(receipt, Refused):
+                return receipt
+        return await self._gateway.accept(self._event(Said(text=text)))
+
+    async def _follow(self, turn: TurnId, after: int, screen: Screen) -> Ending:
+        with self._gateway.hub.following(turn) as log:
+            seq, stopped = after, False
+            while True:
+                events = log.read(seq)
+                for seq, event in events:  # noqa: B007  # where the next read begins
+                    screen.show(event)
+                self._questions += [one for _, one in events if isinstance(one, QuestionAsked)]
+                if done := finished(events):
+                    return done.outcome
+                if log.finished:
+                    screen.tell(LEFT)
+                    return "left"
+                if await self.interrupts.cut(log.changed(screen.draw())):
+                    if stopped or self.interrupts.leaving:
+                        screen.tell(WALKED_AWAY)
+                        return "left"
+                    stopped = True
+                    await self._gateway.accept(self._event(Said(text="/stop")))
+
+    def _event(self, body: Body) -> MessageEvent:
+        return MessageEvent(
+            dedupe_key=f"cli:{new_id()}",
+            source=self._source,
+            received_at=time.time(),
+            body=body,
+        )
+
+
+def chosen(question: QuestionAsked, text: str) -> str | None:
+    """The choice that a person names, by its words or its number."""
+    named = {choice.casefold(): choice for choice in reversed(question.choices)}
+    numbered = {str(number): choice for number, choice in enumerate(question.choices, 1)}
+    return named.get(text.casefold()) or numbered.get(text)
+
+
+def user_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        # A container may run us under a uid that has no name.
+        return str(os.getuid())

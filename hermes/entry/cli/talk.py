@@ -1,0 +1,188 @@
+"""A conversation at a terminal: which one it is, and question after question until the end."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+from hermes import __version__
+from hermes.control import sessions
+from hermes.entry.cli.conversation import Conversation, Screen
+from hermes.entry.cli.runtime import Runtime
+from hermes.settings import Settings
+from hermes.settings.models import resolve_model
+from hermes.types.errors import HermesError
+from hermes.types.identity import DEFAULT_AGENT, SessionKey, new_id
+from hermes.types.messages import AssistantMessage, UserMessage
+from hermes.types.protocols import Store, Work
+from hermes.types.value import Value
+
+PLATFORM = "cli"
+HINT = "/help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves."
+HOST = "commands run on this machine with your rights"
+LEAVING = ("/exit", "/quit")
+
+
+class Terminal(Protocol):
+    """Where a person reads and types."""
+
+    def greet(self, title: str, notes: Sequence[str]) -> None: ...
+
+    def remark(self, text: str) -> None:
+        """A line of ours, not of the agent's."""
+        ...
+
+    def recall(self, asked: str, answer: str) -> None:
+        """Shows what was said before."""
+        ...
+
+    def new_screen(self) -> Screen: ...
+
+    def working(self) -> AbstractContextManager[None]:
+        """The agent works inside the block: what is typed meanwhile waits for the next `read`."""
+        ...
+
+    async def read(self) -> str | None:
+        """What the person types; None when they leave."""
+        ...
+
+    def leave(self) -> None:
+        """Ends `read` as if they had left."""
+        ...
+
+
+class Wish(Value):
+    """Which conversation a person asks for; a new one when nothing is said."""
+
+    name: str | None = None
+    """Begun where there is none."""
+    resume: str | None = None
+    """One that there is, by its name or the beginning of it."""
+    latest: bool = False
+
+
+class Earlier(Value):
+    """How a conversation stood when it was left."""
+
+    asked: str
+    answer: str
+    """What was said to it, and what the agent waits to hear."""
+
+
+async def session_of(store: Store, wish: Wish) -> str:
+    """The name of the session that is wished for."""
+    if wish.resume is not None:
+        found = await store.read(sessions.find(wish.resume))
+        if found.platform != PLATFORM:
+            raise sessions.NoSuchSession(
+                f"{found.chat!r} is a conversation of {found.platform}: it goes on there"
+            )
+        return found.chat
+    if wish.latest:
+        last = await store.read(sessions.latest(PLATFORM))
+        return last.chat if last else new_id()
+    return wish.name or new_id()
+
+
+class Talk:
+    """Question and answer, until the person leaves."""
+
+    def __init__(
+        self, runtime: Runtime, settings: Settings, wish: Wish, terminal: Terminal
+    ) -> None:
+        self._runtime = runtime
+        self._settings = settings
+        self._wish = wish
+        self._terminal = terminal
+
+    async def run(self) -> None:
+        terminal = self._terminal
+        terminal.greet(title_of(self._settings), notes_of(self._settings))
+        async with self._runtime.open_gateway(self._settings, terminal=True) as gateway:
+            session = await session_of(gateway.store, self._wish)
+            earlier = await gateway.store.read(recalled(session))
+            if earlier is not None:
+                terminal.recall(earlier.asked, earlier.answer)
+            elif self._wish.latest:
+                terminal.remark("There is no earlier conversation: this is a new one.")
+            conversation = Conversation(gateway, session, terminal.new_screen)
+            async with conversation.interrupts.heard():
+                spoken = earlier is not None
+                while (text := await self._read(conversation)) is not None:
+                    await self._say(conversation, text)
+                    spoken = True
+        if spoken:
+            terminal.remark(f"To continue: hermes chat --resume {session}")
+
+    async def _read(self, conversation: Conversation) -> str | None:
+        interrupts = conversation.interrupts
+        while not interrupts.leaving:
+            with interrupts.calling(self._terminal.leave):
+                text = await self._terminal.read()
+            if text is None or text.strip().casefold() in LEAVING:
+                break
+            if text.strip():
+                return text.strip("\n")
+        return None
+
+    async def _say(self, conversation: Conversation, text: str) -> None:
+        try:
+            with self._terminal.working():
+                await conversation.say(text)
+        except HermesError as error:
+            self._terminal.remark(str(error))
+        if text.strip().casefold() == "/help":
+            self._terminal.remark("/exit: leave; so do /quit and Ctrl-D")
+
+
+def title_of(settings: Settings) -> str:
+    """Who answers, and where its tools work."""
+    choice = resolve_model(settings)
+    model = f"{choice.model} ({choice.provider})" if choice else "no model"
+    return f"Hermes {__version__} · {model} · {short(settings.workspace)}"
+
+
+def notes_of(settings: Settings) -> list[str]:
+    """What a person should know before they type."""
+    notes = [HINT]
+    choice = resolve_model(settings)
+    if choice is not None and not choice.tools:
+        notes.append(f"{choice.model} only talks: it can't use tools")
+    if settings.workspace in (own_folder(), Path(settings.workspace.anchor)):
+        notes.append(f"the agent can read and write the files in {short(settings.workspace)}")
+    if settings.terminal.backend == "local":
+        notes.append(HOST)
+    return notes
+
+
+def short(path: Path) -> str:
+    own = own_folder()
+    return str("~" / path.relative_to(own)) if own and path.is_relative_to(own) else str(path)
+
+
+def own_folder() -> Path | None:
+    try:
+        return Path.home()
+    except RuntimeError:
+        # A container may run us under a uid that has no home.
+        return None
+
+
+def recalled(session: str) -> Work[Earlier | None]:
+    """The last exchange of a session of the terminal."""
+    key = str(SessionKey(agent=DEFAULT_AGENT, platform=PLATFORM, kind="private", chat=session))
+    try:
+        said = yield from sessions.entries(key)
+    except sessions.NoSuchSession:
+        return None
+    asked, answers = "", list[str]()
+    for entry in said:
+        match entry.message:
+            case UserMessage(text=text):
+                asked, answers = text, []
+            case AssistantMessage(text=text) if text.strip():
+                answers.append(text)
+    for question in (yield from sessions.waiting(key)):
+        choices = (f"{number}. {text}" for number, text in enumerate(question.choices, 1))
+        answers.append("\n".join([question.prompt, *choices]))
+    return Earlier(asked=asked, answer="\n\n".join(answers))

@@ -1,0 +1,1 @@
+"""The agent in an interactive terminal: imported only when a person sits at one."""

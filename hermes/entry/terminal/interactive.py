@@ -1,0 +1,98 @@
+"""The terminal of a person who sits at it: drawn answers, an editable prompt."""
+
+import io
+import sys
+import termios
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from rich.text import Text
+
+from hermes.entry.cli.plain import PlainTerminal
+from hermes.entry.terminal.completion import Completions
+from hermes.entry.terminal.page import Page
+from hermes.entry.terminal.prompt import MARK, Prompt
+from hermes.entry.terminal.screen import Screen
+from hermes.streaming.stdout import printable
+
+RECALLED = 600
+"""Characters of what was said before that are shown again."""
+_PASTE_ON, _PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"
+
+
+class InteractiveTerminal:
+    """Draws answers as they grow, and lets messages be edited before they go."""
+
+    def __init__(self, history: Path, commands: Mapping[str, str], *, color: bool) -> None:
+        self._history = history
+        self._completions = Completions(commands, Path.cwd())
+        self._color = color
+        self._page = Page(sys.stdout, color=color)
+        self._reader: Prompt | PlainTerminal | None = None
+        self.log: TextIO = _Notes(self._page)
+        """Where log lines don't disturb what is drawn."""
+
+    def greet(self, title: str, notes: Sequence[str]) -> None:
+        name, _, rest = printable(title).partition(" · ")
+        self._page.put(Text.assemble((name, "bold"), f" · {rest}"))
+        self._page.put(*(Text(note, "dim") for note in notes))
+
+    def remark(self, text: str) -> None:
+        self._page.put(Text(printable(text), "dim"))
+
+    def recall(self, asked: str, answer: str) -> None:
+        said = f"{MARK}{cut(asked)}\n{cut(answer)}".rstrip()
+        self._page.put(Text(), Text(printable(said), "dim"))
+
+    def new_screen(self) -> Screen:
+        return Screen(self._page)
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """What is typed meanwhile is not echoed into the answer; the next `read` gets it."""
+        descriptor = sys.stdin.fileno()
+        before = termios.tcgetattr(descriptor)
+        quiet = termios.tcgetattr(descriptor)
+        quiet[3] &= ~(termios.ECHO | termios.ICANON)
+        termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
+        sys.stdout.write(_PASTE_ON)
+        try:
+            yield
+        finally:
+            sys.stdout.write(_PASTE_OFF)
+            sys.stdout.flush()
+            termios.tcsetattr(descriptor, termios.TCSANOW, before)
+
+    async def read(self) -> str | None:
+        self._page.put(Text())
+        try:
+            if self._reader is None:
+                self._reader = Prompt(self._history, self._completions, color=self._color)
+            return await self._reader.read()
+        except OSError as error:
+            self.remark(f"The prompt does not work here ({error}); lines are read plainly.")
+            self._reader = PlainTerminal(color=self._color)
+            return await self._reader.read()
+
+    def leave(self) -> None:
+        if self._reader is not None:
+            self._reader.leave()
+
+
+def cut(text: str) -> str:
+    return text if len(text) <= RECALLED else f"{text[:RECALLED].rstrip()} …"
+
+
+class _Notes(io.StringIO):
+    """Takes lines for a page, from any thread."""
+
+    def __init__(self, page: Page) -> None:
+        super().__init__()
+        self._page = page
+
+    def write(self, text: str) -> int:
+        if text.strip():
+            self._page.note(printable(text.rstrip()))
+        return len(text)

@@ -1,0 +1,176 @@
+"""A conversation: words go in, a screen shows what comes of them."""
+
+import math
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from hermes.control.gateway import Gateway
+from hermes.entry.cli.conversation import LEFT, WALKED_AWAY, Conversation, Ending, chosen
+from hermes.testing.running import Conditions, running, until
+from hermes.testing.scripted import Answer, ScriptedModel, calls, hangs, says
+from hermes.types.events import AgentEvent, QuestionAsked, TextDelta
+from hermes.types.identity import CallId
+from hermes.types.messages import AssistantMessage, ToolMessage
+from hermes.types.protocols import Emit, ModelRequest
+
+COLORS = calls(("ask", {"question": "Which?", "choices": ["red", "blue", "3"]}))
+
+
+class Heard:
+    """A screen that remembers."""
+
+    def __init__(self) -> None:
+        self.events: list[AgentEvent] = []
+        self.told: list[str] = []
+
+    def show(self, event: AgentEvent) -> None:
+        self.events.append(event)
+
+    def tell(self, text: str) -> None:
+        self.told.append(text)
+
+    def draw(self) -> float:
+        return math.inf
+
+    @property
+    def text(self) -> str:
+        return "".join(event.text for event in self.events if isinstance(event, TextDelta))
+
+
+class Stage:
+    def __init__(self, gateway: Gateway, model: ScriptedModel) -> None:
+        self.gateway = gateway
+        self.model = model
+        self.screen = Heard()
+        self.conversation = Conversation(gateway, "s", lambda: self.screen)
+
+    async def say(self, text: str) -> Ending:
+        with anyio.fail_after(10):
+            return await self.conversation.say(text)
+
+    @property
+    def results(self) -> list[str]:
+        """What the tools told the model in its last call."""
+        last = self.model.requests[-1].messages
+        return [message.text for message in last if isinstance(message, ToolMessage)]
+
+
+@asynccontextmanager
+async def conversing(home: Path, *answers: Answer) -> AsyncIterator[Stage]:
+    model = ScriptedModel(answers)
+    async with running(home, [], model, Conditions(terminal=True)) as gateway:
+        yield Stage(gateway, model)
+
+
+async def test_an_answer_is_shown_and_a_command_told(tmp_path: Path) -> None:
+    async with conversing(tmp_path, says("Hello there.")) as stage:
+        assert await stage.say("hi") == "completed"
+        assert stage.screen.text == "Hello there."
+        assert await stage.say("/status") == "completed"
+        assert stage.screen.told == ["Idle."]
+
+
+@pytest.mark.parametrize("answer", ["blue", "BLUE", "2"])
+async def test_a_choice_is_picked_by_its_words_or_number(tmp_path: Path, answer: str) -> None:
+    async with conversing(tmp_path, COLORS, says("Blue it is.")) as stage:
+        assert await stage.say("paint it") == "suspended"
+        assert await stage.say(answer) == "completed"
+        assert stage.results == ["the person said: blue"]
+
+
+async def test_a_question_may_be_answered_in_other_words(tmp_path: Path) -> None:
+    async with conversing(tmp_path, COLORS, says("Green.")) as stage:
+        await stage.say("paint it")
+        assert await stage.say("/status") == "completed"
+        assert await stage.say("green, please") == "completed"
+        assert stage.results == ["the person said: green, please"]
+
+
+async def test_a_number_after_a_question_is_gone_is_just_a_message(tmp_path: Path) -> None:
+    async with conversing(tmp_path, COLORS, says("One what?")) as stage:
+        await stage.say("paint it")
+        await stage.say("/stop")
+        assert await stage.say("1") == "completed"
+        assert stage.screen.text == "One what?"
+
+
+def test_words_of_a_choice_count_before_numbers() -> None:
+    asked = QuestionAsked(
+        id="q", call=CallId("c"), kind="question", prompt="?", choices=("two", "1", "x")
+    )
+    assert [chosen(asked, text) for text in ("1", "2", "3", "4", "X")] == ["1", "1", "x", None, "x"]
+
+
+class Waiting:
+    """A turn that somebody waits for, while signals come."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self.endings: list[Ending] = []
+
+    async def ends(self) -> None:
+        self.endings.append(await self._stage.say("wait"))
+
+
+async def test_an_interrupt_stops_the_turn(tmp_path: Path) -> None:
+    async with conversing(tmp_path, hangs()) as stage:
+        waiting = Waiting(stage)
+        async with stage.conversation.interrupts.heard(), anyio.create_task_group() as group:
+            group.start_soon(waiting.ends)
+            await until(lambda: stage.model.requests)
+            os.kill(os.getpid(), signal.SIGINT)
+        assert waiting.endings == ["stopped"]
+
+
+async def test_a_second_interrupt_does_not_wait_for_the_end(tmp_path: Path) -> None:
+    stopping, released = anyio.Event(), anyio.Event()
+
+    async def stubborn(_request: ModelRequest, _emit: Emit) -> AssistantMessage:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                stopping.set()
+                await released.wait()
+        raise AssertionError("unreachable")
+
+    async with conversing(tmp_path, stubborn) as stage:
+        waiting = Waiting(stage)
+        async with stage.conversation.interrupts.heard(), anyio.create_task_group() as group:
+            group.start_soon(waiting.ends)
+            await until(lambda: stage.model.requests)
+            os.kill(os.getpid(), signal.SIGINT)
+            await stopping.wait()
+            assert waiting.endings == []
+            os.kill(os.getpid(), signal.SIGINT)
+        assert waiting.endings == ["left"]
+        assert stage.screen.told == [WALKED_AWAY]
+        released.set()
+
+
+async def test_sigterm_leaves_a_turn_as_it_is(tmp_path: Path) -> None:
+    async with conversing(tmp_path, hangs()) as stage:
+        waiting = Waiting(stage)
+        async with stage.conversation.interrupts.heard(), anyio.create_task_group() as group:
+            group.start_soon(waiting.ends)
+            await until(lambda: stage.model.requests)
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert waiting.endings == ["left"]
+        assert stage.conversation.interrupts.leaving
+
+
+async def test_a_turn_that_is_left_to_another_process_says_so(tmp_path: Path) -> None:
+    async with conversing(tmp_path, hangs()) as stage:
+        waiting = Waiting(stage)
+        async with anyio.create_task_group() as group:
+            group.start_soon(waiting.ends)
+            await until(lambda: stage.gateway.busy)
+            await stage.gateway.drain(0)
+        assert waiting.endings == ["left"]
+        assert stage.screen.told == [LEFT]

@@ -1,0 +1,95 @@
+"""The embedded model: offered, fetched with a bar, and kept."""
+
+import io
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from hermes.entry.cli.embedded import Bar
+from hermes.settings import load
+from hermes.testing.terminal import Terminal
+
+
+class Screen(io.StringIO):
+    """A terminal, as far as a bar can tell."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_the_bar_stays_in_its_line() -> None:
+    screen = Screen()
+    bar = Bar(screen)
+    for done in (0, 0, 46_000_000, 40_000_000, 93_000_000):
+        bar(done, 93_000_000)
+    bar.close()
+    bar.close()
+    frames = screen.getvalue().split("\r")
+    assert [frame.count("█") for frame in frames] == [0, 0, 14, 30]
+    assert frames[-1].endswith(" 93 of 93 MB\n")
+    assert len({len(frame.rstrip("\n")) for frame in frames[1:]}) == 1
+
+
+def test_elsewhere_there_is_a_line_for_every_tenth() -> None:
+    file = io.StringIO()
+    bar = Bar(file)
+    for percent in range(101):
+        bar(percent * 1_000_000, 100_000_000)
+    bar.close()
+    lines = file.getvalue().splitlines()
+    assert len(lines) == 11
+    assert lines[5] == "embedded model:  50 of 100 MB"
+
+
+def test_nothing_is_shown_for_what_is_here() -> None:
+    screen = Screen()
+    Bar(screen).close()
+    assert screen.getvalue() == ""
+
+
+SCRIPT = """
+from pathlib import Path
+from msgspec.structs import replace
+from hermes import settings
+from hermes.entry.cli.embedded import offer
+from hermes.settings.models import resolve_model
+from hermes.types.errors import HermesError
+
+class Runtime:
+    async def fetch_model(self, settings, progress):
+        progress(93_000_000, 93_000_000)
+        return "demo"
+
+try:
+    chosen = offer(replace(settings.load(), workspace=Path('/here')), Runtime())
+    print(resolve_model(chosen).provider, resolve_model(chosen).model, chosen.workspace)
+except HermesError as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "HERMES_HOME": str(tmp_path), "TERM": "xterm"}
+
+
+def test_who_agrees_has_it_downloaded_and_saved(tmp_path: Path, bare: dict[str, str]) -> None:
+    (tmp_path / "config.yaml").write_text("model:\n  default: gpt-x\n")
+    with Terminal((sys.executable, "-c", SCRIPT), bare, tmp_path, columns=120) as terminal:
+        terminal.until("93 MB, runs here, no tools)? [Y/n]")
+        terminal.send("\n")
+        terminal.until("local demo /here")
+        assert "93 of 93 MB" in terminal.text
+    saved = load(tmp_path, {})
+    assert (saved.model.provider, saved.model.default) == ("local", "demo")
+
+
+def test_who_refuses_is_told_how_to_configure_a_model(tmp_path: Path, bare: dict[str, str]) -> None:
+    with Terminal((sys.executable, "-c", SCRIPT), bare, tmp_path, columns=120) as terminal:
+        terminal.until("[Y/n]")
+        terminal.send("n\n")
+        terminal.until("ConfigError No model is configured")
+        assert "hermes config set" in terminal.text
+    assert load(tmp_path, {}).model.provider == "auto"

@@ -1,0 +1,63 @@
+"""What a newcomer is told, and the first question."""
+
+from pathlib import Path
+
+import pytest
+
+from hermes.entry.cli.hello import ask, model_line, own_command
+from hermes.settings import load
+from hermes.testing.service import KEY, serving
+from hermes.types.errors import Disconnected, Rejected
+
+
+async def test_the_answer_is_shown_in_pieces_as_it_comes(tmp_path: Path) -> None:
+    shown: list[str] = []
+    async with serving(tmp_path) as service:
+        await ask(service.base_url, KEY, "tokens:30 delay:0.02", shown.append)
+    assert "you said: " in "".join(shown)
+    assert len([piece for piece in shown if piece]) > 2
+
+
+async def test_a_refusal_and_a_failed_turn_are_sentences(tmp_path: Path) -> None:
+    shown: list[str] = []
+    async with serving(tmp_path) as service:
+        with pytest.raises(Rejected, match="key"):
+            await ask(service.base_url, "another", "hi", shown.append)
+        with pytest.raises(Rejected, match="told to fail"):
+            await ask(service.base_url, KEY, "status:400", shown.append)
+    assert "".join(shown) == ""
+
+
+async def test_a_service_that_is_gone_is_named() -> None:
+    with pytest.raises(Disconnected, match=r"127\.0\.0\.1:9/"):
+        await ask("http://127.0.0.1:9", KEY, "hi", print)
+
+
+@pytest.mark.parametrize(
+    ("environ", "said"),
+    [
+        ({}, "hermes config set model.base_url"),
+        ({"HERMES_INFERENCE_PROVIDER": "local"}, "a small demo model that runs here"),
+        ({"HERMES_MODEL": "/tmp/own.gguf"}, "model: /tmp/own.gguf (local)"),
+        ({"HERMES_CUSTOM_BASE_URL": "http://h/v1", "HERMES_MODEL": "m"}, "m (custom, http://h/v1)"),
+    ],
+)
+def test_the_model_is_described_as_what_it_is(
+    tmp_path: Path, environ: dict[str, str], said: str
+) -> None:
+    assert said in model_line(load(tmp_path, environ))
+
+
+def test_the_command_for_another_terminal_names_an_unusual_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert own_command(load(tmp_path / ".hermes", {})) == "hermes"
+    assert own_command(load(tmp_path / "a b", {})) == f"HERMES_HOME='{tmp_path}/a b' hermes"
+    script = tmp_path / "hermes"
+    script.touch()
+    monkeypatch.setattr("sys.argv", [str(script), "gateway"])
+    assert own_command(load(tmp_path / ".hermes", {})) == str(script)
+    script.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert own_command(load(tmp_path / ".hermes", {})) == "hermes"

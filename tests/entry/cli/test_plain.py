@@ -1,0 +1,63 @@
+"""The plain terminal."""
+
+import json
+import os
+from collections.abc import Iterator
+
+import anyio
+import pytest
+
+from hermes.entry.cli.plain import PlainScreen, PlainTerminal, read_lines
+from hermes.types.events import TextDelta, TurnFinished
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    ends = os.pipe()
+    yield ends
+    for end in ends:
+        os.close(end)
+
+
+async def test_lines_that_come_together_are_one_message(pipe: tuple[int, int]) -> None:
+    out, into = pipe
+    os.write(into, b"one\ntwo\n")
+    assert await read_lines(out) == "one\ntwo\n"
+    os.write(into, b"three\n")
+    assert await read_lines(out) == "three\n"
+
+
+async def test_a_line_may_come_in_pieces(pipe: tuple[int, int]) -> None:
+    out, into = pipe
+
+    async def later() -> None:
+        os.write(into, b"lo\n")
+
+    os.write(into, b"hel")
+    async with anyio.create_task_group() as group:
+        group.start_soon(later)
+        assert await read_lines(out) == "hello\n"
+
+
+async def test_the_end_is_none_and_what_came_before_it_counts() -> None:
+    out, into = os.pipe()
+    os.write(into, b"half")
+    os.close(into)
+    assert await read_lines(out) == "half"
+    assert await read_lines(out) is None
+    os.close(out)
+
+
+def test_words_and_events(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = PlainScreen(as_json=False, color=False)
+    screen.show(TextDelta(text="Hi"))
+    screen.show(TurnFinished(outcome="completed"))
+    screen.tell("Idle.")
+    assert capsys.readouterr().out == "Hi\nIdle.\n"
+    PlainScreen(as_json=True, color=False).tell("Idle.")
+    assert json.loads(capsys.readouterr().out) == {"type": "Notice", "text": "Idle."}
+
+
+def test_what_was_said_before_looks_as_it_did(capsys: pytest.CaptureFixture[str]) -> None:
+    PlainTerminal(color=False).recall("how many?", "Two.")
+    assert capsys.readouterr().out == "› how many?\nTwo.\n"

@@ -1,0 +1,66 @@
+"""Completion at the prompt."""
+
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+
+from hermes.entry.terminal.completion import LISTED, Completions, names
+
+COMMANDS = {"stop": "end what is running", "status": "what is going on", "new": "begin anew"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("todo.txt", "notes.md", ".hidden", "src/main.py", "two words.txt"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    return tmp_path
+
+
+def completed(folder: Path, text: str) -> list[str]:
+    """What the text can become."""
+    completions = Completions(COMMANDS, folder)
+    found = completions.get_completions(Document(text), CompleteEvent(completion_requested=True))
+    return [text[: len(text) + one.start_position] + one.text for one in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("/st", ["/stop", "/status"]),
+        ("/ST", ["/stop", "/status"]),
+        ("/", ["/stop", "/status", "/new"]),
+        ("/stop now", []),
+        ("say /st", []),
+        ("see @", ["see @notes.md", "see @src/", "see @todo.txt", "see @two words.txt"]),
+        ("see @to", ["see @todo.txt"]),
+        ("./n", ["./notes.md"]),
+        ("in src/", ["in src/main.py"]),
+        ("@.h", ["@.hidden"]),
+        ("to", []),
+        ("http://to", []),
+        ("@nowhere/x", []),
+        ("~nobody-of-this-name/x", []),
+    ],
+)
+def test_commands_and_files_are_completed(folder: Path, text: str, wanted: list[str]) -> None:
+    assert completed(folder, text) == wanted
+
+
+def test_an_absolute_path_is_not_a_command(folder: Path) -> None:
+    assert completed(folder, f"{folder}/to") == [f"{folder}/todo.txt"]
+
+
+def test_a_command_comes_with_its_help(folder: Path) -> None:
+    completions = Completions(COMMANDS, folder)
+    (only,) = completions.get_completions(Document("/sto"), CompleteEvent())
+    assert only.display_meta_text == "end what is running"
+
+
+def test_a_crowded_folder_offers_only_some(tmp_path: Path) -> None:
+    for number in range(LISTED + 5):
+        (tmp_path / f"{number:04}").touch()
+    assert len(list(names(tmp_path, ""))) == LISTED

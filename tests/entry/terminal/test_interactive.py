@@ -1,0 +1,92 @@
+"""The terminal of a person, without a program around it."""
+
+import logging
+import os
+import pty
+import select
+import sys
+import termios
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes.entry.cli.logs import start_logging
+from hermes.entry.terminal.interactive import RECALLED, InteractiveTerminal
+from hermes.entry.terminal.prompt import Prompt
+
+
+class Seat:
+    """The other end of a terminal that stands for ours."""
+
+    def __init__(self, descriptor: int, terminal: InteractiveTerminal) -> None:
+        self._descriptor = descriptor
+        self.terminal = terminal
+
+    def types(self, text: str) -> None:
+        os.write(self._descriptor, text.encode())
+
+    def shown(self) -> str:
+        """What was written since the last look."""
+        text = b""
+        while select.select([self._descriptor], [], [], 0)[0]:
+            text += os.read(self._descriptor, 65536)
+        return text.decode().replace("\r\n", "\n")
+
+
+@pytest.fixture
+def seat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seat]:
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "rb", buffering=0) as keys, os.fdopen(os.dup(theirs), "w") as out:
+        monkeypatch.setattr(sys, "stdin", keys)
+        monkeypatch.setattr(sys, "stdout", out)
+        yield Seat(ours, InteractiveTerminal(tmp_path / "history", {}, color=False))
+    os.close(ours)
+
+
+class Broken(Prompt):
+    """A prompt that the terminal refuses."""
+
+    def __init__(self) -> None:
+        pass
+
+    async def read(self) -> str | None:
+        raise PermissionError("Operation not permitted")
+
+
+def test_keys_are_not_echoed_into_an_answer(seat: Seat) -> None:
+    with seat.terminal.working():
+        seat.types("typed ahead")
+        assert select.select([sys.stdin], [], [], 2)[0], "the terminal waits for a whole line"
+    assert "typed" not in seat.shown()
+    assert termios.tcgetattr(sys.stdin.fileno())[3] & termios.ECHO
+
+
+async def test_a_prompt_that_does_not_work_gives_way_to_plain_lines(seat: Seat) -> None:
+    seat.terminal._reader = Broken()
+    seat.types("hello\n")
+    assert await seat.terminal.read() == "hello\n"
+    assert "The prompt does not work here (Operation not permitted)" in seat.shown()
+    seat.types("again\n")
+    assert await seat.terminal.read() == "again\n"
+    assert "does not work" not in seat.shown()
+
+
+def test_a_long_answer_of_before_is_recalled_by_its_beginning(seat: Seat) -> None:
+    seat.terminal.recall("how many?", "word " * RECALLED)
+    text = seat.shown()
+    assert "› how many?" in text
+    assert text.count("word") == RECALLED // len("word ")
+    assert "…" in text
+
+
+def test_the_log_waits_until_the_next_line(seat: Seat) -> None:
+    before = logging.getLogger().handlers
+    try:
+        start_logging("WARNING", [], seat.terminal.log)
+        logging.getLogger("hermes").warning("the disk is full")
+        assert seat.shown() == ""
+        seat.terminal.remark("Done.")
+    finally:
+        logging.getLogger().handlers = before
+    assert "the disk is full" in seat.shown().replace("\n", " ")
