@@ -3,15 +3,25 @@
 import inspect
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
+import aiohttp
+import anyio
 import click
-import msgspec
 
-from hermes.app import TOOLS
+from hermes.app import home_store
 from hermes.control.commands import builtin_commands
+from hermes.core.models.wires import Wires
+from hermes.core.tools.registry import SETS
+from hermes.core.tools.schema import schema_of
 from hermes.entry.cli.main import cli
 from hermes.entry.http.server import ROUTES
-from hermes.settings import describe
+from hermes.equipment import Equipment
+from hermes.settings import Settings, describe
+from hermes.settings.sections import TerminalSettings, WebSettings
+from hermes.state.paths import Home
+from hermes.types.tools import Tool
 
 REFERENCE = Path(__file__).parent / "reference"
 
@@ -97,25 +107,72 @@ def slash_commands() -> Iterator[str]:
     yield from table(("command", "also", "what it does"), rows)
 
 
+def every_tool() -> tuple[Tool, ...]:
+    """The tools of an installation in which everything is allowed and configured."""
+
+    async def made() -> tuple[Tool, ...]:
+        with TemporaryDirectory() as folder:
+            settings = Settings(
+                home=Home(root=Path(folder)),
+                terminal=TerminalSettings(backend="local"),
+                web=WebSettings(searxng_url="http://localhost:8888"),
+            )
+            async with home_store(settings.home) as store, aiohttp.ClientSession() as session:
+                return Equipment(settings, store, session, Wires(session)).tools()
+
+    return anyio.run(made)
+
+
 def tools() -> Iterator[str]:
-    yield from ("# Tools", "", "What the agent can do besides talking.", "")
-    for tool in TOOLS:
-        traits = ["changes nothing"] * tool.read_only + [
-            "may run again after a crash"
-        ] * tool.repeatable
+    yield from (
+        "# Tools",
+        "",
+        "What the agent can do besides talking. `agent.toolsets` chooses among them, by toolset or",
+        "by name; `platforms.<name>.toolsets` does for one platform.",
+        "",
+    )
+    yield from (
+        f"`{name}` stands for {', '.join(f'`{one}`' for one in members if one) or 'nothing'}."
+        for name, members in SETS.items()
+    )
+    yield ""
+    for tool in every_tool():
+        traits = ["changes nothing"] * tool.read_only
+        traits += ["may run again after a crash"] * tool.repeatable
         yield from (f"## {tool.name}", "", tool.description, "")
+        yield from (f"Toolset `{tool.toolset}`, risk {tool.risk}.", "")
         if traits:
             yield from (f"It {' and '.join(traits)}.", "")
-        rows = []
-        for field in msgspec.structs.fields(tool.arguments):
-            given = "required" if field.required else default(field.default)
-            rows.append((f"`{field.name}`", kind(field.type), given))
-        yield from table(("argument", "value", "default"), rows)
+        schema = schema_of(tool.arguments)
+        properties, required = schema["properties"], schema.get("required", ())
+        assert isinstance(properties, dict)
+        assert isinstance(required, list | tuple)
+        rows = [
+            (
+                f"`{name}`",
+                kind(field),
+                "required" if name in required else default(field.get("default")),
+                field.get("description", ""),
+            )
+            for name, field in properties.items()
+        ]
+        yield from table(("argument", "value", "default", "meaning"), rows)
         yield ""
 
 
-def kind(annotation: object) -> str:
-    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
+def kind(field: dict[str, Any]) -> str:
+    """The type of an argument as a person would say it."""
+    if "enum" in field:
+        return ", ".join(f"`{one}`" for one in field["enum"])
+    if "anyOf" in field:
+        return " or ".join(kind(one) for one in field["anyOf"] if one != {"type": "null"})
+    match field.get("type"):
+        case "array":
+            return f"list of {kind(field['items'])}"
+        case "object":
+            return f"object with {', '.join(f'`{name}`' for name in field['properties'])}"
+        case other:
+            return str(other)
 
 
 def routes() -> Iterator[str]:

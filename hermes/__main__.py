@@ -9,10 +9,15 @@ from hermes.entry.cli.main import run
 from hermes.types.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
     from hermes.control.gateway import Gateway
     from hermes.settings import Settings
+    from hermes.types.messages import AssistantMessage
+    from hermes.types.profile import ModelChoice
+    from hermes.types.protocols import Emit, Store
+    from hermes.types.turns import Prompt
 
 
 class Application:
@@ -25,10 +30,25 @@ class Application:
 
         return open_gateway(settings, terminal=terminal)
 
-    async def keep_snapshots(self, settings: Settings) -> None:
-        from hermes.app import keep_snapshots  # noqa: PLC0415  # imported by now
+    def open_store(self, settings: Settings) -> AbstractAsyncContextManager[Store]:
+        from hermes.app import home_store  # noqa: PLC0415  # half a second
 
-        await keep_snapshots(settings.home)
+        return home_store(settings.home)
+
+    def forget_session(self, settings: Settings, session: str) -> None:
+        from hermes.app import forget_session  # noqa: PLC0415  # imported by now
+
+        forget_session(settings.home, session)
+
+    async def new_prompt(self, settings: Settings, platform: str) -> Prompt:
+        from hermes.app import new_prompt  # noqa: PLC0415  # half a second
+
+        return await new_prompt(settings, platform)
+
+    async def keep_house(self, settings: Settings) -> None:
+        from hermes.app import keep_house  # noqa: PLC0415  # imported by now
+
+        await keep_house(settings)
 
     def api_key(self, settings: Settings) -> str:
         from hermes.state.paths import write_private  # noqa: PLC0415  # imported by now
@@ -42,7 +62,7 @@ class Application:
         return made
 
     def can_reach(self, settings: Settings, model: str) -> bool:
-        from hermes.app import choose_model  # noqa: PLC0415  # imported by now
+        from hermes.equipment import choose_model  # noqa: PLC0415  # imported by now
         from hermes.types.profile import AgentProfile  # noqa: PLC0415
 
         try:
@@ -50,6 +70,42 @@ class Application:
         except ConfigError:
             return False
         return True
+
+    async def refresh_models(self, settings: Settings, place: ModelChoice, *, fresh: bool) -> None:
+        import aiohttp  # noqa: PLC0415  # slow
+
+        from hermes.core.models.listing import ask, renew  # noqa: PLC0415  # slow
+        from hermes.settings.facts import lists  # noqa: PLC0415  # imported by now
+
+        async with aiohttp.ClientSession() as session:
+            await (renew if fresh else ask)(session, lists(settings), place)
+
+    async def ask_model(
+        self, settings: Settings, choice: ModelChoice, text: str, emit: Emit
+    ) -> AssistantMessage:
+        import aiohttp  # noqa: PLC0415  # slow
+
+        from hermes.core.models.catalog import LOCAL  # noqa: PLC0415
+        from hermes.core.models.local import local_models  # noqa: PLC0415  # slow
+        from hermes.core.models.wires import Wires  # noqa: PLC0415  # slow
+        from hermes.types.messages import UserMessage  # noqa: PLC0415
+        from hermes.types.protocols import ModelRequest  # noqa: PLC0415
+
+        asked = [UserMessage(text=text)]
+        request = ModelRequest(choice=choice, system="", messages=asked, step="test_0")
+        async with aiohttp.ClientSession() as session:
+            wires, environ = Wires(session), settings.sources.environ
+            async with local_models(settings.home.models, wires, environ) as local:
+                model = local if choice.provider == LOCAL else wires
+                return await model.complete(request, emit)
+
+    async def fetch_model(self, settings: Settings, progress: Callable[[int, int], None]) -> str:
+        from hermes.core.models.download import fetch  # noqa: PLC0415  # slow
+        from hermes.core.models.local import EMBEDDED, check_installed  # noqa: PLC0415  # slow
+
+        check_installed()
+        await fetch(settings.home.models, progress, settings.sources.environ)
+        return EMBEDDED
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """The composition root: the one module that knows every concrete class."""
 
 import logging
+import math
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -14,41 +15,47 @@ from msgspec.structs import replace
 
 from hermes.control.access import AccessPolicy, Allowed
 from hermes.control.gateway import Gateway, GatewayOptions, Process, running_gateway
+from hermes.control.keys import session_key
 from hermes.control.upkeep import DAY, HOUR, Retention
-from hermes.core.agent import Agent
-from hermes.core.models.openai_chat import OpenAIChat
-from hermes.core.models.retry import Retrying
-from hermes.core.tools.files import read_file
+from hermes.core.models.listing import refresh_lists
+from hermes.core.models.wires import Wires
 from hermes.core.tools.registry import Registry
+from hermes.core.tools.todo import forget_todos
+from hermes.equipment import Equipment, choose_model, opened_model, profile_of
 from hermes.settings import Settings
-from hermes.settings.models import resolve_model
+from hermes.settings.facts import lists
+from hermes.settings.offers import places
 from hermes.state import owners
 from hermes.state.guard import guarded, snapshot_due, take_snapshot
 from hermes.state.owners import OwnerLock, is_alive
 from hermes.state.paths import Home
+from hermes.state.spill import Spill
 from hermes.state.sqlite import SQLiteStore, open_store
 from hermes.streaming.policy import StreamingPolicy
-from hermes.types.errors import ConfigError, HermesError, StoreUnavailable
-from hermes.types.identity import DEFAULT_AGENT, AgentId, OwnerId
-from hermes.types.profile import AgentProfile, ModelChoice
+from hermes.types.errors import HermesError, StoreUnavailable
+from hermes.types.identity import DEFAULT_AGENT, OWNER, OwnerId, Source, TurnId, new_id
 from hermes.types.protocols import ModelProvider, PlatformAdapter, Store
 from hermes.types.tools import Tool
+from hermes.types.turns import Prompt, Turn
 
 log = logging.getLogger(__name__)
 
 SNAPSHOT_SECONDS = 300.0
 """The age at which a snapshot is replaced, if anything has changed since."""
 LOOK_SECONDS = 30.0
+RESULT_DAYS = 7
 THREADS = 4
 """For blocking work, beside the loop's thread, the store's, and its readers'."""
-TOOLS: tuple[Tool, ...] = (read_file,)
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """What an embedder or a test puts in place of the usual."""
 
     adapters: Sequence[PlatformAdapter] = ()
-    tools: Sequence[Tool] = TOOLS
+    tools: Sequence[Tool] | None = None
+    """In place of all that the settings allow."""
+    own_tools: Sequence[Tool] = ()
+    """An embedder's, beside the others."""
     model: ModelProvider | None = None
     wrap_store: Callable[[Store], Store] = lambda store: store
     unread_seconds: float = 10.0
@@ -65,18 +72,24 @@ async def open_gateway(
     settings.home.ensure()
     settings.workspace.mkdir(parents=True, exist_ok=True)
     profiles = {DEFAULT_AGENT: profile_of(settings, DEFAULT_AGENT)}
-    async with _process(settings.home, terminal=terminal) as (store, owner), _http() as session:
-        model = parts.model or Retrying(
-            OpenAIChat(session), attempts=settings.agent.api_max_retries + 1
-        )
+    async with (
+        _process(settings.home, terminal=terminal) as (store, owner),
+        _http() as session,
+        opened_model(settings, session) as model,
+    ):
+        watched = parts.wrap_store(store)
+        equipment = Equipment(settings, watched, session, parts.model or model)
+        tools = equipment.tools() if parts.tools is None else parts.tools
         process = Process(
-            store=parts.wrap_store(store),
+            store=watched,
             owner=owner,
             is_alive=partial(is_alive, settings.home.run),
+            end_session=equipment.end_session,
+            write_title=equipment.write_title,
         )
         async with running_gateway(
             process,
-            Agent(model, Registry(parts.tools), partial(choose_model, settings)),
+            equipment.agent((*tools, *parts.own_tools)),
             profiles.__getitem__,
             [adapter.account for adapter in parts.adapters],
             replace(options_of(settings, terminal=terminal), unread_seconds=parts.unread_seconds),
@@ -85,6 +98,21 @@ async def open_gateway(
             store.on_foreign_change = gateway.notice_change
             gateway.notice_change()  # of what came while we started
             yield gateway
+
+
+@asynccontextmanager
+async def home_store(home: Home) -> AsyncIterator[Store]:
+    """The home's store, beside whoever else works on it."""
+    home.ensure()
+    with guarded(home):
+        async with open_store(home.store) as store:
+            yield store
+
+
+def forget_session(home: Home, session: str) -> None:
+    """Deletes the files of a session that was deleted."""
+    forget_todos(home.todos, session, before=math.inf)
+    Spill(home.spill).forget_session(session)
 
 
 @asynccontextmanager
@@ -120,6 +148,45 @@ async def _http() -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
+async def new_prompt(settings: Settings, platform: str) -> Prompt:
+    """What the model is told when the owner begins a conversation on the platform."""
+    profile = profile_of(settings, DEFAULT_AGENT)
+    choice = choose_model(settings, profile, None)
+    place = Source(
+        platform=platform, account=platform, chat_kind="private", chat_id="new", user_id=OWNER
+    )
+    turn = Turn(
+        id=TurnId(new_id()),
+        session=session_key(DEFAULT_AGENT, place, sole_account=True),
+        agent=DEFAULT_AGENT,
+        source=place,
+        profile=profile,
+        history=(),
+        person=OWNER,
+    )
+    async with home_store(settings.home) as store, _http() as session:
+        equipment = Equipment(settings, store, session, Wires(session))
+        tools = Registry(equipment.tools()).for_turn(turn) if choice.tools else {}
+        return await equipment.prompter().prompt(turn, choice, tools)
+
+
+async def keep_house(settings: Settings) -> None:
+    """Snapshots of the store and current lists of models, until cancelled."""
+    async with anyio.create_task_group() as group, _http() as session:
+        group.start_soon(keep_snapshots, settings.home)
+        group.start_soon(forget_results, settings.home)
+        group.start_soon(refresh_lists, session, lists(settings), places(settings))
+        await anyio.sleep_forever()
+
+
+async def forget_results(home: Home) -> None:
+    """Deletes long results of tools that are so old that nobody reads on in them."""
+    while True:
+        forget = partial(Spill(home.spill).forget, time.time() - RESULT_DAYS * DAY)
+        await anyio.to_thread.run_sync(forget, abandon_on_cancel=True)
+        await anyio.sleep(HOUR)
+
+
 async def keep_snapshots(home: Home) -> None:
     """Copies the store every few minutes, for the day when its file is damaged."""
 
@@ -133,37 +200,6 @@ async def keep_snapshots(home: Home) -> None:
         except (HermesError, OSError) as error:
             log.error("no snapshot could be taken: %s", error)
         await anyio.sleep(LOOK_SECONDS)
-
-
-def profile_of(settings: Settings, agent: AgentId) -> AgentProfile:
-    home = settings.home
-    soul = home.soul.read_text("utf-8") if home.soul.exists() else ""
-    parts = [soul.strip(), settings.agent.system_prompt.strip()]
-    return AgentProfile(
-        id=agent,
-        home=str(home.root),
-        workspace=str(settings.workspace),
-        model=resolve_model(settings),
-        budget=settings.agent.budget,
-        soul="\n\n".join(part for part in parts if part),
-    )
-
-
-def choose_model(settings: Settings, profile: AgentProfile, named: str | None) -> ModelChoice:
-    """The profile's model, or the `provider/model` that a request names."""
-    if named is not None:
-        provider, _, model = named.partition("/")
-        other = replace(settings.model, provider=provider, default=model, base_url="", api_key="")
-        choice = resolve_model(replace(settings, model=other))
-    else:
-        choice = profile.model
-    if choice is None:
-        raise ConfigError(
-            "No model is configured. Run `hermes config set model.base_url URL` and"
-            " `hermes config set model.default NAME` for any OpenAI-compatible endpoint,"
-            " or set a provider's key such as OPENROUTER_API_KEY or OPENAI_API_KEY."
-        )
-    return choice
 
 
 def options_of(settings: Settings, *, terminal: bool) -> GatewayOptions:

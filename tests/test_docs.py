@@ -8,7 +8,6 @@ from types import ModuleType
 import pytest
 
 from hermes import __version__
-from hermes.app import TOOLS
 from hermes.control.commands import builtin_commands
 from hermes.entry.cli.main import SUBCOMMANDS
 from hermes.entry.http.server import ROUTES
@@ -40,7 +39,7 @@ def test_everything_a_user_can_use_is_documented() -> None:
     wanted = [f"`{field.key}`" for field in describe()]
     wanted += [f"`{name}`" for field in describe() for name in field.env]
     wanted += [f"`/{name}`" for name in builtin_commands().commands]
-    wanted += [f"## {tool.name}" for tool in TOOLS]
+    wanted += [f"## {tool.name}" for tool in generator().every_tool()]
     wanted += [f"## hermes {name}" for name in SUBCOMMANDS]
     wanted += [f"`{method} {path}`" for method, path, _ in ROUTES]
     assert [one for one in wanted if one not in text] == []

@@ -25,9 +25,10 @@ from hermes.app import Parts, open_gateway
 from hermes.boundary.execution.process import spawn_gated
 from hermes.core.models.openai_chat import OpenAIChat
 from hermes.core.models.retry import Retrying
-from hermes.core.tools.files import read_file
+from hermes.core.tools.read_file import read_file_tool
 from hermes.entry.messaging import serve
 from hermes.settings import Settings, load
+from hermes.state.spill import Spill
 from hermes.testing.platforms import EditingAdapter, PlainAdapter, Update, Wire
 from hermes.testing.remote import Link, RemoteWire
 from hermes.types.events import AgentEvent, TextDelta
@@ -225,7 +226,7 @@ async def _spawn(points: Points, context: ToolContext, arguments: msgspec.Struct
         await gated.end()
 
 
-def tools(points: Points) -> list[Tool]:
+def tools(points: Points, home: Path) -> list[Tool]:
     known = [
         Tool(
             name="append",
@@ -246,7 +247,7 @@ def tools(points: Points) -> list[Tool]:
             arguments=Spawn,
             handler=partial(_spawn, points),
         ),
-        read_file,
+        read_file_tool(Spill(home / "spill")),
     ]
     return [_pointed(points, tool) for tool in known]
 
@@ -288,7 +289,7 @@ async def work(options: Options) -> None:
         ]
         parts = Parts(
             adapters=adapters,
-            tools=tools(points),
+            tools=tools(points, Path(options.home)),
             model=PointedModel(points, Retrying(OpenAIChat(http))),
             wrap_store=partial(PointedStore, points),
         )

@@ -6,7 +6,7 @@ import secrets
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self, cast
@@ -70,7 +70,8 @@ class Reply(Struct):
 class FakeModel:
     """The server; `async with FakeModel() as model` serves it at `model.base_url`.
 
-    The plans of `script` answer the first requests, whatever these say.
+    The plans of `script` answer the first requests, whatever these say; those of `turn` answer
+    every turn, each plan the step of its number.
     """
 
     def __init__(
@@ -78,12 +79,16 @@ class FakeModel:
         default: Plan | None = None,
         script: Sequence[Plan] = (),
         *,
+        turn: Sequence[Plan] = (),
         key: str | None = None,
         port: int = 0,
     ) -> None:
         self.default = default or Plan()
         self.script = deque(script)
+        self.turn = turn
         self.key = key
+        self.listen: Callable[[bytes], None] = lambda data: None
+        """Told every byte that comes in, headers too."""
         self.stats = Stats(tag=secrets.token_hex(2))
         self.connections: set[Connection] = set()
         self._bodies: deque[bytes] = deque(maxlen=KEPT_BODIES)
@@ -169,8 +174,11 @@ class FakeModel:
         self._bodies.append(body)
         if self.script:
             return self._planned(self.script.popleft(), request, len(body))
+        done = sum(message.role == "assistant" for message in request.steps)
+        if self.turn:
+            return self._planned(self.turn[done], request, len(body))
         plan = plan_of(request.said, self.default)
-        if sum(message.role == "assistant" for message in request.steps) >= plan.steps:
+        if done >= plan.steps:
             plan = msgspec.structs.replace(plan, calls=())
         return self._planned(plan, request, len(body))
 
@@ -185,13 +193,13 @@ class FakeModel:
         if plan.status != 200:
             self.stats.failed += 1
             wait = b"" if plan.retry_after is None else b"retry-after: %g\r\n" % plan.retry_after
-            return _problem(plan.status, "the model was told to fail", wait)
+            return _problem(plan.status, plan.text or "the model was told to fail", wait)
         return _spoken(plan, request, self.stats, size)
 
 
 def _spoken(plan: Plan, request: ChatRequest, stats: Stats, size: int) -> Reply:
     call = f"{stats.tag}:{stats.calls}"
-    words = [] if plan.calls else _words(plan, request, call)
+    words = [] if plan.calls and plan.text is None else _words(plan, request, call)
     head: _Fields = {"id": f"chatcmpl-{call}", "created": int(time.time()), "model": request.model}
     usage = {"prompt_tokens": size // 4, "completion_tokens": len(words) + 9 * len(plan.calls)}
     usage["total_tokens"] = sum(usage.values())
@@ -310,6 +318,7 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
+        self._model.listen(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError:

@@ -7,10 +7,20 @@ from typing import TypeVar
 import anyio
 
 from hermes.state import owners, transcript, turns
+from hermes.state.audience import Operator
 from hermes.state.transcript import History, Scribe
 from hermes.state.turns import TurnRow
 from hermes.types.events import AgentEvent, TextDelta
-from hermes.types.identity import AgentId, CallId, OwnerId, SessionKey, Source, Target, TurnId
+from hermes.types.identity import (
+    DEFAULT_AGENT,
+    AgentId,
+    CallId,
+    OwnerId,
+    SessionKey,
+    Source,
+    Target,
+    TurnId,
+)
 from hermes.types.messages import (
     Message,
     MessageEvent,
@@ -22,6 +32,7 @@ from hermes.types.turns import Question
 T = TypeVar("T")
 
 NOW = 1_700_000_000.0
+EVERYBODY = Operator(agent=DEFAULT_AGENT)
 US, THEM = OwnerId("us"), OwnerId("them")
 CHAT = Target(account="telegram", chat_id="7")
 SOURCE = Source(

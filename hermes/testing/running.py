@@ -17,6 +17,8 @@ from hermes.settings import Settings
 from hermes.settings.sections import (
     AccessSettings,
     AgentSettings,
+    AuxiliarySettings,
+    MemorySettings,
     ModelSettings,
     StreamingSettings,
 )
@@ -49,7 +51,12 @@ class Conditions(Value):
     """By default a gateway ends as if it were killed: nothing is waited for."""
     streaming: StreamingSettings = StreamingSettings(edit_interval=0.02, buffer_threshold=1)
     access: AccessSettings = AccessSettings(allow_all=True)
-    tools: tuple[Tool, ...] = TEST_TOOLS
+    model: ModelSettings = ModelSettings(default="m", base_url="http://127.0.0.1:9/v1")
+    auxiliary: AuxiliarySettings = AuxiliarySettings()
+    memory: MemorySettings = MemorySettings(enabled=False)
+    """Off: it would ask the model when a conversation ends."""
+    tools: tuple[Tool, ...] | None = TEST_TOOLS
+    """None for all that the settings allow."""
     wrap_store: Callable[[Store], Store] = lambda store: store
     terminal: bool = False
 
@@ -70,10 +77,12 @@ async def running(
     settings = Settings(
         home=Home(root=home),
         workspace=home / "workspace",
-        model=ModelSettings(default="m", base_url="http://127.0.0.1:9/v1"),
+        model=conditions.model,
         agent=conditions.agent,
         streaming=conditions.streaming,
         access=conditions.access,
+        auxiliary=conditions.auxiliary,
+        memory=conditions.memory,
     )
     parts = Parts(
         adapters=adapters,

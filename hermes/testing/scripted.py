@@ -147,7 +147,7 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How one request is answered."""
 
     text: str | None = None
-    """Said word for word, instead of the echo."""
+    """Said word for word, instead of the echo; or why it fails."""
     calls: tuple[PlannedCall, ...] = ()
     steps: int = 1
     tokens: int | None = None

@@ -4,11 +4,13 @@ from typing import TypeVar
 
 import pytest
 
-from hermes.state import deliveries, inbox, owners, transcript, turns
+from hermes.state import deliveries, inbox, owners, sessions, transcript, turns
 from hermes.state.codec import record
+from hermes.state.search import search
 from hermes.testing.contracts import StoreContract
 from hermes.testing.rows import (
     CHAT,
+    EVERYBODY,
     NOW,
     SOURCE,
     THEM,
@@ -264,13 +266,13 @@ class TablesContract(StoreContract):
             ToolMessage(call=call.id, text="ok", failed=True),
             AssistantMessage(text="done"),
         ]
-        assert await store.run(transcript.touch_session(session(), SOURCE, None, NOW)) == 0
+        assert (await store.run(sessions.touch(session(), SOURCE, None, "", NOW))).generation == 0
         for step, message in enumerate(said_):
             await store.run(transcript.append(scribe("t1"), step - 1, 0, message, NOW))
         key = str(session())
         assert await store.read(said_in(key, 0)) == said_
-        await store.run(transcript.begin_anew(key))
-        assert await store.run(transcript.touch_session(session(), SOURCE, None, NOW)) == 1
+        await store.run(sessions.begin_anew(key, NOW))
+        assert (await store.run(sessions.touch(session(), SOURCE, None, "", NOW))).generation == 1
         later = UserMessage(text="again")
         await store.run(transcript.append(scribe("t2", generation=1), -1, 0, later, NOW))
         assert await store.read(said_in(key, 1)) == [later]
@@ -289,22 +291,20 @@ class TablesContract(StoreContract):
             message = UserMessage(text=text)
             await store.run(transcript.append(scribe("t"), 0, 0, message, NOW))
         assert await store.read(transcript.of_turn("t")) == [UserMessage(text="first")]
-        assert await store.read(transcript.search("second", "main")) == []
+        assert await store.read(search("second", EVERYBODY)) == []
 
     async def test_what_was_said_is_found_by_its_agent_only(self, store: Store) -> None:
         for agent, text in (("main", "The red fox jumps"), ("other", "A red herring")):
             write = transcript.append(scribe("t" + agent, agent), 0, 0, UserMessage(text=text), NOW)
             await store.run(write)
-        (found,) = await store.read(transcript.search("fox red", "main"))
+        (found,) = await store.read(search("fox red", EVERYBODY))
         assert (found.session, found.role, found.text, found.at) == (
             str(session()),
             "user",
             "The red fox jumps",
             NOW,
         )
-        assert await store.read(transcript.search("herring", "main")) == []
-        assert await store.read(transcript.search("red", "main", session="another")) == []
-        assert len(await store.read(transcript.search("red", "main", str(session())))) == 1
+        assert await store.read(search("herring", EVERYBODY)) == []
 
     async def test_transient_and_rolled_back_words_are_never_found(self, store: Store) -> None:
         def failing() -> Work[None]:
@@ -320,7 +320,7 @@ class TablesContract(StoreContract):
                 transcript.append(scribe("t3"), 0, 0, UserMessage(text="secret three"), NOW),
             ],
         )
-        found = await store.read(transcript.search("secret", "main"))
+        found = await store.read(search("secret", EVERYBODY))
         assert [one.text for one in found] == ["secret three"]
         assert await store.read(said_in(str(session()), 0)) == [UserMessage(text="secret three")]
         assert await store.read(transcript.of_turn("t1")) == [UserMessage(text="secret one")]
@@ -331,7 +331,7 @@ class TablesContract(StoreContract):
     )
     async def test_no_query_is_an_error(self, store: Store, query: str) -> None:
         await store.run(transcript.append(scribe("t"), 0, 0, UserMessage(text="a red fox"), NOW))
-        assert len(await store.read(transcript.search(query, "main"))) <= 1
+        assert len(await store.read(search(query, EVERYBODY))) <= 1
 
     # --- deliveries --------------------------------------------------------------------------
 

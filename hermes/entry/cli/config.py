@@ -1,36 +1,17 @@
 """`hermes config`: what is set, why, and how to change it."""
 
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
 import click
 import msgspec
 
 from hermes import settings as configuration
+from hermes.entry.cli.main import plainly
 from hermes.settings.edit import migrate, set_value
 from hermes.settings.models import resolve_model
 from hermes.settings.sources import ConfigProblems, Explanation
 from hermes.text.redact import mask
 from hermes.types.errors import HermesError
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def _plainly(command: Callable[P, T]) -> Callable[P, T]:
-    """Shows a mistake of the user as a sentence, with exit code 2."""
-
-    @wraps(command)
-    def shown(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return command(*args, **kwargs)
-        except HermesError as error:
-            click.echo(str(error), err=True)
-            raise SystemExit(2) from None
-
-    return shown
 
 
 @click.group()
@@ -40,7 +21,7 @@ def config() -> None:
 
 @config.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-@_plainly
+@plainly
 def show(as_json: bool) -> None:
     """Show every setting."""
     settings = configuration.load()
@@ -55,7 +36,7 @@ def show(as_json: bool) -> None:
 
 @config.command()
 @click.argument("key")
-@_plainly
+@plainly
 def get(key: str) -> None:
     """Print the value of KEY."""
     click.echo(_text(_shown(configuration.load().explain(key))))
@@ -64,7 +45,7 @@ def get(key: str) -> None:
 @config.command(name="set")
 @click.argument("key")
 @click.argument("value")
-@_plainly
+@plainly
 def set_(key: str, value: str) -> None:
     """Set KEY to VALUE, in config.yaml; a secret goes into .env."""
     change = set_value(key, value)
@@ -78,7 +59,7 @@ def set_(key: str, value: str) -> None:
 @config.command()
 @click.argument("key")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-@_plainly
+@plainly
 def explain(key: str, as_json: bool) -> None:
     """Say where the value of KEY comes from, and what it overrules."""
     explanation = configuration.load().explain(key)
@@ -120,14 +101,14 @@ def check() -> None:
 
 
 @config.command()
-@_plainly
+@plainly
 def path() -> None:
     """Print where config.yaml is."""
     click.echo(configuration.locate().config)
 
 
 @config.command(name="migrate")
-@_plainly
+@plainly
 def migrate_() -> None:
     """Write an older config.yaml in today's form, and keep a backup."""
     backup = migrate()

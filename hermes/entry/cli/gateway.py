@@ -3,7 +3,6 @@
 import gc
 import logging
 import os
-import shlex
 import signal
 import sys
 import time
@@ -18,6 +17,8 @@ import msgspec
 from hermes import __version__
 from hermes import settings as configuration
 from hermes.control.gateway import Gateway
+from hermes.entry.cli.embedded import stand_in
+from hermes.entry.cli.hello import model_line, say_hello, ways_in
 from hermes.entry.cli.logs import start_logging
 from hermes.entry.cli.main import Commands, sole
 from hermes.entry.cli.pidfile import PidFile, Running
@@ -29,14 +30,6 @@ from hermes.types.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
-NO_MODEL = """\
-No model is configured yet: every answer will say so. For any OpenAI-compatible endpoint:
-  hermes config set model.base_url http://localhost:11434/v1
-  hermes config set model.default NAME
-or set the key of a provider, such as OPENROUTER_API_KEY, in {dotenv}. Then start again."""
-QUESTION = (
-    '{{"model": "{model}", "stream": true, "messages": [{{"role": "user", "content": "Hi"}}]}}'
-)
 STOP_SECONDS = 10.0
 """How long `stop` waits beyond the time that running turns are given."""
 
@@ -49,13 +42,24 @@ def gateway() -> None:
 @gateway.command()
 @click.option("--host", help="The address to listen on, instead of api_server.host.")
 @click.option("--port", type=int, help="The port, instead of api_server.port; 0 takes a free one.")
+@click.option("--embedded", is_flag=True, help="Without another model, answer with a demo model.")
+@click.option("--hello", metavar="TEXT", help="Ask this at the start, and show the answer.")
 @click.pass_obj
-def run(runtime: Runtime, host: str | None, port: int | None) -> None:
-    """Run the service in the foreground, until Ctrl-C or SIGTERM."""
+def run(
+    runtime: Runtime, host: str | None, port: int | None, embedded: bool, hello: str | None
+) -> None:
+    """Run the service in the foreground, until Ctrl-C or SIGTERM.
+
+    The embedded demo model runs in a process of this machine and has no tools; it is downloaded
+    once.
+    """
     wished = {"API_SERVER_HOST": host, "API_SERVER_PORT": None if port is None else str(port)}
     given = {name: value for name, value in wished.items() if value is not None}
-    settings = configuration.load(environ={**configuration.ENVIRON, **given})
+    environ = {**configuration.ENVIRON, **given}
+    settings = configuration.load(environ=environ)
     settings.home.ensure()
+    if embedded:
+        settings = stand_in(settings, runtime, environ)
     key = runtime.api_key(settings) if settings.api_server.enabled else ""
     start_logging(settings.logging.level, settings.secrets() | {key})
     for warning in settings.warnings:
@@ -64,7 +68,7 @@ def run(runtime: Runtime, host: str | None, port: int | None) -> None:
     with file.held() as ours:
         if not ours:
             _refuse_twin(settings, file.running())
-        service = Service(runtime, settings, file)
+        service = Service(runtime, settings, file, hello)
         try:
             uvloop = {"use_uvloop": sys.platform != "win32"}
             anyio.run(service.run, backend_options=uvloop)
@@ -95,10 +99,14 @@ def _refuse_twin(settings: Settings, other: Running | None) -> None:
 class Service:
     """One run of the gateway with its doors."""
 
-    def __init__(self, runtime: Runtime, settings: Settings, file: PidFile) -> None:
+    def __init__(
+        self, runtime: Runtime, settings: Settings, file: PidFile, hello: str | None = None
+    ) -> None:
         self._runtime = runtime
         self._settings = settings
         self._file = file
+        self._hello = hello
+        """What is asked over the API once it listens."""
 
     async def run(self) -> None:
         self._file.write(Running(pid=os.getpid(), port=self._settings.api_server.port))
@@ -109,15 +117,18 @@ class Service:
                     anyio.create_task_group() as doors,
                 ):
                     ending.start_soon(self._end, signals, gateway, doors.cancel_scope)
-                    doors.start_soon(self._runtime.keep_snapshots, self._settings)
+                    doors.start_soon(self._runtime.keep_house, self._settings)
                     self._open_doors(gateway, doors)
                     tune_interpreter()
                 ending.cancel_scope.cancel()
 
     def _open_doors(self, gateway: Gateway, doors: anyio.abc.TaskGroup) -> None:
+        def listening(url: str) -> None:
+            doors.start_soon(self._welcome, url)
+
         if self._settings.api_server.enabled:
             options = api_options(self._runtime, self._settings)
-            doors.start_soon(serve_http, gateway, options, self._tell)
+            doors.start_soon(serve_http, gateway, options, listening)
         else:
             click.echo(f"Hermes {__version__} runs; its HTTP API is off (api_server.enabled).")
 
@@ -138,21 +149,17 @@ class Service:
             await gateway.drain(seconds)
             doors.cancel()
 
-    def _tell(self, url: str) -> None:
+    async def _welcome(self, url: str) -> None:
         """Says what a newcomer needs, once the API listens."""
-        settings = self._settings
-        port = settings.api_server.port
+        port = self._settings.api_server.port
         self._file.write(
             Running(pid=os.getpid(), port=port or int(url.rpartition(":")[2]), url=url)
         )
         click.echo(f"Hermes {__version__} listens on {url}")
-        choice = resolve_model(settings)
-        if choice is None:
-            click.echo(NO_MODEL.format(dotenv=settings.home.dotenv))
-        else:
-            click.echo(f"model: {choice.model} ({choice.provider}, {choice.base_url})")
-        click.echo(f"key:   {key_place(settings)}")
-        click.echo(f"try:   {curl(settings, url)}")
+        click.echo(model_line(self._settings))
+        if self._hello:
+            await say_hello(url, self._runtime.api_key(self._settings), self._hello)
+        click.echo("\n".join(ways_in(self._settings, url)))
 
 
 def tune_interpreter() -> None:
@@ -182,25 +189,6 @@ def api_options(runtime: Runtime, settings: Settings) -> ApiOptions:
         reachable=partial(runtime.can_reach, settings),
         cors_origins=api.cors_origins,
         most_bytes=api.max_body_bytes,
-    )
-
-
-def key_place(settings: Settings) -> str:
-    """Where the API's key is kept; never the key."""
-    if settings.api_server.key:
-        return settings.explain("api_server.key").source
-    return str(settings.home.api_key)
-
-
-def curl(settings: Settings, url: str) -> str:
-    """A request that can be pasted into a shell."""
-    key = "$API_SERVER_KEY"
-    if not settings.api_server.key:
-        key = f"$(cat {shlex.quote(str(settings.home.api_key))})"
-    body = QUESTION.format(model=settings.api_server.model_name)
-    return (
-        f'curl -sN {url}/v1/chat/completions -H "Authorization: Bearer {key}"'
-        f" -H 'Content-Type: application/json' -d {shlex.quote(body)}"
     )
 
 

@@ -1,15 +1,19 @@
 """The `hermes` command: its subcommands are imported when they are used."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import click
 
 from hermes import __version__
 from hermes.entry.cli.runtime import Runtime
 from hermes.types.errors import ConfigError, HermesError
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 CONFIG_EXIT = 78
 """What sysexits.h calls EX_CONFIG: a service manager should not try again."""
@@ -60,6 +64,9 @@ class Commands(click.Group):
 SUBCOMMANDS = {
     "chat": Lazy("hermes.entry.cli.chat:chat", "Talk to the agent in this terminal."),
     "gateway": Lazy("hermes.entry.cli.gateway:gateway", "Run the service, and look after it."),
+    "sessions": Lazy("hermes.entry.cli.sessions:sessions", "Look at earlier conversations."),
+    "model": Lazy("hermes.entry.cli.model:model", "Show and change the model that answers."),
+    "prompt": Lazy("hermes.entry.cli.prompt:prompt", "Look at what the model is told first."),
     "config": Lazy("hermes.entry.cli.config:config", "Show, explain and change the configuration."),
 }
 
@@ -92,3 +99,17 @@ def sole(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         (error,) = error.exceptions
     return error
+
+
+def plainly(command: Callable[P, T]) -> Callable[P, T]:
+    """Shows a mistake of the user as a sentence, with exit code 2."""
+
+    @wraps(command)
+    def shown(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return command(*args, **kwargs)
+        except HermesError as error:
+            click.echo(str(error), err=True)
+            raise SystemExit(2) from None
+
+    return shown

@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
     from hermes.control.gateway import Gateway
     from hermes.settings import Settings
+    from hermes.types.messages import AssistantMessage
+    from hermes.types.profile import ModelChoice
+    from hermes.types.protocols import Emit, Store
+    from hermes.types.turns import Prompt
 
 
 class Runtime(Protocol):
@@ -20,8 +25,20 @@ class Runtime(Protocol):
         """A gateway at work on the home's store; it drains when the block ends."""
         ...
 
-    async def keep_snapshots(self, settings: Settings) -> None:
-        """Copies the store now and then, until cancelled."""
+    def open_store(self, settings: Settings) -> AbstractAsyncContextManager[Store]:
+        """The home's store, for a look or a small change beside the gateway."""
+        ...
+
+    def forget_session(self, settings: Settings, session: str) -> None:
+        """Deletes the files of a session that was deleted."""
+        ...
+
+    async def new_prompt(self, settings: Settings, platform: str) -> Prompt:
+        """What the model is told when the owner begins a conversation there."""
+        ...
+
+    async def keep_house(self, settings: Settings) -> None:
+        """Copies the store now and then, and asks for lists of models, until cancelled."""
         ...
 
     def api_key(self, settings: Settings) -> str:
@@ -30,4 +47,18 @@ class Runtime(Protocol):
 
     def can_reach(self, settings: Settings, model: str) -> bool:
         """Whether a `provider/model` can be asked with what is configured."""
+        ...
+
+    async def refresh_models(self, settings: Settings, place: ModelChoice, *, fresh: bool) -> None:
+        """Asks a provider for its list of models: once a day, or now when `fresh`."""
+        ...
+
+    async def ask_model(
+        self, settings: Settings, choice: ModelChoice, text: str, emit: Emit
+    ) -> AssistantMessage:
+        """Puts one question to a model, with neither tools nor a second try."""
+        ...
+
+    async def fetch_model(self, settings: Settings, progress: Callable[[int, int], None]) -> str:
+        """Downloads the embedded model unless it is here; its name, as `model.default` has it."""
         ...

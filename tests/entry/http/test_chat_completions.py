@@ -8,7 +8,8 @@ import pytest
 from openai.types.chat import ChatCompletionMessageParam
 
 from hermes.entry.http.server import ApiOptions
-from hermes.state import transcript
+from hermes.state.search import search
+from hermes.testing.rows import EVERYBODY
 from hermes.testing.running import rows, until
 from hermes.testing.scripted import calls_in, is_complete
 from hermes.testing.service import KEY, MODEL, Service, serving
@@ -73,7 +74,7 @@ async def test_a_session_remembers_and_takes_only_what_is_new(tmp_path: Path) ->
 async def test_a_stateless_request_leaves_no_transcript(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         await client.chat.completions.create(model="main", messages=says("private matter"))
-        found = await service.gateway.store.read(transcript.search("private", "main"))
+        found = await service.gateway.store.read(search("private", EVERYBODY))
         kept = await rows(service.gateway.store, "select min(transient) from messages")
     assert found == []
     assert kept == [(1,)]

@@ -1,0 +1,136 @@
+"""The agent inside a Python program: `from hermes import Agent`."""
+
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from msgspec.structs import replace
+
+from hermes.app import Parts, open_gateway
+from hermes.control.gateway import Gateway
+from hermes.settings import ENVIRON, load
+from hermes.streaming.final import final_text
+from hermes.streaming.fold import Folder
+from hermes.types.errors import HermesError
+from hermes.types.events import AgentEvent, TextDelta, TurnFinished
+from hermes.types.identity import Source, TurnId, new_id
+from hermes.types.messages import Accepted, MessageEvent, Said
+from hermes.types.tools import Tool
+
+OWN_SET = ""
+"""The toolset of tools that name none: an embedder's."""
+
+
+class TurnFailed(HermesError):
+    """There is no answer; the text says why."""
+
+
+class Agent:
+    """An agent with your tools, on the models and the store of a home.
+
+    Conversations are kept and gone on with, also after a crash; each has a name.
+    """
+
+    def __init__(
+        self,
+        *,
+        home: Path | str | None = None,
+        model: str = "",
+        base_url: str = "",
+        api_key: str = "",
+        tools: Sequence[Tool] = (),
+        toolsets: Sequence[str] = (),
+        instructions: str = "",
+    ) -> None:
+        """`tools` are yours, `toolsets` names what it may use of ours: none unless you say so."""
+        given = {
+            "HERMES_MODEL": model,
+            "HERMES_CUSTOM_BASE_URL": base_url,
+            "HERMES_CUSTOM_API_KEY": api_key,
+        }
+        environ: Mapping[str, str] = {**ENVIRON, **{k: v for k, v in given.items() if v}}
+        settings = load(Path(home) if home else None, environ)
+        own = replace(
+            settings.agent,
+            toolsets=(OWN_SET, *toolsets),
+            system_prompt=instructions or settings.agent.system_prompt,
+        )
+        self._settings = replace(settings, agent=own)
+        self._tools = tuple(tools)
+        self._stack = AsyncExitStack()
+        self._gateway: Gateway | None = None
+
+    async def __aenter__(self) -> Self:
+        parts = Parts(own_tools=self._tools)
+        opened = open_gateway(self._settings, parts, terminal=True)
+        self._gateway = await self._stack.enter_async_context(opened)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        await self._stack.aclose()
+
+    async def ask(self, text: str, conversation: str = "default") -> str:
+        """The whole answer; TurnFailed when there is none."""
+        folder = Folder()
+        async for seq, event in self._events(text, conversation):
+            folder.feed(seq, event)
+        view = folder.view()
+        if view.outcome is None or view.outcome.outcome != "completed":
+            raise TurnFailed(final_text(view))
+        return final_text(view)
+
+    async def stream(self, text: str, conversation: str = "default") -> AsyncIterator[str]:
+        """The answer as it is written, piece by piece; TurnFailed when there is none."""
+        async for _, event in self._events(text, conversation):
+            match event:
+                case TextDelta(text=piece):
+                    yield piece
+                case TurnFinished(outcome="failed" | "stopped", text=reason):
+                    raise TurnFailed(reason)
+
+    async def events(self, text: str, conversation: str = "default") -> AsyncIterator[AgentEvent]:
+        """All that happens while it is answered: words, tools, questions, usage."""
+        async for _, event in self._events(text, conversation):
+            yield event
+
+    async def _events(self, text: str, conversation: str) -> AsyncIterator[tuple[int, AgentEvent]]:
+        if self._gateway is None:
+            raise TurnFailed("the agent is not at work: use it inside `async with Agent(…)`")
+        receipt = await self._gateway.accept(_said(text, conversation))
+        if not isinstance(receipt, Accepted) or receipt.turn is None:
+            reply = receipt.reply if isinstance(receipt, Accepted) else None
+            yield 1, TextDelta(text=reply or "")
+            yield 2, TurnFinished(outcome="completed")
+            return
+        with self._gateway.hub.following(TurnId(receipt.turn)) as log:
+            seq = receipt.after
+            while True:
+                events = log.read(seq)
+                for seq, event in events:
+                    yield seq, event
+                if log.finished and not log.read(seq):
+                    return
+                await log.changed()
+
+
+def _said(text: str, conversation: str) -> MessageEvent:
+    return MessageEvent(
+        dedupe_key=f"embedded:{new_id()}",
+        source=Source(
+            platform="embedded",
+            account="embedded",
+            chat_kind="private",
+            chat_id=conversation,
+            user_id="program",
+        ),
+        received_at=time.time(),
+        body=Said(text=text),
+    )

@@ -1,0 +1,95 @@
+"""The small demo model that runs here: offered where no other is configured, fetched with a bar."""
+
+import sys
+from collections.abc import Mapping
+from typing import TextIO
+
+import anyio
+import click
+from msgspec.structs import replace
+
+from hermes import settings as configuration
+from hermes.entry.cli.model import NO_MODEL
+from hermes.entry.cli.runtime import Runtime
+from hermes.settings import Settings
+from hermes.settings.edit import set_value
+from hermes.settings.models import resolve_model
+from hermes.types.errors import ConfigError
+from hermes.types.profile import ModelChoice
+
+QUESTION = "No model is configured. Use the small embedded demo model (93 MB, runs here, no tools)?"
+WIDTH = 30
+MEGABYTE = 1_000_000
+
+
+def is_embedded(choice: ModelChoice) -> bool:
+    """Whether the demo model answers, and not a file of the operator's."""
+    return choice.provider == "local" and not choice.model.endswith(".gguf")
+
+
+def offer(settings: Settings, runtime: Runtime) -> Settings:
+    """Settings with the embedded model, fetched and saved, if the person agrees to it.
+
+    ConfigError says how to configure a model when they don't, or when nobody can be asked.
+    """
+    asked = sys.stdin.isatty() and sys.stderr.isatty()
+    if not (asked and click.confirm(QUESTION, default=True, err=True)):
+        raise ConfigError(NO_MODEL.format(dotenv=settings.home.dotenv))
+    model = fetch(settings, runtime)
+    root = settings.home.root
+    set_value("model.provider", "local", root)
+    if settings.model.default:
+        set_value("model.default", model, root)
+    return replace(configuration.load(root), workspace=settings.workspace)
+
+
+def stand_in(settings: Settings, runtime: Runtime, environ: Mapping[str, str]) -> Settings:
+    """Settings with the embedded model for this process, where no other is configured."""
+    choice = resolve_model(settings)
+    if choice is not None and not is_embedded(choice):
+        return settings
+    model = fetch(settings, runtime)
+    named = {"HERMES_INFERENCE_PROVIDER": "local", "HERMES_MODEL": model}
+    return configuration.load(settings.home.root, {**environ, **named})
+
+
+def fetch(settings: Settings, runtime: Runtime) -> str:
+    """Downloads the embedded model if it is not here, with a bar on stderr; its name."""
+    bar = Bar(sys.stderr)
+    try:
+        return anyio.run(runtime.fetch_model, settings, bar)
+    finally:
+        bar.close()
+
+
+class Bar:
+    """How far a download is: a bar on a terminal, elsewhere a line for every tenth."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._shown = -1
+        self._open = False
+
+    def __call__(self, done: int, total: int) -> None:
+        terminal = self._file.isatty()
+        part = done * (100 if terminal else 10) // total
+        if part <= self._shown:
+            return
+        self._shown = part
+        size = f"{done / MEGABYTE:3.0f} of {total / MEGABYTE:.0f} MB"
+        if terminal:
+            filled = "█" * (done * WIDTH // total)
+            self._write(f"\rembedded model ▕{filled:<{WIDTH}}▏ {size}")
+            self._open = True
+        else:
+            self._write(f"embedded model: {size}\n")
+
+    def close(self) -> None:
+        """Ends the line of the bar, if there is one."""
+        if self._open:
+            self._write("\n")
+            self._open = False
+
+    def _write(self, text: str) -> None:
+        self._file.write(text)
+        self._file.flush()

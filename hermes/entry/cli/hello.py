@@ -1,0 +1,138 @@
+"""What a newcomer is told when the service has started, and its first answer."""
+
+import shlex
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import aiohttp
+import click
+import msgspec
+
+from hermes import settings as configuration
+from hermes.entry.cli.embedded import is_embedded
+from hermes.entry.cli.model import NO_MODEL
+from hermes.settings import Settings
+from hermes.settings.models import resolve_model
+from hermes.types.errors import Disconnected, HermesError, Rejected
+from hermes.types.value import Value
+
+DEMO = """\
+model: {model}, a small demo model that runs here, without tools
+       For a real one set the key of a provider, such as OPENROUTER_API_KEY, in
+       {dotenv}, or choose with `hermes model`."""
+QUESTION = (
+    '{{"model": "{model}", "stream": true, "messages": [{{"role": "user", "content": "Hi"}}]}}'
+)
+
+
+def model_line(settings: Settings) -> str:
+    """Which model answers, or how to configure one."""
+    choice = resolve_model(settings)
+    if choice is None:
+        return NO_MODEL.format(dotenv=settings.home.dotenv)
+    if is_embedded(choice):
+        return DEMO.format(model=choice.model, dotenv=settings.home.dotenv)
+    return f"model: {choice.model} ({', '.join(filter(None, (choice.provider, choice.base_url)))})"
+
+
+def ways_in(settings: Settings, url: str) -> list[str]:
+    """How to talk to the service."""
+    return [
+        f"key:   {key_place(settings)}",
+        f"talk:  {own_command(settings)} chat, in another terminal",
+        f"try:   {curl(settings, url)}",
+    ]
+
+
+def own_command(settings: Settings) -> str:
+    """What starts `hermes` in another terminal, in the same home."""
+    typed, found = Path(sys.argv[0]), shutil.which("hermes")
+    elsewhere = typed.name == "hermes" and not (found and typed.samefile(found))
+    command = str(typed) if elsewhere else "hermes"
+    usual = configuration.locate(environ={}) == settings.home
+    return command if usual else f"HERMES_HOME={shlex.quote(str(settings.home.root))} {command}"
+
+
+def key_place(settings: Settings) -> str:
+    """Where the API's key is kept; never the key."""
+    if settings.api_server.key:
+        return settings.explain("api_server.key").source
+    return str(settings.home.api_key)
+
+
+def curl(settings: Settings, url: str) -> str:
+    """A request that can be pasted into a shell."""
+    key = "$API_SERVER_KEY"
+    if not settings.api_server.key:
+        key = f"$(cat {shlex.quote(str(settings.home.api_key))})"
+    body = QUESTION.format(model=settings.api_server.model_name)
+    return (
+        f'curl -sN {url}/v1/chat/completions -H "Authorization: Bearer {key}"'
+        f" -H 'Content-Type: application/json' -d {shlex.quote(body)}"
+    )
+
+
+async def say_hello(url: str, key: str, text: str) -> None:
+    """Shows a question and its answer, or why there is none."""
+    click.echo(f"\nasked: {text}")
+
+    def show(words: str) -> None:
+        click.echo(words, nl=False)
+
+    try:
+        await ask(url, key, text, show)
+        click.echo("\n")
+    except HermesError as error:
+        click.echo(f"{error}\n", err=True)
+
+
+class _Problem(Value):
+    message: str = ""
+
+
+class _Delta(Value):
+    content: str | None = None
+
+
+class _Choice(Value):
+    delta: _Delta = _Delta()
+
+
+class _Chunk(Value):
+    choices: tuple[_Choice, ...] = ()
+    error: _Problem | None = None
+
+
+_chunks = msgspec.json.Decoder(_Chunk)
+
+
+async def ask(url: str, key: str, text: str, show: Callable[[str], None]) -> None:
+    """Shows the answer to `text` piece by piece; raises why there is none."""
+    body = {
+        "model": "hermes-agent",
+        "stream": True,
+        "messages": [{"role": "user", "content": text}],
+    }
+    bearer = {"Authorization": f"Bearer {key}"}
+    address = f"{url}/v1/chat/completions"
+    try:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(address, json=body, headers=bearer) as response,
+        ):
+            if response.status != 200:
+                show(_said(await response.read()))
+            async for line in response.content:
+                if line.startswith(b"data: {"):
+                    show(_said(line.removeprefix(b"data: ")))
+    except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError) as error:
+        raise Disconnected(f"{address} could not be asked: {error}") from error
+
+
+def _said(data: bytes) -> str:
+    chunk = _chunks.decode(data)
+    if chunk.error is not None:
+        raise Rejected(chunk.error.message)
+    return "".join(choice.delta.content or "" for choice in chunk.choices)

@@ -1,0 +1,42 @@
+"""`hermes prompt`: what the model is told before every conversation, and what it costs."""
+
+import anyio
+import click
+import msgspec
+
+from hermes import settings as configuration
+from hermes.entry.cli.runtime import Runtime
+from hermes.types.turns import Prompt
+
+
+@click.group()
+def prompt() -> None:
+    """Look at what the model is told first."""
+
+
+@prompt.command()
+@click.option("--platform", default="cli", show_default=True, help="As it is told there.")
+@click.option("--full", is_flag=True, help="The text of every part, not only its size.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.pass_obj
+def show(runtime: Runtime, platform: str, full: bool, as_json: bool) -> None:
+    """Show each part of the prompt with its size, as a new conversation would begin."""
+    settings = configuration.load()
+    made = anyio.run(runtime.new_prompt, settings, platform)
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(made), indent=2).decode())
+        return
+    for part in made.parts:
+        if full:
+            click.secho(f"── {part.name}", bold=True)
+            click.echo(f"{part.text}\n")
+    for line in sizes(made):
+        click.echo(line)
+
+
+def sizes(made: Prompt) -> list[str]:
+    """A line for each part, and their sum."""
+    counted = {part.name: len(part.text) for part in made.parts} | {"tools": made.tools}
+    counted["together"] = sum(counted.values())
+    width = max(map(len, counted))
+    return [f"{name:<{width}}  {count:>7,} characters" for name, count in counted.items()]

@@ -1,0 +1,190 @@
+"""`hermes sessions`: earlier conversations, listed, shown, searched, exported and deleted."""
+
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+import click
+import msgspec
+
+from hermes import settings as configuration
+from hermes.control import sessions as conversations
+from hermes.control.sessions import Entry, Summary
+from hermes.entry.cli.runtime import Runtime
+from hermes.types.messages import AssistantMessage, ToolMessage, UserMessage
+from hermes.types.protocols import Work
+from hermes.types.value import Value
+
+T = TypeVar("T")
+
+RESULT_LINES = 4
+"""Lines of a tool's result that are shown."""
+
+
+class Line(Value):
+    """One message of an export."""
+
+    session: str
+    at: str
+    conversation: int
+    """How often the session had been begun anew."""
+    turn: str
+    message: UserMessage | AssistantMessage | ToolMessage
+
+
+@click.group()
+def sessions() -> None:
+    """Look at earlier conversations, and look after them.
+
+    NAME is the name that `list` shows, the beginning of one, or a whole session key.
+    """
+
+
+@sessions.command(name="list")
+@click.option("--platform", help="Only those of one platform, such as cli or telegram.")
+@click.option("--limit", default=20, show_default=True, help="How many.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.pass_obj
+def list_(runtime: Runtime, platform: str | None, limit: int, as_json: bool) -> None:
+    """List conversations, those used last first."""
+    found = _work(runtime, conversations.listed(platform, limit))
+    if as_json:
+        _print_json(found)
+        return
+    if not found:
+        click.echo("No conversations yet: `hermes chat` begins one.")
+    for one in found:
+        used = f"{when(one.updated_at)}  {one.messages:>5} messages"
+        click.echo(f"{used}  {one.platform:<8}  {one.chat}  {one.title}")
+
+
+@sessions.command()
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.pass_obj
+def show(runtime: Runtime, name: str, as_json: bool) -> None:
+    """Show what was said, as it was said."""
+    if as_json:
+        found = _work(runtime, conversations.find(name))
+        click.echo(_work(runtime, _exported([found])), nl=False)
+        return
+    for entry in _work(runtime, conversations.entries(name)):
+        click.echo(told(entry))
+
+
+@sessions.command()
+@click.argument("words", nargs=-1, required=True)
+@click.option("--limit", default=20, show_default=True, help="How many.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.pass_obj
+def search(runtime: Runtime, words: tuple[str, ...], limit: int, as_json: bool) -> None:
+    """Find messages with these words, in all conversations."""
+    found = _work(runtime, conversations.searched(" ".join(words), limit))
+    if as_json:
+        _print_json(found)
+    for one in [] if as_json else found:
+        text = " ".join(one.text.split())
+        click.echo(f"{when(one.at)}  {one.session}  {one.role}: {text}")
+    if not found:
+        click.echo("Nothing was found.", err=True)
+        sys.exit(1)
+
+
+@sessions.command()
+@click.argument("name", required=False)
+@click.option("--all", "everything", is_flag=True, help="Every conversation.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="A file, instead of stdout.")
+@click.pass_obj
+def export(runtime: Runtime, name: str | None, everything: bool, output: Path | None) -> None:
+    """Write conversations as JSON, one message a line."""
+    if (name is None) == (not everything):
+        raise click.UsageError("name one conversation, or say --all")
+    if everything:
+        found = _work(runtime, conversations.listed(limit=sys.maxsize))
+    else:
+        found = [_work(runtime, conversations.find(name or ""))]
+    text = _work(runtime, _exported(found))
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    output.write_text(text, "utf-8")
+    lines = text.count("\n")
+    click.echo(f"{lines} messages of {len(found)} conversations are in {output}", err=True)
+
+
+@sessions.command()
+@click.argument("name")
+@click.option("-y", "--yes", is_flag=True, help="Don't ask.")
+@click.pass_obj
+def delete(runtime: Runtime, name: str, yes: bool) -> None:
+    """Delete a conversation and all that was said in it."""
+    found = _work(runtime, conversations.find(name))
+    if not yes:
+        question = f"Delete {found.key} with {found.messages} messages? This can't be undone."
+        click.confirm(question, abort=True)
+    _work(runtime, conversations.delete(found.key))
+    runtime.forget_session(configuration.load(), found.key)
+    click.echo(f"deleted {found.key}")
+
+
+@sessions.command()
+@click.argument("name")
+@click.pass_obj
+def restore(runtime: Runtime, name: str) -> None:
+    """Put back what summaries stand for; the model then reads it all again."""
+    count = _work(runtime, conversations.restore(name))
+    click.echo(f"restored: {count} summaries removed" if count else "there was no summary")
+
+
+def told(entry: Entry) -> str:
+    """One message for people."""
+    match entry.message:
+        case UserMessage(text=text, sender=sender):
+            return f"\n[{when(entry.at)}] {sender or 'you'}: {text}"
+        case AssistantMessage(text=text, calls=calls):
+            asked = [f"  · {call.name} {call.arguments}" for call in calls]
+            return "\n".join([f"[{when(entry.at)}] hermes: {text}"] * bool(text) + asked)
+        case ToolMessage(text=text):
+            lines = text.splitlines()
+            shown = [f"    {line}" for line in lines[:RESULT_LINES]]
+            if len(lines) > RESULT_LINES:
+                shown.append(f"    … {len(lines) - RESULT_LINES} more lines")
+            return "\n".join(shown)
+
+
+def when(instant: float) -> str:
+    return f"{datetime.fromtimestamp(instant).astimezone():%Y-%m-%d %H:%M}"
+
+
+def _exported(found: Sequence[Summary]) -> Work[str]:
+    lines: list[str] = []
+    for one in found:
+        for entry in (yield from conversations.entries(one.key)):
+            line = Line(
+                session=one.key,
+                at=datetime.fromtimestamp(entry.at).astimezone().isoformat(),
+                conversation=entry.generation,
+                turn=entry.turn,
+                message=entry.message,
+            )
+            lines.append(f"{msgspec.json.encode(line).decode()}\n")
+    return "".join(lines)
+
+
+def _print_json(found: Sequence[Value]) -> None:
+    for one in found:
+        click.echo(msgspec.json.encode(one).decode())
+
+
+def _work(runtime: Runtime, work: Work[T]) -> T:
+    """What the home's store answers."""
+    settings = configuration.load()
+
+    async def run() -> T:
+        async with runtime.open_store(settings) as store:
+            return await store.run(work)
+
+    return anyio.run(run)

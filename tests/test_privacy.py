@@ -1,0 +1,234 @@
+"""Alice and Bob in one group and in private, Carol elsewhere: what one says in private reaches
+nobody else, however much the model gossips."""
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import anyio
+import pytest
+from msgspec.structs import replace
+
+from hermes.core import compaction, flush
+from hermes.settings.sections import AuxiliarySettings, MemorySettings
+from hermes.testing.platforms import ChatServer, PlainAdapter
+from hermes.testing.running import DRAINING, Conditions, rows, running, until
+from hermes.testing.scripted import Answer, calls, says
+from hermes.types.identity import ChatKind, SessionKey
+from hermes.types.messages import AssistantMessage, UserMessage
+from hermes.types.protocols import Emit, ModelRequest, Store
+from hermes.types.value import Value
+
+RESTARTS, HOURS = 3, 4
+Asked = tuple[str, Mapping[str, object]]
+"""A call of a tool."""
+TAG = re.compile(r"(?:Alice|Bob|Carol)(?:Private|Harbour|Island)\d+z")
+"""Who said it, and where: one word, so that no excerpt can show half of it."""
+
+
+class Place(Value):
+    """Where a person talks."""
+
+    who: str
+    user: str
+    where: str
+    chat: str
+    kind: ChatKind
+
+
+ALICE = Place(who="Alice", user="7", where="Private", chat="7", kind="private")
+BOB = Place(who="Bob", user="70", where="Private", chat="70", kind="private")
+CAROL = Place(who="Carol", user="700", where="Private", chat="700", kind="private")
+# The ids begin alike, so that a comparison of beginnings would mix them up.
+BOB_AT_THE_HARBOUR = replace(BOB, where="Harbour", chat="-1", kind="group")
+PLACES = (
+    *(ALICE, BOB, CAROL, BOB_AT_THE_HARBOUR),
+    replace(ALICE, where="Harbour", chat="-1", kind="group"),
+    *(replace(one, where="Island", chat="-10", kind="group") for one in (ALICE, CAROL)),
+)
+
+
+class Gossip:
+    """A model that tells and notes everything it has ever heard of, as far as it is let."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.tags: list[str] = []
+        """All that were ever said: it looks for each of them everywhere."""
+        self.heard: dict[Place, set[str]] = {place: set() for place in PLACES}
+        """What it was shown in each conversation."""
+        self.leaks: list[str] = []
+        self.reminded: set[Place] = set()
+        """Conversations whose prompt told of what was said."""
+        self.summaries = self.notes = 0
+
+    async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
+        tags = set(TAG.findall(written(request)))
+        self._check(request, tags)
+        return await self._answer(request, tags)(request, emit)
+
+    def _check(self, request: ModelRequest, tags: set[str]) -> None:
+        place = place_of(request)
+        if place is None:
+            # A summary or a note: of one conversation.
+            if not any(tags <= self.allowed(one) for one in PLACES):
+                self.leaks.append(f"{request.step} mixes {sorted(tags)}")
+            return
+        if strange := tags - self.allowed(place):
+            self.leaks.append(f"{place.who} in {place.where} is shown {sorted(strange)}")
+        self.heard[place] |= tags
+        if TAG.search(request.system):
+            self.reminded.add(place)
+
+    def allowed(self, place: Place) -> set[str]:
+        """In a group what was said there; in private one's own words, and what one heard."""
+        if place.kind == "group":
+            return {tag for tag in self.tags if place.where in tag}
+        shared = [one for one in PLACES if one.who == place.who and one.kind == "group"]
+        own = {tag for tag in self.tags if tag.startswith(place.who)}
+        return own.union(*(self.heard[one] for one in shared))
+
+    def _answer(self, request: ModelRequest, tags: set[str]) -> Answer:
+        all_of_it = " ".join(sorted(tags))
+        if request.system == compaction.SYSTEM:
+            self.summaries += 1
+            return says(f"summary {all_of_it}")
+        last = request.messages[-1]
+        if request.system.startswith(flush.SYSTEM):
+            self.notes += 1
+            noted = note("memory", f"flushed {all_of_it}")
+            return calls(noted) if isinstance(last, UserMessage) else says("done")
+        if isinstance(last, UserMessage):
+            return calls(*self._curious(all_of_it))
+        return says(f"I know of {all_of_it} around the old lighthouse")
+
+    def _curious(self, known: str) -> list[Asked]:
+        # In small letters: what it asks for is not what it is shown.
+        sought = [tag.lower() for tag in self.chance.sample(self.tags, min(len(self.tags), 60))]
+        number = self.chance.randrange(1, 4 * len(self.tags) + 1)
+        tasks = [{"id": "1", "text": known[:500]}]
+        thinkable: list[Asked] = [
+            note("memory", f"noted {known}"),
+            note("user", f"noted {known}"),
+            ("session_search", {"query": " ".join(sought), "limit": 20}),
+            ("session_search", {"around": number}),
+            ("todo", {} if self.chance.random() < 0.5 else {"todos": tasks}),
+        ]
+        return self.chance.sample(thinkable, 3)
+
+
+def note(target: str, text: str) -> Asked:
+    return "memory", {"target": target, "edits": [{"action": "add", "content": text}]}
+
+
+def written(request: ModelRequest) -> str:
+    """All that the model reads."""
+    said = [request.system, request.ephemeral]
+    for message in request.messages:
+        said.append(message.text)
+        if isinstance(message, AssistantMessage):
+            said += [call.arguments for call in message.calls]
+    return "\n".join(said)
+
+
+def place_of(request: ModelRequest) -> Place | None:
+    """Whose conversation the request is of; None for work beside a conversation."""
+    if not request.conversation:
+        return None
+    key = SessionKey.parse(request.conversation)
+    found = [one for one in PLACES if one.chat == key.chat and key.user in (None, one.user)]
+    (place,) = found
+    return place
+
+
+class Town:
+    """The people, and what they say, in an order that the seed decides."""
+
+    def __init__(self, home: Path, seed: int, conditions: Conditions) -> None:
+        self._home = home
+        self._conditions = conditions
+        self._chance = random.Random(seed)
+        self._said = 0
+        self.platform = ChatServer()
+        self.model = Gossip(seed)
+
+    async def live(self) -> None:
+        """Several talk at once, now and then somebody begins anew, and the gateway restarts."""
+        for number in range(RESTARTS + 1):
+            adapter = PlainAdapter(self.platform)
+            async with running(self._home, [adapter], self.model, self._conditions) as gateway:
+                for hour in range(HOURS):
+                    await self._talk(self._some(), f"{number}{hour}")
+                    await self._begin_anew(self._some(most=2))
+                # With the last one all prompts are written anew.
+                await self._begin_anew(PLACES if number + 1 == RESTARTS else self._some())
+                await all_noted(gateway.store)
+                if number == RESTARTS:
+                    await self._talk(PLACES, "99")
+
+    def _some(self, most: int = len(PLACES)) -> list[Place]:
+        return self._chance.sample(PLACES, self._chance.randrange(most + 1))
+
+    async def _talk(self, speaking: Sequence[Place], number: str) -> None:
+        for place in speaking:
+            tag = f"{place.who}{place.where}{number}z"
+            self.model.tags.append(tag)
+            self._say(place, f"remember the old lighthouse {tag}")
+        await self._answered()
+
+    async def _begin_anew(self, leaving: Sequence[Place]) -> None:
+        for place in leaving:
+            self._say(place, "/new")
+        await self._answered()
+
+    def _say(self, place: Place, text: str) -> None:
+        self.platform.says(text, place.chat, place.user, place.kind, place.who)
+        self._said += 1
+
+    async def _answered(self) -> None:
+        await until(lambda: len(self.platform.messages) == self._said, 20)
+
+
+async def all_noted(store: Store) -> None:
+    """Returns when the conversations that ended have been looked after."""
+    with anyio.fail_after(20):
+        while (await rows(store, "select count(*) from endings"))[0][0]:  # noqa: ASYNC110
+            await anyio.sleep(0.01)
+
+
+REMEMBERING = replace(
+    DRAINING, tools=None, memory=MemorySettings(memory_chars=20_000, user_chars=20_000)
+)
+LIVES = {
+    "notes": REMEMBERING,
+    "recall": replace(REMEMBERING, memory=replace(REMEMBERING.memory, provider="local")),
+    "summaries": replace(
+        REMEMBERING,
+        model=replace(REMEMBERING.model, context_length=7000),
+        auxiliary=AuxiliarySettings(model="small"),
+    ),
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("life", LIVES)
+async def test_what_is_said_in_private_stays_there(tmp_path: Path, life: str, seed: int) -> None:
+    town = Town(tmp_path, seed, LIVES[life])
+    await town.live()
+    model = town.model
+    assert model.leaks == []
+    for place in PLACES:
+        shown = set(TAG.findall("\n".join(town.platform.texts(place.chat))))
+        here = [model.allowed(one) for one in PLACES if one.chat == place.chat]
+        assert shown <= set.union(*here)
+    # A gateway that forgets everything would keep every secret.
+    assert model.reminded == set(PLACES)
+    assert {"AliceHarbour", "AliceIsland", "BobHarbour"} <= kinds(model.heard[ALICE])
+    assert "AliceHarbour" in kinds(model.heard[BOB_AT_THE_HARBOUR])
+    assert model.notes
+    assert bool(model.summaries) == (life == "summaries")
+
+
+def kinds(tags: set[str]) -> set[str]:
+    return {tag.rstrip("z0123456789") for tag in tags}

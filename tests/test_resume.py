@@ -1,0 +1,276 @@
+"""A turn of thirty steps, killed at everything that it does: it goes on, and nothing is done twice.
+
+What a restart finds is what stands on the disk and on the platform. So the world is copied after
+every change of these, and another gateway goes on with the copy: all kills between two changes are
+one. Some kills are real.
+"""
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from types import GeneratorType
+from typing import TypeVar
+
+import anyio
+import msgspec
+import pytest
+from anyio.streams.memory import MemoryObjectReceiveStream
+from msgspec.structs import replace
+
+from hermes.control.outbox import REPEAT
+from hermes.core.models import anthropic, openai_chat, openai_responses
+from hermes.core.tools.call import UNKNOWN_OUTCOME
+from hermes.core.tools.read_file import read_file_tool
+from hermes.state.spill import Spill
+from hermes.testing import crash_checks, vendors
+from hermes.testing.crash_child import APPENDED, READS
+from hermes.testing.crash_stage import Armed, Person, Stage, forked
+from hermes.testing.long_turn import ANSWER, FILE, PLANS, STEPS, TOKENS, LongModel
+from hermes.testing.model import FakeModel
+from hermes.testing.platforms import ChatServer, PlainAdapter
+from hermes.testing.running import DRAINING, Conditions, refused, running, until
+from hermes.testing.scripted import Plan, ScriptedModel, says
+from hermes.testing.tools import append
+from hermes.types.identity import Target
+from hermes.types.messages import Content, Message, MessageRef, ToolMessage
+from hermes.types.profile import Wire
+from hermes.types.protocols import ModelRequest, Store, Work
+from hermes.types.tools import Tool, ToolContext
+from hermes.types.value import Value
+
+T = TypeVar("T")
+
+ENCODERS: dict[Wire, Callable[[ModelRequest], bytes]] = {
+    "chat": openai_chat.encode,
+    "responses": openai_responses.encode,
+    "anthropic": anthropic.encode,
+}
+WHOLE = 10
+"""Every so many copies take all steps that are left; the others are answered once they go on."""
+REQUEST = "Work for thirty steps."
+CLOSED, DELIVERED = "Desk.close", "mark_delivered"
+"""Between these nobody can know whether the answer reached a platform that can't edit."""
+
+
+class Moment(Value):
+    """The world as a kill would leave it."""
+
+    change: str
+    """The last that happened."""
+    home: Path
+    shown: tuple[str, ...]
+    """What stands on the platform."""
+
+
+class World:
+    """A home and a platform that are copied at each change, while somebody looks at the copies."""
+
+    def __init__(self, root: Path) -> None:
+        self.home = root / "home"
+        self.platform = ChatServer()
+        self.model = LongModel()
+        self.conditions = replace(
+            conditions(self.home, self._watched(append)), wrap_store=partial(WatchedStore, self)
+        )
+        self.changing = anyio.Lock()
+        self._send, self._moments = anyio.create_memory_object_stream[Moment]()
+        self._root = root
+        self._count = 0
+        self._open = False
+
+    async def __aenter__(self) -> MemoryObjectReceiveStream[Moment]:
+        self._open = True
+        return self._moments
+
+    async def __aexit__(self, *_: object) -> None:
+        self._open = False
+        self._send.close()
+        self._moments.close()
+
+    async def changed(self, change: str) -> None:
+        """Hands out a copy of all that a kill does not undo."""
+        if not self._open:
+            return
+        self._count += 1
+        copy = self._root / f"copy{self._count}"
+        # By another process: to close a database here would drop the locks of SQLite on it.
+        await anyio.run_process(["cp", "-a", self.home, copy])
+        moment = Moment(change=change, home=copy, shown=tuple(self.platform.texts()))
+        # Nobody looks any more when the turn is over.
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+            await self._send.send(moment)
+
+    def _watched(self, tool: Tool) -> Tool:
+        async def handler(context: ToolContext, arguments: msgspec.Struct) -> str:
+            async with self.changing:
+                text = await tool.handler(context, arguments)
+                await self.changed(text)
+            return text
+
+        return replace(tool, handler=handler)
+
+
+class WatchedStore:
+    def __init__(self, world: World, store: Store) -> None:
+        self._world = world
+        self._store = store
+
+    @property
+    def trouble(self) -> str | None:
+        return self._store.trouble
+
+    async def run(self, work: Work[T]) -> T:
+        name = name_of(work)
+        async with self._world.changing:
+            result = await self._store.run(work)
+            if name not in READS:
+                await self._world.changed(name)
+        return result
+
+    async def read(self, work: Work[T]) -> T:
+        return await self._store.read(work)
+
+
+def name_of(work: object) -> str:
+    assert isinstance(work, GeneratorType)
+    return work.__qualname__
+
+
+class WatchedAdapter(PlainAdapter):
+    def __init__(self, world: World) -> None:
+        super().__init__(world.platform)
+        self._world = world
+
+    async def send(self, target: Target, content: Content) -> MessageRef:
+        async with self._world.changing:
+            sent = await super().send(target, content)
+            await self._world.changed("send")
+        return sent
+
+
+def conditions(home: Path, tool: Tool = append) -> Conditions:
+    return replace(DRAINING, tools=(tool, read_file_tool(Spill(home / "spill"))))
+
+
+async def test_a_long_turn_survives_a_kill_after_every_change(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    (world.home / "workspace").mkdir(parents=True)
+    (world.home / "workspace" / FILE).write_text("a note\n" * 5)
+    changes: Counter[str] = Counter()
+    first: list[ModelRequest] = []
+    asking = 0
+    opened = running(world.home, [WatchedAdapter(world)], world.model, world.conditions)
+    async with opened, world as moments:
+        world.platform.says(REQUEST)
+        async for moment in moments:
+            changes[moment.change] += 1
+            doubtful = changes[CLOSED] > 0 and moment.change not in (CLOSED, DELIVERED)
+            asked = await gone_on(moment, whole=changes.total() % WHOLE == 0, doubtful=doubtful)
+            first += asked[:1]
+            asking += not changes[CLOSED]
+            if moment.change == DELIVERED:
+                break
+    assert len(world.model.requests) == STEPS
+    assert set(TOKENS) <= {change.removeprefix("appended ") for change in changes}
+    for request in first:
+        undisturbed = world.model.requests[int(request.step.rpartition("_")[2])]
+        assert same(request.messages, undisturbed.messages)
+    assert len(first) == asking, "every restart before the answer goes on with it"
+
+
+async def gone_on(moment: Moment, *, whole: bool, doubtful: bool) -> Sequence[ModelRequest]:
+    """What the model is asked after a restart, once all promises are seen to be kept."""
+    platform = ChatServer()
+    platform.says(REQUEST)
+    for text in moment.shown:
+        await platform.send("1", text)
+    model = LongModel() if whole else ScriptedModel([says(ANSWER)])
+    async with running(moment.home, [PlainAdapter(platform)], model, conditions(moment.home)):
+        await until(platform.texts, 20)
+    check_requests(model.requests)
+    check_effects(moment.home, model.requests, whole=whole)
+    check_answer(platform.texts(), doubtful=doubtful)
+    shutil.rmtree(moment.home)
+    return model.requests
+
+
+def check_requests(requests: Sequence[ModelRequest]) -> None:
+    """No vendor would refuse to go on with the conversation."""
+    assert [reason for request in requests if (reason := refused(request))] == []
+    for request in requests[:1]:
+        for wire, encode in ENCODERS.items():
+            vendors.check(wire, encode(request))
+
+
+def check_effects(home: Path, requests: Sequence[ModelRequest], *, whole: bool) -> None:
+    """Nothing was done twice, and the model knows what was done."""
+    path = home / "workspace" / "appended"
+    done = Counter(path.read_text().split() if path.exists() else ())
+    assert set(done.values()) <= {1}
+    if not requests:
+        return
+    results = [one for one in requests[-1].messages if isinstance(one, ToolMessage)]
+    told = {one.text.removeprefix("appended ") for one in results if "appended " in one.text}
+    unknown = [one for one in results if one.text == UNKNOWN_OUTCOME]
+    assert told <= done.keys()
+    assert len(done.keys() - told) <= len(unknown) <= 1
+    if whole:
+        assert len(told) + len(unknown) == len(TOKENS)
+
+
+def check_answer(texts: Sequence[str], *, doubtful: bool) -> None:
+    assert all(text.endswith(ANSWER) for text in texts)
+    unmarked = [text for text in texts if not text.startswith(REPEAT)]
+    assert len(unmarked) == 1 or (doubtful and not unmarked)
+    assert len(texts) == 1 or doubtful
+
+
+def same(resumed: Sequence[Message], undisturbed: Sequence[Message]) -> bool:
+    """The conversation is the one that it would have been, but for outcomes that are unknown."""
+    known = [
+        other if isinstance(one, ToolMessage) and one.text == UNKNOWN_OUTCOME else one
+        for one, other in zip(resumed, undisturbed, strict=True)
+    ]
+    return known == list(undisturbed)
+
+
+KILLS = (
+    "after Intake.take 1",
+    "in model 1",
+    "after TurnCheckpoint.started.work 1",
+    "in append 1",
+    "before TurnCheckpoint.answered.work 2",
+    "after append 2",
+    "before TurnCheckpoint.said.work 3",
+    "after TurnCheckpoint.said.work 2",
+    "before append 1",
+    "after read_file 3",
+    "after TurnCheckpoint.answered.work 4",
+    "after model 2",
+    "before Desk.close 1",
+    "after Desk.close 1",
+)
+"""Where each process of the gateway dies: at the point that it passes for the so-manieth time."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("account", ["plain", "editing"])
+async def test_a_long_turn_survives_one_kill_after_the_other(tmp_path: Path, account: str) -> None:
+    plans = (*PLANS[:-1], Plan(tokens=30))
+    async with FakeModel(turn=plans) as model:
+        stage = Stage(tmp_path, model.base_url, forked)
+        for number, point in enumerate(KILLS):
+            stage.armed[number] = Armed(fail_at=point, count=False, from_start=True)
+        with anyio.fail_after(60):
+            async with stage.open():
+                await Person(stage, account, "1").ask("plain")
+                await stage.quiet()
+    assert crash_checks.check(stage).violations == []
+    assert stage.deaths[-9] == len(KILLS)
+    assert model.stats.refused == {}
+    for body in model._bodies:
+        vendors.check("chat", body)
+    assert set(Counter((tmp_path / "workspace" / APPENDED).read_text().split()).values()) == {1}
