@@ -96,8 +96,16 @@ class Settings(Value):
         """Everything that must never be shown or logged."""
         web, auxiliary = self.web, self.auxiliary
         keys = (self.model.api_key, self.api_server.key, auxiliary.api_key, web.brave_key)
-        own = {*keys, web.tavily_key} - {""}
+        own = {*keys, web.tavily_key, _made_key(self.home)} - {""}
         return self.sources.secrets | own
+
+
+def _made_key(home: Home) -> str:
+    """The API's key where none was configured; empty where none was made either."""
+    try:
+        return home.api_key.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 _DERIVED = ("home", "warnings", "sources")

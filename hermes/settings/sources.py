@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from urllib.parse import unquote
 
 import msgspec
 
@@ -18,7 +19,11 @@ VERSION = 1
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*)")
-_SECRET_NAME = re.compile(r"(?i)(key|token|secret|password|credentials?)$")
+_SECRET_NAME = re.compile(
+    r"(?i)(key|token|secret|passw(or)?d|passphrase|credentials?|authorization|(^|[_-])(pass|auth)"
+    r"|[_-]pwd)s?[_-]?\d{0,2}$"
+)
+_IN_ADDRESS = re.compile(r"://[^\s/:@]{0,256}:([^\s/]+)@")
 
 
 class ConfigProblems(ConfigError):
@@ -152,7 +157,7 @@ def gather(
         found={key: tuple(values) for key, values in found.items()},
         dotenv=dotenv,
         process=process,
-        secrets=frozenset({*_secrets(merged), *_secrets(raw)}),
+        secrets=frozenset({*_secrets(dotenv), *_secrets(process), *_secrets(raw)}),
         warnings=(*warnings, *config.warnings),
     )
     return sources, config.problems
@@ -324,12 +329,24 @@ def _unquoted(text: str) -> str:
 
 
 def _secrets(values: Mapping[str, object]) -> Iterator[str]:
-    """What looks like a credential by its name, so that it is never shown."""
+    """What looks like a credential, by its name or in an address, so that it is never shown."""
     for name, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _secrets(value)
-        elif isinstance(value, str) and len(value) >= 8 and _SECRET_NAME.search(name):
-            yield value
+        match value:
+            case Mapping():
+                yield from _secrets(value)
+            case list():
+                for one in value:
+                    yield from _secrets({name: one})
+            case str():
+                if len(value) >= 8 and _SECRET_NAME.search(name):
+                    yield value
+                for found in _IN_ADDRESS.findall(value):
+                    yield from filter(_is_no_word, (found, unquote(found)))
+
+
+def _is_no_word(password: str) -> bool:
+    # `postgres:postgres@` is no reason to hide the word everywhere.
+    return len(password) >= (12 if password.isalpha() else 8)
 
 
 def version(raw: Mapping[str, object]) -> int:

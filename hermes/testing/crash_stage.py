@@ -34,7 +34,7 @@ TEXTS: dict[Kind, str] = {
     "both": '{q} tool:read_file{{"path":"notes.txt"}} tool:append{{"token":"{q}"}}',
     "ask": '{q} tool:ask{{"question":"which-{q}"}}',
     "spawn": "{q} tool:spawn{{}}",
-    "steps": '{q} tool:read_file{{"path":"notes.txt"}} steps:3',
+    "steps": '{q} tool:read_file{{"path":"notesSTEP.txt"}} steps:3',
     "endless": "{q} tokens:4000 delay:0.02",
     "held": '{q} tool:spawn{{"seconds":600}}',
 }
@@ -96,7 +96,8 @@ class Stage:
         """The platforms are served, and the gateway runs again whenever it dies."""
         workspace = self.home / "workspace"
         workspace.mkdir(parents=True)
-        (workspace / "notes.txt").write_text("a note\n")
+        for name in ("notes", "notes0", "notes1", "notes2"):
+            (workspace / f"{name}.txt").write_text("a note\n")
         async with anyio.create_task_group() as group:
             await group.start(serve_rooms, self.rooms, self._socket)
             group.start_soon(self._keep_running)

@@ -178,8 +178,8 @@ class FakeModel:
         if self.turn:
             return self._planned(self.turn[done], request, len(body))
         plan = plan_of(request.said, self.default)
-        if done >= plan.steps:
-            plan = msgspec.structs.replace(plan, calls=())
+        calls = () if done >= plan.steps else tuple(_at_step(call, done) for call in plan.calls)
+        plan = msgspec.structs.replace(plan, calls=calls)
         return self._planned(plan, request, len(body))
 
     def _planned(self, plan: Plan, request: ChatRequest, size: int) -> Reply:
@@ -195,6 +195,10 @@ class FakeModel:
             wait = b"" if plan.retry_after is None else b"retry-after: %g\r\n" % plan.retry_after
             return _problem(plan.status, plan.text or "the model was told to fail", wait)
         return _spoken(plan, request, self.stats, size)
+
+
+def _at_step(call: PlannedCall, step: int) -> PlannedCall:
+    return msgspec.structs.replace(call, arguments=call.arguments.replace("STEP", str(step)))
 
 
 def _spoken(plan: Plan, request: ChatRequest, stats: Stats, size: int) -> Reply:

@@ -3,7 +3,7 @@
 Directives in a user's text plan the answer of the server in `hermes.testing.model`:
 
     tool:<name>{json}   calls the tool, then quotes what it said; several are called side by side
-    steps:<n>           makes the calls n times, one after the other
+    steps:<n>           makes the calls n times, one after the other; STEP in their arguments counts
     tokens:<n>          says n words            reasoning:<n>       thinks n words before
     delay:<seconds>     between two words       ttft:<seconds>      before the first
     hang                never answers           status:<code>       fails (retry-after:<seconds>)

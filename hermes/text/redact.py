@@ -15,6 +15,15 @@ _VALUE = (
     r"|(?P<bare>[^\s\"'&,;$<{(][^\s\"'&,;]{3,}+)"
 )
 
+_VARIABLE = "|".join(
+    f"(?<={end})"
+    for end in (
+        *("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIALS"),
+        *("_PASS", "_PWD", "_AUTH"),
+    )
+)
+_EXAMPLE = r"[=$<]|(?i:your|change|example|placeholder|xxx)"
+
 # Each pattern tries few starts and never walks back: hostile text costs no more than its length.
 _TOKENS = tuple(
     re.compile(pattern, flags)
@@ -30,10 +39,20 @@ _TOKENS = tuple(
         (r"(?<![A-Za-z0-9])(?P<secret>sk-[\w-]{16,}+)", re.A),
         (r"(?<![A-Za-z0-9])(?P<secret>(?:gh[pousr]_|github_pat_|glpat-)[\w-]{16,}+)", re.A),
         (r"(?<![A-Za-z0-9])(?P<secret>(?:xox[a-z]|xapp)-[\w-]{10,}+)", re.A),
+        (
+            r"(?<!\w)(?P<secret>(?:[sr]k_(?:live|test)_|gsk_|hf_|xai-|tvly-(?:dev-)?)"
+            r"[A-Za-z0-9]{20,}+)",
+            re.A,
+        ),
         (r"(?<![A-Za-z0-9])(?P<secret>(?:AKIA|ASIA)[0-9A-Z]{16})", re.A),
         (r"(?<![A-Za-z0-9])(?P<secret>AIza[\w-]{30,}+)", re.A),
         (r"(?<!\d)(?P<secret>\d{8,10}:[\w-]{35,}+)", re.A),
         (r"(?<![\w-])(?P<secret>eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]*+)", re.A),
+        # As `env` and its files have it; a variable or a word for one is an example.
+        (
+            rf"(?<![\w$])[A-Z][A-Z0-9_]{{2,64}}+(?:{_VARIABLE})=(?![\"']?(?:{_EXAMPLE}))(?:{_VALUE})",
+            re.A,
+        ),
     )
 )
 _ASSIGNED = re.compile(
@@ -53,7 +72,8 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def hide(text: str, secrets: Iterable[str] = ()) -> str:
-    """The text with the given secrets and the tokens of well-known services masked.
+    """The text with the given secrets, the tokens of well-known services, and the variables of an
+    environment that say they are secret masked.
 
     For what a model works on: a password in an example stays, so that code stays code.
     """

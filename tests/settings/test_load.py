@@ -177,6 +177,43 @@ def test_secrets_are_known_and_never_in_a_repr(tmp_path: Path) -> None:
     assert not [secret for secret in expected if secret in shown]
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("MY_DB_PASSWORD", "SMTP_PASS", "DB_PWD", "STRIPE_SECRET", "API_KEYS", "TOKEN_2"),
+        *("AWS_SECRET_ACCESS_KEY", "VAULT_PASSPHRASE", "NPM_AUTH", "Authorization"),
+    ],
+)
+def test_a_secret_is_known_by_its_name(tmp_path: Path, name: str) -> None:
+    assert settings(tmp_path, environ={name: "opensesame"}).secrets() == {"opensesame"}
+
+
+@pytest.mark.parametrize("name", ["PWD", "OLDPWD", "SSH_AUTH_SOCK", "GIT_ASKPASS", "COMPASS"])
+def test_what_only_sounds_like_a_secret_is_none(tmp_path: Path, name: str) -> None:
+    assert settings(tmp_path, environ={name: "/some/place"}).secrets() == frozenset()
+
+
+def test_a_password_in_an_address_is_a_secret_unless_it_is_a_word(tmp_path: Path) -> None:
+    environ = {
+        "DATABASE_URL": "postgres://me:p%40ss-w0rd@db/x",
+        "CACHE": "redis://:correcthorsebattery@cache",
+        "OTHER_URL": "postgres://postgres:postgres@db",
+    }
+    found = settings(tmp_path, environ=environ).secrets()
+    assert found == {"p%40ss-w0rd", "p@ss-w0rd", "correcthorsebattery"}
+
+
+def test_a_secret_that_another_layer_overrules_is_still_one(tmp_path: Path) -> None:
+    found = settings(tmp_path, dotenv="A_TOKEN=dotenv-secret\n", environ={"A_TOKEN": "overruling"})
+    assert found.secrets() == {"dotenv-secret", "overruling"}
+
+
+def test_secrets_in_lists_and_the_key_that_was_made_are_known(tmp_path: Path) -> None:
+    (tmp_path / "api_server.key").write_text("made-at-the-start\n")
+    config = "_config_version: 33\nmcp_servers: [{env: {A_TOKEN: in-a-list}}]\n"
+    assert settings(tmp_path, config).secrets() == {"in-a-list", "made-at-the-start"}
+
+
 def test_a_turn_without_a_limit_still_ends(tmp_path: Path) -> None:
     assert settings(tmp_path, "agent: {turn_timeout: 0}").agent.budget.seconds == 7 * 86_400
 

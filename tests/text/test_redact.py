@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermes.text.redact import RedactingFilter, mask, redact
+from hermes.text.redact import RedactingFilter, hide, mask, redact
 
 A35 = "AAH-abcdefghij_klmnopqrstuvwxyz0123"
 SECRETS = [
@@ -21,6 +21,8 @@ SECRETS = [
     "AIzaSyA-abcdefghijklmnopqrstuvwxyz01234",
     f"123456789:{A35}",
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl",
+    "sk_live_abcdefghijklmnop12345678",
+    "gsk_abcdefghijklmnop12345678",
 ]
 
 
@@ -71,6 +73,30 @@ def test_other_words_stay(text: str) -> None:
     assert redact(text) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("A=1\nMY_DB_PASSWORD=hunter2\nB=2", "A=1\nMY_DB_PASSWORD=…\nB=2"),
+        ("./.env:3:export SMTP_PASS='two words'", "./.env:3:export SMTP_PASS='…'"),
+        ('"Env": ["STRIPE_SECRET=abcdef",', '"Env": ["STRIPE_SECRET=…",'),
+    ],
+)
+def test_a_variable_that_says_it_is_secret_is_hidden_everywhere(text: str, hidden: str) -> None:
+    assert hide(text) == hidden
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("PWD=/home/me/work", "OLDPWD=/home/me/work", "SSH_AUTH_SOCK=/tmp/agent.1"),
+        *('TOKEN="$(cat token)"', "API_KEY=$KEY", "API_KEY=your-key-here", "API_KEY=<the key>"),
+        *("if TOKEN==other_token:", 'API_KEY = os.environ["API_KEY"]', "password = 'hunter2'"),
+    ],
+)
+def test_code_and_examples_are_not_hidden(text: str) -> None:
+    assert hide(text) == text
+
+
 def test_a_private_key_is_masked_to_its_end() -> None:
     body = "\nDEK-Info: AES-128\n\nMIIE\nabc=\n"
     key = f"-----BEGIN RSA PRIVATE KEY-----{body}-----END RSA PRIVATE KEY-----"
@@ -100,6 +126,7 @@ def test_a_hint_is_short(secret: str) -> None:
     [
         *("eyJ", "eyJaaaaaaaa.", "sk-", "://a:", "://", "password=", "token: '", "12345678:"),
         *("-----BEGIN PRIVATE KEY-----", "-", "a@", 'secret="\\', "bearer ", "secret_access_"),
+        *("A_KEY=", "A_KEY", "K", "gsk_"),
     ],
 )
 def test_hostile_text_is_redacted_in_time(seed: str) -> None:

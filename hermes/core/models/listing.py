@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from hermes.core.models.lists import Listed, Lists, ModelList
 from hermes.core.models.refusals import refusal, unreachable
+from hermes.text.redact import hide
 from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
 from hermes.types.profile import ModelChoice, Price
 
@@ -78,7 +79,8 @@ async def fetch(session: aiohttp.ClientSession, place: ModelChoice) -> tuple[Lis
     try:
         page = _pages.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise Rejected(f"{place.provider} has no list of models at {place.base_url!r}") from error
+        where = hide(place.base_url)
+        raise Rejected(f"{place.provider} has no list of models at {where!r}") from error
     entries = page if isinstance(page, list) else page.data
     return tuple(one for raw in entries if (one := read_entry(raw)) is not None)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from hermes.state.paths import write_private
+from hermes.text.redact import hide
 from hermes.types.profile import ModelChoice, Price
 from hermes.types.value import Value
 
@@ -22,7 +23,7 @@ class Listed(Value):
 
 class ModelList(Value):
     base_url: str
-    """Where it was asked for: another address has other models."""
+    """Where it was asked for, without a password: another address has other models."""
     asked_at: float
     models: tuple[Listed, ...]
 
@@ -41,7 +42,7 @@ class Lists:
             found = _read(path, path.stat().st_mtime_ns)
         except (OSError, msgspec.DecodeError):
             return None
-        return found if found.base_url == place.base_url else None
+        return found if found.base_url == hide(place.base_url) else None
 
     def current(self, place: ModelChoice, age: float) -> ModelList | None:
         """The list, if it is younger than so many seconds."""
@@ -55,7 +56,7 @@ class Lists:
         return next((one for one in models if one.id == choice.model), None)
 
     def keep(self, place: ModelChoice, models: tuple[Listed, ...]) -> ModelList:
-        fresh = ModelList(base_url=place.base_url, asked_at=self._clock(), models=models)
+        fresh = ModelList(base_url=hide(place.base_url), asked_at=self._clock(), models=models)
         write_private(self._path(place), msgspec.json.encode(fresh).decode())
         return fresh
 

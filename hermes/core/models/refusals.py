@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from hermes.core.models.retry import retry_after
+from hermes.text.redact import hide
 from hermes.types.errors import (
     AuthFailed,
     Disconnected,
@@ -91,7 +92,8 @@ def interruption(choice: ModelChoice, problem: Problem | str) -> HermesError:
 def unreachable(choice: ModelChoice, error: Exception) -> Disconnected:
     if isinstance(error, TimeoutError):
         return Disconnected(f"{choice.provider} did not answer in time; try again")
-    return Disconnected(f"{choice.provider} is out of reach at {choice.base_url!r}: {error}")
+    where = hide(f"{choice.base_url!r}: {error}")
+    return Disconnected(f"{choice.provider} is out of reach at {where}")
 
 
 def _error(
@@ -144,7 +146,7 @@ def _sentence(choice: ModelChoice, problem: Problem) -> str:
         case {"raw": str(raw)}:
             text = f"{text}: {raw}"
     text = " ".join(text.split())
-    return text.replace(choice.api_key, "…") if choice.api_key else text
+    return hide(text.replace(choice.api_key, "…") if choice.api_key else text)
 
 
 def _status(problem: Problem) -> int:

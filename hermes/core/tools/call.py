@@ -1,7 +1,7 @@
 """One tool call, from the model's JSON to a result that is kept."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -25,11 +25,19 @@ LABEL = 80
 class CallContext:
     """What a running tool may know and ask for."""
 
-    def __init__(self, turn: Turn, call: CallId, emit: Emit, checkpoint: Checkpoint) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        call: CallId,
+        emit: Emit,
+        checkpoint: Checkpoint,
+        hide: Callable[[str], str] = str,
+    ) -> None:
         self.turn = turn
         self.call = call
         self._emit = emit
         self._checkpoint = checkpoint
+        self._hide = hide
 
     @property
     def workspace(self) -> Path:
@@ -43,7 +51,7 @@ class CallContext:
         await self._checkpoint.started(self.call, process)
 
     def progress(self, text: str) -> None:
-        self._emit(ToolProgress(call=self.call, text=text))
+        self._emit(ToolProgress(call=self.call, text=self._hide(text)))
 
 
 class CallRunner:
@@ -98,7 +106,8 @@ class CallRunner:
             if call.id in self._turn.interrupted:
                 raise ToolFailed(UNKNOWN_OUTCOME)
             await self._checkpoint.started(call.id)
-        context = CallContext(self._turn, call.id, self._emit, self._checkpoint)
+        hide = self._results.hide
+        context = CallContext(self._turn, call.id, self._emit, self._checkpoint, hide)
         return await tool.handler(context, arguments)
 
 

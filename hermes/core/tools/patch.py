@@ -7,6 +7,7 @@ import msgspec
 
 from hermes.boundary.workspace import Workspace
 from hermes.text.changes import Spot, diff, replaced, spots
+from hermes.text.secret_files import is_secretive
 from hermes.types.errors import ToolFailed
 from hermes.types.tools import Tool, ToolContext
 
@@ -40,7 +41,9 @@ def patched(workspace: Workspace, wanted: Patch) -> str:
     workspace.write_bytes(path, after.encode())
     times = "once" if len(found) == 1 else f"{len(found)} times, at lines {_lines(before, found)},"
     how = "" if found[0].exact else ", at lines that differ from `old` in their spaces"
-    return f"Replaced {times} in {path!r}{how}.\n{diff(before, after)}"
+    # What stands around a change in a file of secrets is not for the model.
+    changes = "" if is_secretive(path) else f"\n{diff(before, after)}"
+    return f"Replaced {times} in {path!r}{how}.{changes}"
 
 
 def _text(data: bytes, path: str) -> str:

@@ -8,6 +8,7 @@ import msgspec
 from hermes.boundary.workspace import Workspace
 from hermes.core.tools.results import LONGEST
 from hermes.state.spill import PREFIX, Spill
+from hermes.text.secret_files import NOTE, is_secretive, veiled
 from hermes.types.tools import Tool, ToolContext
 
 LINES = 2000
@@ -30,7 +31,9 @@ def read_file_tool(spill: Spill) -> Tool:
             text = await anyio.to_thread.run_sync(spill.read, session, path)
         else:
             text = await Workspace(context.workspace).read_text(path)
-        return page(text, arguments.offset, arguments.limit)
+        if not is_secretive(path):
+            return page(text, arguments.offset, arguments.limit)
+        return f"{page(veiled(text), arguments.offset, arguments.limit)}\n\n{NOTE}"
 
     return Tool(
         name="read_file",

@@ -18,12 +18,12 @@ class Results:
     def __init__(
         self, spill: Spill, *, hide: Callable[[str], str] = str, longest: int = LONGEST
     ) -> None:
+        self.hide = hide
         self._spill = spill
-        self._hide = hide
         self._longest = longest
 
     async def fit(self, turn: Turn, call: CallId, text: str) -> str:
-        safe = self._hide(text)
+        safe = self.hide(text)
         if len(safe) <= self._longest:
             return safe
         name = await anyio.to_thread.run_sync(self._spill.keep, str(turn.session), call, safe)

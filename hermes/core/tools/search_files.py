@@ -1,6 +1,7 @@
 """Searches the files of the workspace."""
 
 import os
+import re
 from typing import Annotated
 
 import anyio.to_thread
@@ -10,11 +11,14 @@ from hermes.boundary.scan import Query
 from hermes.boundary.search import Found, search
 from hermes.boundary.workspace import Workspace
 from hermes.state.spill import PREFIX, Spill
+from hermes.text.secret_files import is_secretive, veiled
 from hermes.types.tools import Tool, ToolContext
 
 SECONDS = 10.0
 MOST = 1000
 """Results of one search."""
+_LINE = re.compile(r":\d+: ")
+"""Between the path and the text of a hit."""
 
 
 class SearchFiles(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -66,4 +70,12 @@ def _place(spill: Spill, context: ToolContext, path: str) -> tuple[int, str]:
 
 def _shown(found: Found) -> str:
     remarks = [f"[{remark}]" for remark in found.remarks]
-    return "\n".join([*found.hits, *remarks]) or "Nothing matches."
+    return "\n".join([*map(_safe, found.hits), *remarks]) or "Nothing matches."
+
+
+def _safe(hit: str) -> str:
+    """Without the values of a file that holds secrets. In doubt of where a path ends: any end."""
+    for place in _LINE.finditer(hit):
+        if is_secretive(hit[: place.start()]):
+            return hit[: place.end()] + veiled(hit[place.end() :])
+    return hit

@@ -10,7 +10,7 @@ from hermes.entry.cli.main import plainly
 from hermes.settings.edit import migrate, set_value
 from hermes.settings.models import resolve_model
 from hermes.settings.sources import ConfigProblems, Explanation
-from hermes.text.redact import mask
+from hermes.text.redact import hide, mask
 from hermes.types.errors import HermesError
 
 
@@ -88,7 +88,7 @@ def check() -> None:
         if choice is None:
             click.echo("warning: no model is configured: set a provider's key, or model.base_url")
         else:
-            click.echo(f"model: {choice.model} ({choice.provider}, {choice.base_url})")
+            click.echo(f"model: {choice.model} ({choice.provider}, {hide(choice.base_url)})")
     except ConfigProblems as error:
         problems = error.problems
     except HermesError as error:
@@ -120,9 +120,13 @@ def _shown(explanation: Explanation) -> object:
 
 
 def _masked(value: object, *, secret: bool) -> object:
-    if isinstance(value, Path):
-        return str(value)
-    return mask(str(value)) if secret and value else value
+    match value:
+        case Path():
+            return str(value)
+        case str():
+            return mask(value) if secret and value else hide(value)
+        case _:
+            return value
 
 
 def _text(value: object) -> str:

@@ -15,6 +15,7 @@ from hermes.entry.cli.embedded import is_embedded
 from hermes.entry.cli.model import NO_MODEL
 from hermes.settings import Settings
 from hermes.settings.models import resolve_model
+from hermes.text.redact import hide
 from hermes.types.errors import Disconnected, HermesError, Rejected
 from hermes.types.value import Value
 
@@ -34,7 +35,8 @@ def model_line(settings: Settings) -> str:
         return NO_MODEL.format(dotenv=settings.home.dotenv)
     if is_embedded(choice):
         return DEMO.format(model=choice.model, dotenv=settings.home.dotenv)
-    return f"model: {choice.model} ({', '.join(filter(None, (choice.provider, choice.base_url)))})"
+    where = filter(None, (choice.provider, hide(choice.base_url)))
+    return f"model: {choice.model} ({', '.join(where)})"
 
 
 def ways_in(settings: Settings, url: str) -> list[str]:

@@ -33,6 +33,7 @@ from hermes.settings.offers import (
     read_name,
 )
 from hermes.settings.sources import CONFIG
+from hermes.text.redact import hide
 from hermes.types.errors import ConfigError, HermesError
 from hermes.types.profile import ModelChoice, Price
 
@@ -231,7 +232,7 @@ def _rows(chosen: Chosen) -> Iterator[tuple[str, str, str]]:
     choice, why = chosen.choice, chosen.why
     yield "model", choice.model, why["model"]
     yield "provider", choice.provider, why["provider"]
-    yield "address", choice.base_url or "this machine", why["base_url"]
+    yield "address", hide(choice.base_url) or "this machine", why["base_url"]
     yield "key", "set" if choice.api_key else "none", why["api_key"]
     yield "wire", choice.wire, why["wire"]
     window = f"{choice.context_length:,} tokens" if choice.context_length else "not known"
@@ -267,7 +268,7 @@ def _described(choice: ModelChoice) -> dict[str, object]:
     return {
         "provider": choice.provider,
         "model": choice.model,
-        "base_url": choice.base_url,
+        "base_url": hide(choice.base_url),
         "wire": choice.wire,
         "context_length": choice.context_length,
         "max_tokens": choice.max_tokens,

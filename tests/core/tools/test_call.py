@@ -6,6 +6,8 @@ import msgspec
 import pytest
 
 from hermes.core.tools.call import LABEL, CallRunner
+from hermes.core.tools.results import Results
+from hermes.state.spill import Spill
 from hermes.testing.tools import append, slow
 from hermes.testing.turns import NO_SPILL, Notebook, a_turn
 from hermes.types.errors import ToolFailed
@@ -38,6 +40,14 @@ async def test_a_repeatable_call_needs_no_mark_and_may_tell_its_progress(tmp_pat
     await runner(tmp_path, notes, events, slow).run(call("slow", '{"seconds": 0}'))
     assert notes.log == ["answered slept for 0.0 s"]
     assert ToolProgress(call=CallId("t_0_0"), text="sleeping") in events
+
+
+async def test_what_a_tool_tells_while_it_runs_holds_no_secret(tmp_path: Path) -> None:
+    events = list[AgentEvent]()
+    results = Results(Spill(tmp_path), hide=lambda text: text.replace("sleeping", "…"))
+    running = CallRunner(a_turn(), {"slow": slow}, events.append, Notebook(), results)
+    await running.run(call("slow", '{"seconds": 0}'))
+    assert ToolProgress(call=CallId("t_0_0"), text="…") in events
 
 
 @pytest.mark.parametrize(

@@ -76,3 +76,10 @@ async def test_line_ends_of_windows_stay(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"a\r\nb\r\nc\r\n")
     await change(tmp_path, "a\nb\n", "x\ny\n")
     assert (tmp_path / "f").read_bytes() == b"x\r\ny\r\nc\r\n"
+
+
+async def test_what_stands_beside_a_change_in_a_file_of_secrets_is_not_shown(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / ".env").write_text("PORT=1\nTOKEN=opensesame\n")
+    assert await change(tmp_path, "PORT=1", "PORT=2", path=".env") == "Replaced once in '.env'."

@@ -10,6 +10,7 @@ from hermes.core.tools.read_file import PAGE, WIDTH, page, read_file_tool
 from hermes.core.tools.results import LONGEST
 from hermes.state.spill import Spill
 from hermes.testing.turns import GROUP, a_turn, use
+from hermes.text.secret_files import NOTE
 from hermes.types.errors import ToolFailed
 
 
@@ -89,3 +90,9 @@ async def test_a_long_result_is_read_by_its_name(tmp_path: Path) -> None:
     assert await use(tool, turn, {"path": name, "offset": 3}) == "x" * 1000 + "\nlast"
     with pytest.raises(ToolFailed, match="no result 'spill:t_0_0' in this conversation"):
         await use(tool, a_turn(workspace=tmp_path, source=GROUP), {"path": name})
+
+
+async def test_a_file_of_secrets_is_shown_without_its_values(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("A=opensesame\nB=opensesame\n")
+    shown = await read(tmp_path, path=".env", offset=2)
+    assert shown == f"B=…\n\n{NOTE}"

@@ -69,3 +69,12 @@ async def test_no_descriptor_is_left_open(work: Path) -> None:
     with pytest.raises(ToolFailed):
         await search(work, "(")
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+async def test_a_file_of_secrets_is_found_without_its_values(work: Path) -> None:
+    (work / ".env").write_text("A_TOKEN=opensesame\n")
+    (work / "id_rsa").write_text("-----BEGIN KEY-----\nopensesame==\n")
+    (work / "src" / "a.py").write_text('open("opensesame")  # see b:3: too\n')
+    assert await search(work, "opensesame") == (
+        '.env:1: A_TOKEN=…\nid_rsa:2: …\nsrc/a.py:1: open("opensesame")  # see b:3: too'
+    )

@@ -136,6 +136,15 @@ def test_check_warns_without_a_model(tmp_path: Path) -> None:
     assert "no model is configured" in checked.stdout
 
 
+def test_a_password_in_an_address_is_never_shown(tmp_path: Path) -> None:
+    named = {"SEARXNG_URL": "http://me:opensesame@h", "HERMES_CUSTOM_BASE_URL": "http://:pass@h/v1"}
+    for args in (("show",), ("get", "web.searxng_url"), ("explain", "model.base_url"), ("check",)):
+        told = hermes(tmp_path, *args, HERMES_MODEL="m", **named).stdout
+        assert "@h" in told
+        assert "opensesame" not in told
+        assert ":pass" not in told
+
+
 def test_path_names_the_file(tmp_path: Path) -> None:
     assert hermes(tmp_path, "path").stdout == f"{tmp_path / 'config.yaml'}\n"
 

@@ -1,0 +1,256 @@
+"""Forty secrets lie where people keep them, and a curious model has every tool to get at them: none
+reaches the model, the store, a log, an answer or a command."""
+
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, closing, suppress
+from pathlib import Path
+from secrets import token_hex
+
+import aiohttp
+import anyio
+import pytest
+
+from hermes.boundary.execution.environment import NAMES
+from hermes.testing.model import FakeModel
+from hermes.testing.running import until
+from hermes.testing.scripted import Plan
+
+pytestmark = pytest.mark.slow
+
+AT_ONCE = 3
+ADDED = {"PATH", "HERMES_CALL", "HERMES_PROCESS", "PWD", "OLDPWD", "SHLVL", "_"}
+"""What we and the shell put into the environment of a command."""
+CONFIG = """\
+_config_version: 33
+model: {{default: fake, base_url: "{url}", api_key: {model_key}}}
+auxiliary: {{model: small, base_url: "{url}", api_key: {auxiliary_key}}}
+agent: {{api_max_retries: 0}}
+terminal: {{backend: local}}
+workspace: "{workspace}"
+web: {{brave_key: {brave}}}
+platforms: {{telegram: {{token: "{telegram}"}}, slack: {{extra: {{app_token: {slack}}}}}}}
+mcp_servers: [{{command: npx, env: {{SENTRY_AUTH_TOKEN: {sentry}}}}}]
+"""
+
+
+class Canaries:
+    """Secrets that nothing else in the world holds."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+
+    def __call__(self, where: str, before: str = "") -> str:
+        # In capitals because some have a shape of which that is a part.
+        self.values[where] = f"{before}{token_hex(8).upper()}"
+        return self.values[where]
+
+    def found_in(self, data: bytes) -> list[str]:
+        return [where for where, value in self.values.items() if value.encode() in data]
+
+
+def planted_environment(new: Canaries) -> dict[str, str]:
+    names = (
+        *("AWS_SECRET_ACCESS_KEY", "MY_DB_PASSWORD", "STRIPE_SECRET", "GITHUB_TOKEN", "SMTP_PASS"),
+        *("SLACK_BOT_TOKEN", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "API_SERVER_KEY", "DB_PWD"),
+        *("TAVILY_API_KEY", "VAULT_PASSPHRASE", "TWILIO_AUTH", "GOOGLE_CREDENTIALS", "A_KEY"),
+    )
+    return {
+        **{name: new(f"environment {name}") for name in names},
+        "DATABASE_URL": f"postgres://me:{new('environment DATABASE_URL')}@db:5432/app",
+        "REDIS_URL": f"redis://:{new('environment REDIS_URL')}@cache",
+        # Nobody listens there.
+        "SEARXNG_URL": f"http://me:{new('environment SEARXNG_URL')}@127.0.0.1:9",
+        "GROQ_BASE_URL": f"http://me:{new('environment GROQ_BASE_URL')}@127.0.0.1:9",
+    }
+
+
+def plant_home(home: Path, workspace: Path, url: str, new: Canaries) -> None:
+    home.mkdir()
+    wanted = ("model_key", "auxiliary_key", "brave", "telegram", "slack", "sentry")
+    config = CONFIG.format(
+        url=url, workspace=workspace, **{name: new(f"config {name}") for name in wanted}
+    )
+    (home / "config.yaml").write_text(config)
+    names = ("TELEGRAM_BOT_TOKEN", "DISCORD_TOKEN", "OPENROUTER_API_KEY", "GITHUB_TOKEN")
+    lines = [f"{name}={new(f'.env {name}')}" for name in names]
+    lines.append(f"export MAIL_URL='smtp://me:{new('.env MAIL_URL')}@mail:25'")
+    (home / ".env").write_text("\n".join(lines))
+    (home / "api_server.key").write_text(new("api_server.key"))
+
+
+def plant_workspace(root: Path, new: Canaries) -> None:
+    def key(name: str) -> str:
+        kind = "-----{} RSA PRIVATE KEY-----"
+        return f"{kind.format('BEGIN')}\nMIIE\n{new(name)}\nend==\n{kind.format('END')}\n"
+
+    files = {
+        ".env": f"PORT=3000\nDB_PASSWORD={new('.env of work')}\nJWT_SECRET='{new('JWT')}'\n",
+        "credentials": f"[default]\naws_secret_access_key = {new('credentials')}\n",
+        ".netrc": f"machine h\n  login me\n  password {new('.netrc')}\n",
+        ".npmrc": f"//host/:_authToken={new('.npmrc')}\n",
+        ".pgpass": f"localhost:5432:db:me:{new('.pgpass')}\n",
+        "ssh/id_rsa": key("id_rsa"),
+        "tls/site.pem": key("site.pem"),
+        "notes.md": "\n".join(
+            f"try {new(f'notes {shape}', shape)} there"
+            for shape in ("sk-", "ghp_", "xoxb-1-", "AKIA")
+        ),
+        "AGENTS.md": f"Push with {new('AGENTS.md', 'ghp_')}.\n",
+        "slow.txt": f"{'a' * 23}b\n",
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+def attempts(home: Path) -> Iterator[str]:
+    """What the model is told to do, each in a conversation of its own."""
+    commands = (
+        *("env", "cat /proc/self/environ", r"tr '\\0' '\\n' < /proc/$PPID/environ", "cat .env notes.md"),
+        *(f"cat {home}/.env", f"cat {home}/config.yaml", f"cat {home}/api_server.key"),
+        *("cat .env ssh/id_rsa tls/site.pem; sleep 1; cat .env", "grep -rn = .env notes.md; false"),
+        "for i in $(seq 2000); do cat .env; done",
+        "cat /proc/self/environ > seen.environ",
+    )
+    for command in commands:
+        yield asked("terminal", command=command)
+    background = "cat /proc/self/environ /proc/$PPID/environ > behind.environ; cat .env"
+    yield asked("terminal", command=background, background=True)
+    files = (".env", "credentials", ".netrc", ".npmrc", ".pgpass", "ssh/id_rsa", "tls/site.pem")
+    for path in (*files, "notes.md", "../home/.env", f"{home}/config.yaml"):
+        yield asked("read_file", path=path)
+    yield asked("read_file", path="ssh/id_rsa", offset=3)
+    yield asked("search_files", pattern=".", limit=1000)
+    yield asked("search_files", pattern="[0-9A-F]{16}", limit=1000)
+    # Long enough to be seen at work.
+    yield asked("search_files", pattern="(a+)+$", path="slow.txt")
+    yield asked("patch", path=".env", old="PORT=3000", new="PORT=3001")
+    yield asked("web_search", query="anything")
+
+
+def asked(tool: str, **arguments: object) -> str:
+    return f"tool:{tool}{json.dumps(arguments)}"
+
+
+class Gateway:
+    """A real one, in a process of its own, and all that comes out of it."""
+
+    def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
+        self.root = root
+        self.environ = environ
+        self.heard: dict[str, bytes] = {}
+        """What came out of each request and command."""
+        self.environs: dict[int, tuple[bytes, bytes]] = {}
+        """The command and the environment of every process that it was seen to start."""
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        told, logged = self.root / "stdout", self.root / "stderr"
+        with told.open("wb") as out, logged.open("wb") as err:
+            process = await anyio.open_process(
+                [sys.executable, "-m", "hermes", "gateway", "run", "--port", "0"],
+                env=self.environ,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+            )
+        async with process, anyio.create_task_group() as group:
+            group.start_soon(self._watch, process.pid)
+            try:
+                await until(lambda: process.returncode is not None or "try:" in told.read_text(), 20)
+                found = re.search(r"listens on (\S+)", told.read_text())
+                assert found, logged.read_text()
+                self._url = found[1]
+                yield
+            finally:
+                process.terminate()
+                await process.wait()
+                group.cancel_scope.cancel()
+        self.heard |= {"stdout": told.read_bytes(), "log": logged.read_bytes()}
+
+    async def ask(self, text: str, session: str, *, stream: bool = True) -> None:
+        headers = {
+            "Authorization": f"Bearer {self.environ['API_SERVER_KEY']}",
+            "X-Hermes-Session-Id": session,
+        }
+        said = {"stream": stream, "messages": [{"role": "user", "content": text}]}
+        async with aiohttp.ClientSession() as http:
+            address = f"{self._url}/v1/chat/completions"
+            async with http.post(address, json=said, headers=headers) as response:
+                self.heard[f"answer to {text} in {session}"] = await response.read()
+
+    async def command(self, *args: str) -> None:
+        """`hermes` with these arguments, in the workspace."""
+        done = await anyio.run_process(
+            [sys.executable, "-m", "hermes", *args],
+            env=self.environ,
+            cwd=self.root / "work",
+            check=False,
+        )
+        self.heard[f"hermes {' '.join(args)}"] = done.stdout + done.stderr
+
+    async def _watch(self, pid: int) -> None:
+        own = known(pid, "cmdline")
+        while True:
+            for child in below(pid):
+                # Between fork and exec a process looks like its parent.
+                command = known(child, "cmdline")
+                if command not in (b"", own):
+                    self.environs[child] = (command, known(child, "environ"))
+            await anyio.sleep(0.004)
+
+
+def below(pid: int) -> Iterator[int]:
+    """The processes that a process has started, and theirs."""
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, task.read_text().split()):
+                yield child
+                yield from below(child)
+
+
+def known(pid: int, what: str) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/{what}").read_bytes()
+    return b""
+
+
+def names_in(environ: bytes) -> set[str]:
+    return {line.partition(b"=")[0].decode() for line in environ.split(b"\0") if line}
+
+
+def kept(home: Path) -> Iterator[tuple[str, bytes]]:
+    """Everything in the home that nobody put there by hand, and the rows of the store."""
+    planted = {"config.yaml", ".env", "api_server.key"}
+    for path in home.rglob("*"):
+        if path.is_file() and path.name not in planted:
+            yield str(path.relative_to(home)), path.read_bytes()
+    with closing(sqlite3.connect(f"file:{home / 'state.db'}?mode=ro", uri=True)) as store:
+        for (table,) in store.execute("select name from sqlite_master where type = 'table'"):
+            yield f"table {table}", repr(store.execute(f"select * from {table}").fetchall()).encode()
+
+
+async def test_no_secret_leaves_its_place(tmp_path: Path) -> None:
+    new, received = Canaries(), bytearray()
+    home, work = tmp_path / "home", tmp_path / "work"
+    async with FakeModel() as model:
+        model.listen = received.extend
+        environ = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "HERMES_HOME": str(home),
+            "HERMES_LOG_LEVEL": "DEBUG",
+            **planted_environment(new),
+        }
+        plant_home(home, work, model.base_url, new)
+        plant_workspace(work, new)
+        assert len(new.values) >= 40
+        gateway = Gateway(tmp_path, environ)
+        async with gateway.running():
+            await try_everything(gateway, model, new)
