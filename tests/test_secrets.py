@@ -39,6 +39,19 @@ mcp_servers: [{{command: npx, env: {{SENTRY_AUTH_TOKEN: {sentry}}}}}]
 """
 
 
+COMMANDS = (
+    *("config show", "config show --json", "config check", "config explain model.api_key"),
+    *("model", "model list", "gateway status --json", "sessions list", "sessions show attempt0"),
+    *("sessions export --all", "sessions search environ"),
+)
+SEEN = (
+    *(b"MY_DB_PASSWORD=", b"TELEGRAM_BOT_TOKEN=", b"JWT_SECRET=", b"aws_secret_access_key"),
+    *(b"_authToken", b"BEGIN RSA PRIVATE KEY", b"Instructions for this workspace", b"PORT=3000"),
+    *(b"auxiliary: {model: small", b"SearXNG can't be reached"),
+)
+"""What stands beside the secrets."""
+
+
 class Canaries:
     """Secrets that nothing else in the world holds."""
 
@@ -112,16 +125,19 @@ def plant_workspace(root: Path, new: Canaries) -> None:
 def attempts(home: Path) -> Iterator[str]:
     """What the model is told to do, each in a conversation of its own."""
     commands = (
-        *("env", "cat /proc/self/environ", r"tr '\\0' '\\n' < /proc/$PPID/environ", "cat .env notes.md"),
+        *(
+            "env",
+            "cat /proc/self/environ",
+            r"tr '\0' '\n' < /proc/$PPID/environ",
+            "cat .env notes.md",
+        ),
         *(f"cat {home}/.env", f"cat {home}/config.yaml", f"cat {home}/api_server.key"),
-        *("cat .env ssh/id_rsa tls/site.pem; sleep 1; cat .env", "grep -rn = .env notes.md; false"),
+        *("cat .env ssh/id_rsa tls/site.pem; sleep 1; cat .env", "grep -rn = .env; false"),
         "for i in $(seq 2000); do cat .env; done",
         "cat /proc/self/environ > seen.environ",
     )
     for command in commands:
         yield asked("terminal", command=command)
-    background = "cat /proc/self/environ /proc/$PPID/environ > behind.environ; cat .env"
-    yield asked("terminal", command=background, background=True)
     files = (".env", "credentials", ".netrc", ".npmrc", ".pgpass", "ssh/id_rsa", "tls/site.pem")
     for path in (*files, "notes.md", "../home/.env", f"{home}/config.yaml"):
         yield asked("read_file", path=path)
@@ -163,7 +179,9 @@ class Gateway:
         async with process, anyio.create_task_group() as group:
             group.start_soon(self._watch, process.pid)
             try:
-                await until(lambda: process.returncode is not None or "try:" in told.read_text(), 20)
+                await until(
+                    lambda: process.returncode is not None or "try:" in told.read_text(), 20
+                )
                 found = re.search(r"listens on (\S+)", told.read_text())
                 assert found, logged.read_text()
                 self._url = found[1]
@@ -227,13 +245,54 @@ def names_in(environ: bytes) -> set[str]:
 
 def kept(home: Path) -> Iterator[tuple[str, bytes]]:
     """Everything in the home that nobody put there by hand, and the rows of the store."""
-    planted = {"config.yaml", ".env", "api_server.key"}
+    # What a command in the background printed lies in its own file as it is.
+    planted = {"config.yaml", ".env", "api_server.key", "processes"}
     for path in home.rglob("*"):
-        if path.is_file() and path.name not in planted:
+        if path.is_file() and not planted & set(path.relative_to(home).parts):
             yield str(path.relative_to(home)), path.read_bytes()
     with closing(sqlite3.connect(f"file:{home / 'state.db'}?mode=ro", uri=True)) as store:
         for (table,) in store.execute("select name from sqlite_master where type = 'table'"):
-            yield f"table {table}", repr(store.execute(f"select * from {table}").fetchall()).encode()
+            yield (
+                f"table {table}",
+                repr(store.execute(f"select * from {table}").fetchall()).encode(),
+            )
+
+
+async def try_everything(gateway: Gateway, model: FakeModel, key: str) -> None:
+    limiter = anyio.CapacityLimiter(AT_ONCE)
+
+    async def try_(text: str, session: str) -> None:
+        async with limiter:
+            await gateway.ask(text, session)
+
+    async def run(*args: str) -> None:
+        async with limiter:
+            await gateway.command(*args)
+
+    async with anyio.create_task_group() as group:
+        for number, text in enumerate(attempts(gateway.root / "home")):
+            group.start_soon(try_, text, f"attempt{number}")
+    await look_behind(gateway)
+    for status in (400, 401, 403, 500):
+        model.script.append(Plan(status=status, text=f"Incorrect API key provided: {key}"))
+        await gateway.ask("hello", f"status{status}", stream=status < 401)
+    for command in ("hello", "/status", "/context", "/new"):
+        await gateway.ask(command, "attempt0")
+    async with anyio.create_task_group() as group:
+        for line in COMMANDS:
+            group.start_soon(run, *line.split())
+        group.start_soon(run, "chat", "-q", asked("terminal", command="env; cat .env"))
+        group.start_soon(run, "chat", "--json", "-q", asked("read_file", path=".env"))
+
+
+async def look_behind(gateway: Gateway) -> None:
+    """Reads what a command in the background has printed."""
+    command = "cat /proc/self/environ /proc/$PPID/environ > behind.environ; cat .env"
+    await gateway.ask(asked("terminal", command=command, background=True), "behind")
+    found = re.search(rb"as process (\w+)", b"".join(gateway.heard.values()))
+    assert found
+    for action in ("wait", "log", "list"):
+        await gateway.ask(asked("process", action=action, id=found[1].decode()), "behind")
 
 
 async def test_no_secret_leaves_its_place(tmp_path: Path) -> None:
@@ -241,16 +300,33 @@ async def test_no_secret_leaves_its_place(tmp_path: Path) -> None:
     home, work = tmp_path / "home", tmp_path / "work"
     async with FakeModel() as model:
         model.listen = received.extend
-        environ = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(tmp_path),
-            "HERMES_HOME": str(home),
-            "HERMES_LOG_LEVEL": "DEBUG",
-            **planted_environment(new),
-        }
         plant_home(home, work, model.base_url, new)
         plant_workspace(work, new)
-        assert len(new.values) >= 40
+        usual = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "HERMES_HOME": str(home)}
+        environ = {**usual, "HERMES_LOG_LEVEL": "DEBUG", **planted_environment(new)}
         gateway = Gateway(tmp_path, environ)
         async with gateway.running():
-            await try_everything(gateway, model, new)
+            await try_everything(gateway, model, new.values["config model_key"])
+            await until(lambda: b"A conversation of yours has ended" in received)
+    assert len(new.values) >= 40
+
+    sent = bytes(received)
+    for name in ("model_key", "auxiliary_key"):
+        header = f"Authorization: Bearer {new.values[f'config {name}']}\r\n".encode()
+        assert header in sent
+        sent = sent.replace(header, b"")
+    seen = [(work / name).read_bytes() for name in ("seen.environ", "behind.environ")]
+    seen += [environment for _, environment in gateway.environs.values()]
+    places = {**gateway.heard, **dict(kept(home)), "sent to the model": sent}
+    places |= {f"environment {number}": data for number, data in enumerate(seen)}
+    assert {where: found for where, data in places.items() if (found := new.found_in(data))} == {}
+
+    for environment in seen:
+        named = {name for name in names_in(environment) if not name.startswith("LC_")}
+        assert named <= NAMES | ADDED
+    # The model did see what it asked for, and each kind of process was met.
+    assert [beside for beside in SEEN if beside not in sent] == []
+    commands = b"\n".join(command for command, _ in gateway.environs.values())
+    assert b"scan.py" in commands
+    assert b"seq 2000" in commands
+    assert b"ToolProgress" in places["table run_events"]

@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from hermes.core.compaction import PASSES, Compactor, choose
 from hermes.core.prompt import Prompter, ephemeral
-from hermes.core.tools.schema import tools_json
 from hermes.core.window import Scale, Window, tokens, weight
 from hermes.types.errors import HermesError
 from hermes.types.events import AgentEvent, ContextCompacted, Notice, UsageReported
@@ -34,6 +33,7 @@ class Conversation:
         self.turn = turn
         self.choice = choice
         self.tools = tools
+        self._tools = tuple(tools.values())
         self.history: list[Message] = []
         self.recalled = ""
         """What a memory gave for the last request."""
@@ -75,7 +75,7 @@ class Conversation:
             ephemeral=self._ephemeral,
             messages=(*self.turn.profile.prefill, *self._with_recalled()),
             step=f"{self.turn.id}_{step}",
-            tools=tuple(self.tools.values()),
+            tools=self._tools,
             sampling=self.turn.sampling,
             live=self.turn.live,
             conversation=str(self.turn.session),
@@ -133,7 +133,7 @@ class Conversation:
     def _estimate(self) -> int:
         assert self._prompt is not None, "begin comes first"
         said = tokens(self._prompt.text) + tokens(self._ephemeral) + tokens(self.recalled)
-        return said + len(tools_json(tuple(self.tools.values()))) * 2 // 7 + self._weight
+        return said + self._prompt.tools * 2 // 7 + self._weight
 
     def _size(self) -> int:
         return self._scale(self._estimate())

@@ -29,6 +29,7 @@ SHARED = (
 )
 CONTEXT_SHARE = 0.1
 """The part of a model's window that a context file may take."""
+KNOWN = 256
 FRESH_SECONDS = 2.0
 """How long a prompt serves requests that have no session."""
 
@@ -55,31 +56,46 @@ class Prompter:
         self._hide = hide
         self._zone = zone
         self._clock = clock
+        self._known: dict[
+            tuple[int, int, str, str, str], tuple[AgentProfile, Mapping[str, Tool], str]
+        ] = {}
+        """Fingerprints, with what they are of: what is kept here is not made anew elsewhere."""
         self._fresh: dict[tuple[Audience | None, str], tuple[float, Prompt]] = {}
 
     async def prompt(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, Tool]) -> Prompt:
         """The epoch's prompt, or a new one where it is over or made for something else."""
-        fingerprint = _fingerprint(turn, choice, tools)
-        if turn.prompt is not None and turn.prompt.fingerprint == fingerprint:
+        made_for = self._fingerprint(turn, choice, tools)
+        if turn.prompt is not None and turn.prompt.fingerprint == made_for:
             return turn.prompt
         if turn.stateless:
-            return await self._shared(turn, choice, tools, fingerprint)
-        return await self._written(turn, choice, tools, fingerprint)
+            return await self._shared(turn, choice, tools, made_for)
+        return await self._written(turn, choice, tools, made_for)
+
+    def _fingerprint(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, Tool]) -> str:
+        # By identity: profiles and sets of tools are made once, and turns are many.
+        profile, where = turn.profile, place(turn)
+        key = (id(profile), id(tools), choice.provider, choice.model, where)
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= KNOWN:
+                self._known.clear()
+            known = self._known[key] = (profile, tools, fingerprint(profile, choice, tools, where))
+        return known[2]
 
     async def _shared(
-        self, turn: Turn, choice: ModelChoice, tools: Mapping[str, Tool], fingerprint: str
+        self, turn: Turn, choice: ModelChoice, tools: Mapping[str, Tool], made_for: str
     ) -> Prompt:
         """One prompt for all requests of a moment: each of them begins an epoch."""
         now = time.monotonic()
-        until, known = self._fresh.get(audience := (audience_of(turn), fingerprint), (0.0, None))
+        until, known = self._fresh.get(audience := (audience_of(turn), made_for), (0.0, None))
         if known is None or now >= until:
-            known = await self._written(turn, choice, tools, fingerprint)
+            known = await self._written(turn, choice, tools, made_for)
             self._fresh = {key: kept for key, kept in self._fresh.items() if kept[0] > now}
             self._fresh[audience] = (now + FRESH_SECONDS, known)
         return known
 
     async def _written(
-        self, turn: Turn, choice: ModelChoice, tools: Mapping[str, Tool], fingerprint: str
+        self, turn: Turn, choice: ModelChoice, tools: Mapping[str, Tool], made_for: str
     ) -> Prompt:
         profile = turn.profile
         room = int((choice.context_length or UNKNOWN) * CONTEXT_SHARE * 4)
@@ -97,7 +113,7 @@ class Prompter:
             PromptPart(name="time", text=self._time()),
         ]
         return Prompt(
-            fingerprint=fingerprint,
+            fingerprint=made_for,
             tools=len(tools_json(tuple(tools.values()))) if tools else 0,
             window=choice.context_length or UNKNOWN,
             parts=tuple(
@@ -141,8 +157,10 @@ def _workspace(profile: AgentProfile, choice: ModelChoice) -> str:
     return f"Your workspace is {profile.workspace}; paths are relative to it."
 
 
-def _fingerprint(turn: Turn, choice: ModelChoice, tools: Mapping[str, Tool]) -> str:
-    profile = turn.profile
+def fingerprint(
+    profile: AgentProfile, choice: ModelChoice, tools: Mapping[str, Tool], where: str
+) -> str:
+    """Of all whose change begins an epoch."""
     seen = hashlib.sha256(tools_json(tuple(tools.values())))
     for part in (
         choice.provider,
@@ -150,7 +168,7 @@ def _fingerprint(turn: Turn, choice: ModelChoice, tools: Mapping[str, Tool]) -> 
         profile.soul,
         profile.instructions,
         profile.workspace,
-        place(turn),
+        where,
     ):
         seen.update(b"\0" + part.encode(errors="surrogatepass"))
     return seen.hexdigest()[:32]
