@@ -99,7 +99,8 @@ class Prompter:
     ) -> Prompt:
         profile = turn.profile
         room = int((choice.context_length or UNKNOWN) * CONTEXT_SHARE * 4)
-        shown = min(profile.context_chars, room)
+        # Who can't open a file has no use for how to work on them.
+        shown = min(profile.context_chars, room) if choice.tools else 0
         found = await anyio.to_thread.run_sync(
             context_file, Path(profile.workspace), shown, abandon_on_cancel=True
         )

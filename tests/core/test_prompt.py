@@ -113,10 +113,17 @@ async def test_a_secret_is_hidden() -> None:
 async def test_a_small_model_is_shown_less_of_a_context_file(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("x" * 50_000)
     turn = a_turn(workspace=tmp_path)
-    small = replace(CHOICE, context_length=2048, tools=False)
-    prompt = await Prompter().prompt(turn, small, {})
+    small = replace(CHOICE, context_length=2048)
+    prompt = await Prompter().prompt(turn, small, TOOLS)
     assert len(prompt.text) < 2500
-    assert "workspace" not in names(prompt)
+    assert "AGENTS.md" in names(prompt)
+
+
+async def test_a_model_without_tools_is_told_nothing_of_files(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("use tabs")
+    talker = replace(CHOICE, tools=False)
+    prompt = await Prompter().prompt(a_turn(workspace=tmp_path), talker, {})
+    assert names(prompt) == ["identity", "place", "time"]
 
 
 async def test_requests_without_a_session_share_a_prompt_for_a_moment() -> None:

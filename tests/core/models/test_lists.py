@@ -22,6 +22,13 @@ def test_a_list_is_kept_for_its_owner_without_the_key(tmp_path: Path) -> None:
     assert "secret" not in file.read_text("utf-8")
 
 
+def test_a_list_is_kept_without_a_password_in_the_address(tmp_path: Path) -> None:
+    place = replace(PLACE, base_url="http://me:opensesame@x/v1")
+    Lists(tmp_path).keep(place, (MODEL,))
+    assert Lists(tmp_path).find(place) == MODEL
+    assert "opensesame" not in (tmp_path / "openrouter.json").read_text("utf-8")
+
+
 def test_without_a_list_there_is_none(tmp_path: Path) -> None:
     lists = Lists(tmp_path)
     assert lists.kept(PLACE) is None
