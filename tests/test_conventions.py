@@ -19,6 +19,9 @@ GENERAL = (
     "test_conventions",
     "test_docs",
     "test_imports",
+    "test_privacy",
+    "test_resume",
+    "test_secrets",
     "settings/test_load",
     "state/test_sqlite_trouble",
 )

@@ -91,9 +91,9 @@ class Gossip:
 
     def _answer(self, request: ModelRequest, tags: set[str]) -> Answer:
         all_of_it = " ".join(sorted(tags))
-        if request.system == compaction.SYSTEM:
-            self.summaries += 1
-            return says(f"summary {all_of_it}")
+        if not request.tools:
+            self.summaries += request.system == compaction.SYSTEM
+            return says(f"in short {all_of_it}")
         last = request.messages[-1]
         if request.system.startswith(flush.SYSTEM):
             self.notes += 1
@@ -106,7 +106,7 @@ class Gossip:
     def _curious(self, known: str) -> list[Asked]:
         # In small letters: what it asks for is not what it is shown.
         sought = [tag.lower() for tag in self.chance.sample(self.tags, min(len(self.tags), 60))]
-        number = self.chance.randrange(1, 4 * len(self.tags) + 1)
+        number = self.chance.randrange(1, 6 * len(self.tags) + 1)
         tasks = [{"id": "1", "text": known[:500]}]
         thinkable: list[Asked] = [
             note("memory", f"noted {known}"),

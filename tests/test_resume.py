@@ -41,6 +41,8 @@ from hermes.types.protocols import ModelRequest, Store, Work
 from hermes.types.tools import Tool, ToolContext
 from hermes.types.value import Value
 
+pytestmark = pytest.mark.slow
+
 T = TypeVar("T")
 
 ENCODERS: dict[Wire, Callable[[ModelRequest], bytes]] = {
@@ -256,7 +258,6 @@ KILLS = (
 """Where each process of the gateway dies: at the point that it passes for the so-manieth time."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("account", ["plain", "editing"])
 async def test_a_long_turn_survives_one_kill_after_the_other(tmp_path: Path, account: str) -> None:
     plans = (*PLANS[:-1], Plan(tokens=30))

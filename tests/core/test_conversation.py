@@ -17,7 +17,8 @@ from hermes.testing.running import QUIET, refused, rows, running, until
 from hermes.testing.turns import CHOICE, Notebook, a_turn
 from hermes.types.errors import Disconnected
 from hermes.types.events import SegmentEnded, TextDelta, UsageReported
-from hermes.types.messages import AssistantMessage, UserMessage
+from hermes.types.identity import CallId
+from hermes.types.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
 from hermes.types.protocols import Emit, ModelRequest
 
 SMALL = replace(
@@ -151,3 +152,13 @@ async def test_prefilled_messages_stand_before_all_others() -> None:
     made = Conversation(turn, CHOICE, {}, window, lambda event: None, Notebook())
     await made.begin(Prompter())
     assert [m.text for m in made.request(0).messages] == ["ping", "pong", "hi"]
+
+
+async def test_results_stand_in_the_order_of_their_calls_also_after_a_restart() -> None:
+    calls = [ToolCall(id=CallId(id), name="n", arguments="{}") for id in "abc"]
+    a, b, c = (ToolMessage(call=call.id, text=call.id) for call in calls)
+    asked = UserMessage(text="hi"), AssistantMessage(calls=tuple(calls))
+    window = Window.of(1000, None, 0.75)
+    made = Conversation(a_turn(*asked, b), CHOICE, {}, window, lambda event: None, Notebook())
+    made.answer([a, c])
+    assert made.history == [*asked, a, b, c]

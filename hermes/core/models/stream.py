@@ -103,6 +103,11 @@ class Upstream:
                 allow_redirects=False,
             ) as response:
                 await _read(response, events, live=request.live)
+        except ValueError as error:
+            # Such as a name and a password in the address, beside a key.
+            raise Rejected(
+                f"{request.choice.provider} can't be asked at its base_url: {error}"
+            ) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             # Once the model has finished, how the connection ends does not matter.
             if not answer.finished:

@@ -235,3 +235,9 @@ def test_only_data_is_read_however_it_is_written() -> None:
     assert collecting.taken == [b"1", b"2"]
     events.end()
     assert collecting.taken == [b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize("base_url", ["http://me:word@127.0.0.1:9/v1", "http://", "no address"])
+async def test_an_address_that_can_not_be_asked_is_explained(base_url: str) -> None:
+    with pytest.raises(Rejected, match="can't be asked at its base_url"):
+        await ask(request_to(choice_of("chat", base_url)))

@@ -109,7 +109,7 @@ def test_a_first_question_is_answered_before_the_ways_in_are_shown(
 
 def test_a_first_question_that_fails_does_not_end_the_service(environ: dict[str, str]) -> None:
     with Service(environ, "--port", "0", "--hello", "status:400") as service:
-        assert "you said:" in service.curl()
+        assert '"finish_reason":"stop"' in service.curl()
         service.process.send_signal(signal.SIGTERM)
         assert "told to fail" in service.end()[1]
 
