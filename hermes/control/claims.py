@@ -120,6 +120,7 @@ class Desk:
             reason=None,
             code=None,
             started_at=now,
+            workspace=self._profiles(key.agent).workspace,
         )
         yield from turns.insert(row, key.agent, source.chat_id)
         claim = self._claim(row, key, event)
@@ -251,7 +252,7 @@ class Desk:
             session=key,
             agent=key.agent,
             source=source,
-            profile=self._profiles(key.agent),
+            profile=_at(self._profiles(key.agent), row.workspace),
             history=(),
             trigger="api" if isinstance(body, Asked) else "message",
             person=row.person,
@@ -274,6 +275,13 @@ class Desk:
         )
         detached = not isinstance(body, Asked) or body.detached
         return Claim(turn=turn, row=row, scribe=scribe, detached=detached)
+
+
+def _at(profile: AgentProfile, workspace: str | None) -> AgentProfile:
+    # The very same object where nothing differs: prompts are known by it.
+    if workspace is None or workspace == profile.workspace:
+        return profile
+    return replace(profile, workspace=workspace)
 
 
 def target_of(source: Source) -> Target | None:

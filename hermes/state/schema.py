@@ -134,6 +134,7 @@ alter table sessions add column prompt text;
 alter table sessions add column compaction integer not null default 0;
 alter table turns add column cached_tokens integer;
 alter table turns add column cost real;
+alter table turns add column workspace text;
 
 -- What a provider was told, so that an epoch's prompt stays the same across restarts.
 create table prompts (hash text primary key, body blob not null) without rowid;

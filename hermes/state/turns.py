@@ -31,6 +31,8 @@ class TurnRow(Value):
     reason: str | None
     code: str | None
     started_at: float
+    workspace: str | None = None
+    """The folder that it works in, also when another process goes on with it."""
 
 
 class OpenQuestion(Value):
@@ -43,7 +45,7 @@ class OpenQuestion(Value):
 
 _COLUMNS = (
     "id, session, person, account, state, owner, epoch, trigger_kind, transient, generation,"
-    " steps, seq, shown, stop_requested, reason, code, started_at"
+    " steps, seq, shown, stop_requested, reason, code, started_at, workspace"
 )
 
 
@@ -59,7 +61,7 @@ def _row(row: Row) -> TurnRow:
 def insert(turn: TurnRow, agent: str, chat_id: str) -> Work[None]:
     yield (
         f"insert into turns ({_COLUMNS}, agent, chat_id)"  # noqa: S608
-        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             turn.id,
             turn.session,
@@ -78,6 +80,7 @@ def insert(turn: TurnRow, agent: str, chat_id: str) -> Work[None]:
             turn.reason,
             turn.code,
             turn.started_at,
+            turn.workspace,
             agent,
             chat_id,
         ),

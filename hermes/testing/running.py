@@ -57,6 +57,8 @@ class Conditions(Value):
     """Off: it would ask the model when a conversation ends."""
     tools: tuple[Tool, ...] | None = TEST_TOOLS
     """None for all that the settings allow."""
+    workspace: str = "workspace"
+    """A folder in the home."""
     wrap_store: Callable[[Store], Store] = lambda store: store
     terminal: bool = False
 
@@ -76,7 +78,7 @@ async def running(
     """A gateway on the home's store that serves the adapters until the block ends."""
     settings = Settings(
         home=Home(root=home),
-        workspace=home / "workspace",
+        workspace=home / conditions.workspace,
         model=conditions.model,
         agent=conditions.agent,
         streaming=conditions.streaming,

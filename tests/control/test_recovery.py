@@ -241,3 +241,17 @@ async def test_a_terminal_leaves_a_dead_gateways_work_to_a_gateway(tmp_path: Pat
     async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([says("done")])):
         await until(server.texts)
     assert server.texts() == ["done"]
+
+
+async def test_a_turn_goes_on_in_the_folder_that_it_began_in(tmp_path: Path) -> None:
+    server = ChatServer()
+    dying = ScriptedModel([calls(("slow", {"seconds": 0})), hangs()])
+    async with running(tmp_path, [PlainAdapter(server)], dying):
+        server.says("work")
+        await until(lambda: len(dying.requests) == 2)
+    living = ScriptedModel([calls(("append", {"token": "x"})), says("done")])
+    elsewhere = replace(QUIET, workspace="elsewhere")
+    async with running(tmp_path, [PlainAdapter(server)], living, elsewhere):
+        await until(lambda: "done" in server.texts())
+    assert (tmp_path / "workspace" / "appended").read_text() == "x\n"
+    assert not (tmp_path / "elsewhere" / "appended").exists()
