@@ -36,6 +36,7 @@ BULKHEADS = {
     "control/gateway.py",  # a job
     "control/upkeep.py",
     "control/endings.py",
+    "control/titles.py",
     "entry/http/door.py",  # a request
     "state/sqlite.py",  # a transaction: handed to who awaits it
 }

@@ -127,7 +127,7 @@ class Desk:
         if session is None:
             return _with_history(claim, new)
         prompt = yield from self._prompt_of(session, now)
-        before = yield from transcript.history(row.session, self._known(row, session.compaction))
+        before = yield from transcript.history(row.session, self._known(row, session))
         spans = list(before.spans)
         for index, message in enumerate(new):
             number = yield from transcript.append(claim.scribe, QUESTION, index, message, now)
@@ -156,7 +156,7 @@ class Desk:
         if not row.transient:
             session = yield from sessions.get(row.session)
             prompt = yield from self._prompt_of(session, now)
-            found = yield from transcript.history(row.session, self._known(row, session.compaction))
+            found = yield from transcript.history(row.session, self._known(row, session))
         started = yield from turns.started_calls(row.id)
         decisions = yield from turns.decisions(row.id)
         died = row.state == "running"
@@ -179,7 +179,7 @@ class Desk:
         row = claim.row
         yield from self._end(claim, closing, now)
         if closing.prompt and not row.transient:
-            yield from sessions.keep_prompt(row.session, closing.prompt)
+            yield from sessions.keep_prompt(row.session, row.generation, closing.prompt)
         if row.trigger == "api":
             yield from turns.keep_events(row.id, closing.first_seq, closing.recorded)
         if claim.turn.reply_to:
@@ -213,12 +213,14 @@ class Desk:
                 why = (reason, code)
                 yield from turns.close(row.id, row.epoch, "failed", now, closing.usage, why)
 
-    def _known(self, row: TurnRow, compaction: int) -> History:
+    def _known(self, row: TurnRow, session: SessionRow) -> History:
         known = self.histories.get(row.session)
-        newest = (row.generation, compaction)
-        if known is not None and (known.generation, known.compaction) == newest:
-            return known
-        return History(generation=row.generation, compaction=compaction)
+        fresh = History(
+            generation=row.generation, since=session.created_at, compaction=session.compaction
+        )
+        if known is None or known.generation != fresh.generation or known.since != fresh.since:
+            return fresh
+        return known if known.compaction == fresh.compaction else fresh
 
     def _prompt_of(self, session: SessionRow, now: float) -> Work[Prompt | None]:
         """The prompt of the session's epoch; None when that is over."""

@@ -25,14 +25,19 @@ PATIENCE = 600.0
 
 
 class Endings:
-    def __init__(self, store: Store, profiles: Profiles, end: EndSession) -> None:
+    """A gateway looks after all of them; who is none, after those that ended with it."""
+
+    def __init__(self, store: Store, profiles: Profiles, end: EndSession, *, gateway: bool) -> None:
         self._store = store
         self._profiles = profiles
         self._end = end
+        self._gateway = gateway
         self._news = anyio.Event()
+        self._ended: set[str] = set()
 
-    def notice(self) -> None:
-        """A conversation may just have ended."""
+    def notice(self, session: SessionKey) -> None:
+        """A conversation of the session has just ended here."""
+        self._ended.add(str(session))
         self._news.set()
 
     async def run(self) -> None:
@@ -48,8 +53,14 @@ class Endings:
             self._news = anyio.Event()
 
     async def _look(self) -> None:
-        while ending := await self._store.run(sessions.take_ending(time.time(), PATIENCE)):
-            ended = await self._store.run(self._turn(ending))
+        sessions_ = [None] if self._gateway else [*self._ended]
+        self._ended.clear()
+        for session in sessions_:
+            await self._end_all(session)
+
+    async def _end_all(self, session: str | None) -> None:
+        while ending := await self._store.run(sessions.take_ending(time.time(), PATIENCE, session)):
+            ended = await self._store.read(self._turn(ending))
             if ended is not None:
                 await self._end(ended, ending.ended_at)
             await self._store.run(sessions.forget_ending(ending))

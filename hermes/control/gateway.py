@@ -91,7 +91,7 @@ class Gateway:
         self._runner = TurnRunner(store, desk, self.hub, self.outbox, agent)
         self._lanes = Lanes(group, self._runner)
         self._recovery = Recovery(store, desk, process.is_alive)
-        self._endings = Endings(store, profiles, process.end_session)
+        self._endings = Endings(store, profiles, process.end_session, gateway=not options.terminal)
         self._upkeep = Upkeep(store, owner, self._recovery, options.retention, self._sweep)
         self._changed = anyio.Event()
         self._closed = False
@@ -132,7 +132,7 @@ class Gateway:
         if taken.owed:
             self.outbox.wake(taken.owed)
         if taken.ended:
-            self._endings.notice()
+            self._endings.notice(key)
         if taken.stop and not self._runner.stop(taken.stop, "stop"):
             await self._resume()
         return taken.receipt

@@ -7,8 +7,8 @@ from hermes.types.turns import Prompt
 
 WORTH = 32
 """Messages from which on a history is kept: a shorter one is read in no time."""
-MOST = 20_000
-"""Messages kept in all; the sessions that were quiet longest go first."""
+MOST = 32_000_000
+"""Bytes kept in all, as the store has them; the sessions that were quiet longest go first."""
 PROMPTS = 256
 
 
@@ -25,14 +25,14 @@ class Histories:
     def keep(self, session: str, history: History) -> None:
         """Remembers what a committed transaction has read."""
         before = self._kept.pop(session, None)
-        self._size -= len(before.messages) if before else 0
+        self._size -= before.size if before else 0
         if len(history.messages) < WORTH:
             return
         self._kept[session] = history
-        self._size += len(history.messages)
+        self._size += history.size
         while self._size > MOST:
             _, dropped = self._kept.popitem(last=False)
-            self._size -= len(dropped.messages)
+            self._size -= dropped.size
 
 
 class Prompts:

@@ -100,8 +100,9 @@ class Log:
         self._wake()
 
     def usage(self) -> UsageReported:
-        """What this claim's model calls have used."""
-        reported = (event for event in self._events if isinstance(event, UsageReported))
+        """What model calls have used since the last checkpoint."""
+        new = self._events[self._kept :]
+        reported = (event for event in new if isinstance(event, UsageReported))
         return sum(reported, NOTHING_USED)
 
     def remarks(self) -> list[Notice]:

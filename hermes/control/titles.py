@@ -37,3 +37,5 @@ class Titles:
                 await self._store.run(sessions.rename(str(turn.session), title))
         except HermesError as error:
             log.info("%s keeps its first words as its name: %s", turn.session, error)
+        except Exception:
+            log.exception("%s keeps its first words as its name", turn.session)

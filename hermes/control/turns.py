@@ -11,6 +11,7 @@ from hermes.control.claims import Claim, Closing, Desk
 from hermes.control.hub import Hub, Log
 from hermes.control.outbox import Outbox
 from hermes.state import compactions, sessions, transcript, turns
+from hermes.state.compactions import Condensed
 from hermes.streaming.final import final_text
 from hermes.streaming.fold import View
 from hermes.types.errors import ClaimLost, StoreUnavailable
@@ -186,14 +187,14 @@ class TurnCheckpoint:
 
     async def said(self, message: AssistantMessage) -> None:
         first, recorded = self._live.unkept()
-        seq = self._live.seq
+        seq, usage = self._live.seq, self._live.usage()
 
         def work() -> Work[int]:
             row, scribe = self._claim.row, self._claim.scribe
-            yield from turns.advance(row.id, row.epoch, self.steps + 1, seq)
+            yield from turns.advance(row.id, row.epoch, self.steps + 1, seq, usage)
             number = yield from transcript.append(scribe, self.steps, 0, message, time.time())
             if self.prompt and not row.transient:
-                yield from sessions.keep_prompt(row.session, self.prompt)
+                yield from sessions.keep_prompt(row.session, row.generation, self.prompt)
             if row.trigger == "api":
                 yield from turns.keep_events(row.id, first, recorded)
             return number
@@ -217,11 +218,11 @@ class TurnCheckpoint:
     async def answered(self, message: ToolMessage) -> None:
         step, index = self._places[message.call]
         first, recorded = self._live.unkept()
-        seq = self._live.seq
+        seq, usage = self._live.seq, self._live.usage()
 
         def work() -> Work[int]:
             row, scribe = self._claim.row, self._claim.scribe
-            yield from turns.advance(row.id, row.epoch, self.steps, seq)
+            yield from turns.advance(row.id, row.epoch, self.steps, seq, usage)
             number = yield from transcript.append(scribe, step, index, message, time.time())
             if row.trigger == "api":
                 yield from turns.keep_events(row.id, first, recorded)
@@ -242,9 +243,11 @@ class TurnCheckpoint:
         spans = self._spans[first:last]
         whole = (min(span[0] for span in spans), max(span[1] for span in spans))
 
+        what = Condensed(session=row.session, generation=row.generation, span=whole)
+
         def work() -> Work[None]:
             yield from turns.hold(row.id, row.epoch)
-            yield from compactions.compact(row.session, whole, summary, row.id, time.time())
+            yield from compactions.compact(what, summary, row.id, time.time())
 
         await persist(self._store, work)
         self._spans[first:last] = [whole]

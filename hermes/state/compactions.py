@@ -15,16 +15,25 @@ class Compaction(Value):
     summary: Message
 
 
-def compact(session: str, span: Span, summary: UserMessage, turn: str, now: float) -> Work[None]:
+class Condensed(Value):
+    """What is summarised: rows of one conversation of a session."""
+
+    session: str
+    generation: int
+    span: Span
+
+
+def compact(what: Condensed, summary: UserMessage, turn: str, now: float) -> Work[None]:
     """From now on the summary stands for the rows; the epoch of their prompt is over."""
     rows = yield (
         "insert into compactions (session, generation, first, last, summary, turn, at)"
-        " select key, generation, ?, ?, ?, ?, ? from sessions where key = ? returning id",
-        (*span, encode(summary), turn, now, session),
+        " values (?, ?, ?, ?, ?, ?, ?) returning id",
+        (what.session, what.generation, *what.span, encode(summary), turn, now),
     )
+    # A conversation that was begun anew meanwhile has nothing of it.
     yield (
-        "update sessions set compaction = ?, prompt = null where key = ?",
-        (rows[0][0], session),
+        "update sessions set compaction = ?, prompt = null where key = ? and generation = ?",
+        (rows[0][0], what.session, what.generation),
     )
 
 

@@ -139,7 +139,7 @@ alter table turns add column workspace text;
 -- What a provider was told, so that an epoch's prompt stays the same across restarts.
 create table prompts (hash text primary key, body blob not null) without rowid;
 create table compactions (
-    id integer primary key, session text not null, generation integer not null,
+    id integer primary key autoincrement, session text not null, generation integer not null,
     first integer not null, last integer not null, summary blob not null,
     turn text not null, at real not null
 );

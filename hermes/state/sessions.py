@@ -2,6 +2,8 @@
 
 import hashlib
 
+import msgspec
+
 from hermes.state.codec import decode_prompt, encode
 from hermes.types.identity import PersonId, SessionKey, Source
 from hermes.types.protocols import Row, Work
@@ -16,6 +18,8 @@ class SessionRow(Value):
 
     generation: int
     """How often it was begun anew."""
+    created_at: float
+    """Tells it from one of the same key that was deleted."""
     used_before: float | None
     """When the turn before this one began."""
     prompt: str | None
@@ -48,8 +52,8 @@ def touch(
         " user_id, person, title, created_at, updated_at)"
         " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " on conflict (key) do update set used_before = sessions.updated_at,"
-        " updated_at = excluded.updated_at"
-        " returning generation, used_before, prompt, compaction",
+        " updated_at = excluded.updated_at, person = excluded.person"
+        " returning generation, created_at, used_before, prompt, compaction",
         (
             str(key),
             key.agent,
@@ -69,8 +73,9 @@ def touch(
 
 
 def find(session: str) -> Work[SessionRow | None]:
+    """The session as it is between two turns, and for one that is gone on with."""
     rows = yield (
-        "select generation, used_before, prompt, compaction from sessions where key = ?",
+        "select generation, created_at, updated_at, prompt, compaction from sessions where key = ?",
         (session,),
     )
     return _row(rows[0]) if rows else None
@@ -101,13 +106,15 @@ def begin_anew(session: str, now: float) -> Work[None]:
     )
 
 
-def take_ending(now: float, patience: float) -> Work[Ending | None]:
-    """The oldest that nobody looks after, or that somebody has for too long; it is ours now."""
+def take_ending(now: float, patience: float, session: str | None = None) -> Work[Ending | None]:
+    """The oldest, of a session if one is named, that nobody looks after, or that somebody has for
+    too long; it is ours now."""
     rows = yield (
         "update endings set taken_at = ? where (session, generation) in"
-        " (select session, generation from endings where coalesce(taken_at, 0) < ?"
+        " (select session, generation from endings"
+        " where coalesce(taken_at, 0) < ? and session = coalesce(?, session)"
         " order by ended_at limit 1) returning session, generation, ended_at",
-        (now, now - patience),
+        (now, now - patience, session),
     )
     if not rows:
         return None
@@ -142,17 +149,24 @@ def forget_ending(ending: Ending) -> Work[None]:
     )
 
 
-def keep_prompt(session: str, prompt: Prompt) -> Work[None]:
-    """The session's epoch has this prompt from now on."""
+def keep_prompt(session: str, generation: int, prompt: Prompt) -> Work[None]:
+    """The session's epoch has this prompt from now on, unless it was begun anew meanwhile."""
     body = encode(prompt)
     name = hashlib.sha256(body).hexdigest()
     yield "insert into prompts (hash, body) values (?, ?) on conflict do nothing", (name, body)
-    yield "update sessions set prompt = ? where key = ?", (name, session)
+    yield (
+        "update sessions set prompt = ? where key = ? and generation = ?",
+        (name, session, generation),
+    )
 
 
 def prompt_of(name: str) -> Work[Prompt | None]:
     rows = yield "select body from prompts where hash = ?", (name,)
-    return decode_prompt(rows[0][0]) if rows else None
+    try:
+        return decode_prompt(rows[0][0]) if rows else None
+    except msgspec.DecodeError:
+        # A new epoch costs little; a session that can't be used any more would not.
+        return None
 
 
 def forget_prompts() -> Work[None]:

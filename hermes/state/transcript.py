@@ -25,8 +25,12 @@ class History(Value):
     """What was said in a generation of a session, up to a row."""
 
     generation: int
+    since: float = 0.0
+    """When the session was made: one that was deleted and made again is another."""
     compaction: int = 0
     """The newest summary in it."""
+    size: int = 0
+    """Bytes of it in the store."""
     last: int = 0
     """The newest row of it: later ones are added, none is ever changed."""
     messages: tuple[Message, ...] = ()
@@ -87,7 +91,9 @@ def history(session: str, known: History) -> Work[History]:
         return known
     return History(
         generation=known.generation,
+        since=known.since,
         compaction=known.compaction,
+        size=known.size + sum(len(row[4]) for row in rows),
         last=max(known.last, *(span[1] for span, _ in said)),
         messages=(*known.messages, *(message for _, message in said)),
         spans=(*known.spans, *(span for span, _ in said)),

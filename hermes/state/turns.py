@@ -121,12 +121,32 @@ def hold(turn: TurnId, epoch: int) -> Work[None]:
         raise ClaimLost(f"turn {turn} was taken over or closed by another process")
 
 
-def advance(turn: TurnId, epoch: int, steps: int, seq: int) -> Work[None]:
-    """Marks a checkpoint: so many model calls, events up to `seq` kept."""
+_USED = (
+    "prompt_tokens = coalesce(prompt_tokens, 0) + ?,"
+    " completion_tokens = coalesce(completion_tokens, 0) + ?,"
+    " cached_tokens = coalesce(cached_tokens, 0) + ?,"
+    " cost = case when ? is null then cost else coalesce(cost, 0) + ? end"
+)
+
+
+def _used(usage: UsageReported) -> tuple[int | float | None, ...]:
+    return (
+        usage.prompt_tokens,
+        usage.completion_tokens,
+        usage.cached_tokens,
+        usage.cost,
+        usage.cost,
+    )
+
+
+def advance(
+    turn: TurnId, epoch: int, steps: int, seq: int, usage: UsageReported = NOTHING_USED
+) -> Work[None]:
+    """Marks a checkpoint: so many model calls, events up to `seq` kept, so much used since."""
     rows = yield (
-        "update turns set steps = ?, seq = ?"
+        f"update turns set steps = ?, seq = ?, {_USED}"  # noqa: S608
         " where id = ? and epoch = ? and state = 'running' returning id",
-        (steps, seq, turn, epoch),
+        (steps, seq, *_used(usage), turn, epoch),
     )
     if not rows:
         raise ClaimLost(f"turn {turn} was taken over or closed by another process")
@@ -155,21 +175,13 @@ def close(
 ) -> Work[None]:
     """Ends the claim; `reason` is (text, code) where the turn did not complete."""
     rows = yield (
-        "update turns set state = ?, finished_at = ?, shown = steps,"
-        " prompt_tokens = coalesce(prompt_tokens, 0) + ?,"
-        " completion_tokens = coalesce(completion_tokens, 0) + ?,"
-        " cached_tokens = coalesce(cached_tokens, 0) + ?,"
-        " cost = case when ? is null then cost else coalesce(cost, 0) + ? end,"
+        f"update turns set state = ?, finished_at = ?, shown = steps, {_USED},"  # noqa: S608
         " reason = ?, code = ?"
         " where id = ? and epoch = ? and state = 'running' returning id",
         (
             state,
             None if state == "suspended" else now,
-            usage.prompt_tokens,
-            usage.completion_tokens,
-            usage.cached_tokens,
-            usage.cost,
-            usage.cost,
+            *_used(usage),
             *reason,
             turn,
             epoch,

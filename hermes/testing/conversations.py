@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from hermes.state import compactions, sessions, transcript, turns
+from hermes.state.compactions import Condensed, Span
 from hermes.state.sessions import Ending
 from hermes.state.transcript import History
 from hermes.testing.contracts import StoreContract
@@ -36,6 +37,11 @@ def talk(count: int) -> Work[list[int]]:
 def read(session_row: sessions.SessionRow) -> Work[History]:
     known = History(generation=session_row.generation, compaction=session_row.compaction)
     return transcript.history(KEY, known)
+
+
+def condense(span: Span, text: str, generation: int = 0) -> Work[None]:
+    what = Condensed(session=KEY, generation=generation, span=span)
+    return compactions.compact(what, UserMessage(text=text), "t", NOW)
 
 
 def texts(history: History) -> list[str]:
@@ -78,7 +84,7 @@ class ConversationsContract(StoreContract):
         await store.run(touch())
         await store.run(talk(2))
         await store.run(turns.insert(turn_row("t000"), "main", "7"))
-        await store.run(sessions.keep_prompt(KEY, a_prompt("hello")))
+        await store.run(sessions.keep_prompt(KEY, 0, a_prompt("hello")))
         await store.run(sessions.delete(KEY))
         await store.run(sessions.forget_prompts())
         for table in ("sessions", "messages", "turns", "prompts"):
@@ -99,29 +105,56 @@ class ConversationsContract(StoreContract):
     async def test_an_epoch_s_prompt_comes_back_byte_for_byte(self, store: Store) -> None:
         prompt = a_prompt("naïve ☃\n\ntext")
         await store.run(touch())
-        await store.run(sessions.keep_prompt(KEY, prompt))
+        await store.run(sessions.keep_prompt(KEY, 0, prompt))
         row = await store.run(touch())
         assert row.prompt is not None
         assert await store.read(sessions.prompt_of(row.prompt)) == prompt
 
     async def test_a_new_conversation_and_a_summary_end_the_epoch(self, store: Store) -> None:
-        for end in (
-            sessions.begin_anew(KEY, NOW),
-            compactions.compact(KEY, (1, 2), UserMessage(text="s"), "t", NOW),
+        for generation, end in enumerate(
+            (sessions.begin_anew(KEY, NOW), condense((1, 2), "s", generation=1))
         ):
             await store.run(touch())
-            await store.run(sessions.keep_prompt(KEY, a_prompt("hello")))
+            await store.run(sessions.keep_prompt(KEY, generation, a_prompt("hello")))
+            assert (await store.run(touch())).prompt is not None
             await store.run(end)
             assert (await store.run(touch())).prompt is None
 
     async def test_prompts_that_nobody_uses_are_forgotten(self, store: Store) -> None:
         await store.run(touch())
         for text in ("old", "new"):
-            await store.run(sessions.keep_prompt(KEY, a_prompt(text)))
+            await store.run(sessions.keep_prompt(KEY, 0, a_prompt(text)))
         await store.run(sessions.forget_prompts())
         row = await store.run(touch())
         assert await store.read(sessions.prompt_of(row.prompt or "")) == a_prompt("new")
         assert await store.read(_count("prompts")) == 1
+
+    async def test_what_a_stopped_turn_leaves_is_not_for_the_conversation_after_it(
+        self, store: Store
+    ) -> None:
+        await store.run(touch())
+        rows = await store.run(talk(2))
+        await store.run(sessions.begin_anew(KEY, NOW))
+        await store.run(sessions.keep_prompt(KEY, 0, a_prompt("old")))
+        await store.run(condense((rows[0], rows[2]), "old"))
+        row = await store.run(touch())
+        assert (row.generation, row.prompt, row.compaction) == (1, None, 0)
+        assert texts(await store.read(read(row))) == []
+
+    async def test_a_prompt_that_can_not_be_read_is_none(self, store: Store) -> None:
+        await store.run(_write("insert into prompts (hash, body) values ('h', 'broken')"))
+        assert await store.read(sessions.prompt_of("h")) is None
+
+    async def test_a_session_made_again_after_its_deletion_is_another(self, store: Store) -> None:
+        first = await store.run(touch(NOW))
+        await store.run(sessions.delete(KEY))
+        assert (await store.run(touch(NOW + 1))).created_at != first.created_at
+
+    async def test_the_ending_of_one_session_is_taken_by_its_name(self, store: Store) -> None:
+        await store.run(touch())
+        await store.run(sessions.begin_anew(KEY, NOW))
+        assert await store.run(sessions.take_ending(NOW, 60, "another")) is None
+        assert await store.run(sessions.take_ending(NOW, 60, KEY)) is not None
 
     # --- summaries ---------------------------------------------------------------------------
 
@@ -131,8 +164,7 @@ class ConversationsContract(StoreContract):
         await store.run(touch())
         rows = await store.run(talk(5))
         before = texts(await store.read(read(await store.run(touch()))))
-        summary = UserMessage(text="summary")
-        await store.run(compactions.compact(KEY, (rows[2], rows[6]), summary, "t", NOW))
+        await store.run(condense((rows[2], rows[6]), "summary"))
         found = await store.read(read(await store.run(touch())))
         assert texts(found) == [*before[:2], "summary", *before[7:]]
         assert found.spans[2] == (rows[2], rows[6])
@@ -145,7 +177,7 @@ class ConversationsContract(StoreContract):
         rows = await store.run(talk(5))
         for span in ((rows[2], rows[3]), (rows[2], rows[7])):
             text = f"summary {span[1] - span[0]}"
-            await store.run(compactions.compact(KEY, span, UserMessage(text=text), "t", NOW))
+            await store.run(condense(span, text))
         found = texts(await store.read(read(await store.run(touch()))))
         assert found == ["q0", "a0", f"summary {rows[7] - rows[2]}", "q4", "a4"]
         assert await store.run(compactions.restore(KEY)) == 2
@@ -153,8 +185,7 @@ class ConversationsContract(StoreContract):
     async def test_what_is_said_after_a_summary_is_read_behind_it(self, store: Store) -> None:
         await store.run(touch())
         rows = await store.run(talk(2))
-        summary = UserMessage(text="summary")
-        await store.run(compactions.compact(KEY, (rows[0], rows[3]), summary, "t", NOW))
+        await store.run(condense((rows[0], rows[3]), "summary"))
         known = await store.read(read(await store.run(touch())))
         await store.run(transcript.append(scribe("t9"), -1, 0, UserMessage(text="later"), NOW))
         assert texts(await store.read(transcript.history(KEY, known))) == ["summary", "later"]
@@ -172,6 +203,10 @@ class ConversationsContract(StoreContract):
             await store.run(transcript.append(scribe("t"), 0, index + 1, results[index], NOW))
         found = await store.read(read(await store.run(touch())))
         assert list(found.messages) == [UserMessage(text="go"), asked, *results]
+
+
+def _write(sql: str) -> Work[None]:
+    yield sql, ()
 
 
 def _count(table: str) -> Work[int]:

@@ -14,6 +14,7 @@ from hermes.testing.running import QUIET, rows, running, until
 from hermes.testing.scripted import ScriptedModel, calls, hangs, says
 from hermes.testing.turns import PRIVATE, a_turn
 from hermes.types.errors import Disconnected
+from hermes.types.identity import AgentId, SessionKey
 from hermes.types.messages import UserMessage
 from hermes.types.profile import AgentProfile
 from hermes.types.turns import Turn
@@ -77,8 +78,12 @@ async def test_what_goes_wrong_is_tried_again_later_and_stops_nothing(tmp_path: 
         server.says("hi")
         await until(server.texts)
         await gateway.store.run(sessions.begin_anew("agent:main:plain:private:1", 0.0))
+
+        def profile(agent: AgentId) -> AgentProfile:
+            return AgentProfile()
+
         async with anyio.create_task_group() as group:
-            group.start_soon(Endings(gateway.store, lambda agent: AgentProfile(), end).run)
+            group.start_soon(Endings(gateway.store, profile, end, gateway=True).run)
             await until(lambda: seen)
             server.says("hi")
             await until(lambda: "again" in server.texts())
@@ -87,3 +92,20 @@ async def test_what_goes_wrong_is_tried_again_later_and_stops_nothing(tmp_path: 
     (turn,) = seen
     assert turn.history[0] == UserMessage(text="hi")
     assert turn.person == "plain:7"
+
+
+async def test_who_is_no_gateway_leaves_the_conversations_of_others_alone(tmp_path: Path) -> None:
+    server = ChatServer()
+    first = ScriptedModel([says("hello"), says("I see"), hangs()])
+    async with running(tmp_path, [PlainAdapter(server)], first, REMEMBERING):
+        await talk(server)
+        server.says("/new")
+        await until(lambda: len(first.requests) == 3)
+    curious = ScriptedModel([])
+    terminal = replace(REMEMBERING, terminal=True)
+    async with running(tmp_path, [], curious, terminal) as gateway:
+        await rows(gateway.store, "update endings set taken_at = taken_at - 601")
+        gateway._endings.notice(SessionKey.parse("agent:main:cli:private:mine"))
+        await until(lambda: not gateway._endings._ended)
+        assert await rows(gateway.store, "select count(*) from endings") == [(1,)]
+    assert curious.requests == []

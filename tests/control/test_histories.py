@@ -10,9 +10,9 @@ from hermes.testing.scripted import ScriptedModel, says
 from hermes.types.messages import Message, UserMessage
 
 
-def history(count: int, last: int = 0) -> History:
+def history(count: int, size: int = 0) -> History:
     messages: tuple[Message, ...] = (UserMessage(text="x"),) * count
-    return History(generation=0, last=last, messages=messages)
+    return History(generation=0, messages=messages, size=size)
 
 
 def test_a_short_history_is_not_worth_keeping() -> None:
@@ -24,9 +24,9 @@ def test_a_short_history_is_not_worth_keeping() -> None:
 def test_the_sessions_that_were_quiet_longest_go_first() -> None:
     kept = Histories()
     for number in range(5):
-        kept.keep(f"s{number}", history(MOST // 4))
-    kept.keep("s1", history(MOST // 4))
-    kept.keep("s5", history(MOST // 4))
+        kept.keep(f"s{number}", history(WORTH, MOST // 4))
+    kept.keep("s1", history(WORTH, MOST // 4))
+    kept.keep("s5", history(WORTH, MOST // 4))
     assert [number for number in range(6) if kept.get(f"s{number}")] == [1, 3, 4, 5]
 
 

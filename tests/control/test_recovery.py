@@ -15,8 +15,10 @@ from hermes.testing.platforms import ChatServer, EditingAdapter, PlainAdapter
 from hermes.testing.running import QUIET, TroubledStore, refused, rows, running, until
 from hermes.testing.scripted import ScriptedModel, calls, hangs, says
 from hermes.types.errors import StoreUnavailable
+from hermes.types.events import UsageReported
 from hermes.types.identity import Source, TurnId
-from hermes.types.messages import MessageEvent, Said, ToolMessage
+from hermes.types.messages import AssistantMessage, MessageEvent, Said, ToolMessage
+from hermes.types.protocols import Emit, ModelRequest
 
 
 def results(model: ScriptedModel) -> list[str]:
@@ -255,3 +257,21 @@ async def test_a_turn_goes_on_in_the_folder_that_it_began_in(tmp_path: Path) -> 
         await until(lambda: "done" in server.texts())
     assert (tmp_path / "workspace" / "appended").read_text() == "x\n"
     assert not (tmp_path / "elsewhere" / "appended").exists()
+
+
+async def test_what_was_used_before_a_kill_is_counted(tmp_path: Path) -> None:
+    async def costly(request: ModelRequest, emit: Emit) -> AssistantMessage:
+        emit(UsageReported(prompt_tokens=1000, completion_tokens=1, cost=0.5))
+        return await calls(("slow", {"seconds": 0}))(request, emit)
+
+    async def last(request: ModelRequest, emit: Emit) -> AssistantMessage:
+        emit(UsageReported(prompt_tokens=1000, completion_tokens=1, cost=0.5))
+        return await says("done")(request, emit)
+
+    server, dying = ChatServer(), ScriptedModel([costly, hangs()])
+    async with running(tmp_path, [PlainAdapter(server)], dying):
+        server.says("work")
+        await until(lambda: len(dying.requests) == 2)
+    async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([last])) as gateway:
+        await until(lambda: "done" in server.texts())
+        assert await rows(gateway.store, "select prompt_tokens, cost from turns") == [(2000, 1.0)]

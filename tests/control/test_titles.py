@@ -68,3 +68,10 @@ async def test_a_failure_keeps_the_first_words_and_nobody_notices(tmp_path: Path
     models = Models(fails(Disconnected("away")))
     await talk(tmp_path, models, NAMING, "how do I boil an egg?")
     assert models.named
+
+
+async def test_a_fault_of_ours_stops_nothing_else(tmp_path: Path) -> None:
+    async def broken(request: ModelRequest, emit: Emit) -> AssistantMessage:
+        raise KeyError("a bug")
+
+    await talk(tmp_path, Models(broken), NAMING, "how do I boil an egg?")
