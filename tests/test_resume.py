@@ -25,13 +25,14 @@ from hermes.core.models import anthropic, openai_chat, openai_responses
 from hermes.core.tools.call import UNKNOWN_OUTCOME
 from hermes.core.tools.read_file import read_file_tool
 from hermes.state.spill import Spill
+from hermes.state.sqlite import open_store
 from hermes.testing import crash_checks, vendors
 from hermes.testing.crash_child import APPENDED, READS
 from hermes.testing.crash_stage import Armed, Person, Stage, forked
 from hermes.testing.long_turn import ANSWER, FILE, PLANS, STEPS, TOKENS, LongModel
 from hermes.testing.model import FakeModel
 from hermes.testing.platforms import ChatServer, PlainAdapter
-from hermes.testing.running import DRAINING, Conditions, refused, running, until
+from hermes.testing.running import DRAINING, Conditions, refused, rows, running, until
 from hermes.testing.scripted import Plan, ScriptedModel, says
 from hermes.testing.tools import append
 from hermes.types.identity import Target
@@ -190,6 +191,9 @@ async def gone_on(moment: Moment, *, whole: bool, doubtful: bool) -> Sequence[Mo
     for text in moment.shown:
         await platform.send("1", text)
     model = LongModel() if whole else ScriptedModel([says(ANSWER)])
+    async with open_store(moment.home / "state.db") as store:
+        # A turn goes on in the folder that it began in, and that one is not the copy's.
+        await rows(store, "update turns set workspace = ?", str(moment.home / "workspace"))
     async with running(moment.home, [PlainAdapter(platform)], model, conditions(moment.home)):
         await until(platform.texts, 20)
     check_requests(model.requests)

@@ -1,6 +1,7 @@
 """Opening, resuming and closing turns: the transactions around a run of the agent."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -283,7 +284,8 @@ def _at(profile: AgentProfile, workspace: str | None) -> AgentProfile:
     # The very same object where nothing differs: prompts are known by it.
     if workspace is None or workspace == profile.workspace:
         return profile
-    return replace(profile, workspace=workspace)
+    # The home may have been moved to another machine meanwhile.
+    return replace(profile, workspace=workspace) if Path(workspace).is_dir() else profile
 
 
 def target_of(source: Source) -> Target | None:

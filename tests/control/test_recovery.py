@@ -245,18 +245,21 @@ async def test_a_terminal_leaves_a_dead_gateways_work_to_a_gateway(tmp_path: Pat
     assert server.texts() == ["done"]
 
 
-async def test_a_turn_goes_on_in_the_folder_that_it_began_in(tmp_path: Path) -> None:
+@pytest.mark.parametrize("there", [True, False])
+async def test_a_turn_goes_on_in_the_folder_that_it_began_in(tmp_path: Path, there: bool) -> None:
     server = ChatServer()
     dying = ScriptedModel([calls(("slow", {"seconds": 0})), hangs()])
     async with running(tmp_path, [PlainAdapter(server)], dying):
         server.says("work")
         await until(lambda: len(dying.requests) == 2)
+    if not there:
+        (tmp_path / "workspace").rmdir()
     living = ScriptedModel([calls(("append", {"token": "x"})), says("done")])
     elsewhere = replace(QUIET, workspace="elsewhere")
     async with running(tmp_path, [PlainAdapter(server)], living, elsewhere):
         await until(lambda: "done" in server.texts())
-    assert (tmp_path / "workspace" / "appended").read_text() == "x\n"
-    assert not (tmp_path / "elsewhere" / "appended").exists()
+    place = "workspace" if there else "elsewhere"
+    assert [path.parent.name for path in tmp_path.glob("*/appended")] == [place]
 
 
 async def test_what_was_used_before_a_kill_is_counted(tmp_path: Path) -> None:
