@@ -249,16 +249,16 @@ async def test_a_terminal_leaves_a_dead_gateways_work_to_a_gateway(tmp_path: Pat
 async def test_a_turn_goes_on_in_the_folder_that_it_began_in(tmp_path: Path, there: bool) -> None:
     server = ChatServer()
     dying = ScriptedModel([calls(("slow", {"seconds": 0})), hangs()])
-    async with running(tmp_path, [PlainAdapter(server)], dying):
+    begun, elsewhere = replace(QUIET, workspace="begun"), replace(QUIET, workspace="elsewhere")
+    async with running(tmp_path, [PlainAdapter(server)], dying, begun):
         server.says("work")
         await until(lambda: len(dying.requests) == 2)
     if not there:
-        (tmp_path / "workspace").rmdir()
+        (tmp_path / "begun").rmdir()
     living = ScriptedModel([calls(("append", {"token": "x"})), says("done")])
-    elsewhere = replace(QUIET, workspace="elsewhere")
     async with running(tmp_path, [PlainAdapter(server)], living, elsewhere):
         await until(lambda: "done" in server.texts())
-    place = "workspace" if there else "elsewhere"
+    place = "begun" if there else "elsewhere"
     assert [path.parent.name for path in tmp_path.glob("*/appended")] == [place]
 
 
