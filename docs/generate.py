@@ -23,6 +23,8 @@ from hermes.settings.sections import TerminalSettings, WebSettings
 from hermes.state.paths import Home
 from hermes.types.tools import Tool
 
+AS_IT_STANDS = "\b\n"
+"""What click is told with, not to wrap a paragraph."""
 REFERENCE = Path(__file__).parent / "reference"
 
 
@@ -89,7 +91,14 @@ def commands(command: click.Command, context: click.Context) -> Iterator[str]:
 
 
 def paragraphs(text: str) -> str:
-    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
+    """The help as Markdown: one line for a paragraph, and examples as they stand."""
+    parts = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(
+        f"```\n{part.removeprefix(AS_IT_STANDS)}\n```"
+        if part.startswith(AS_IT_STANDS)
+        else " ".join(part.split())
+        for part in parts
+    )
 
 
 def slash_commands() -> Iterator[str]:

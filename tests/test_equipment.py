@@ -13,9 +13,10 @@ from hermes.core.models.wires import Wires
 from hermes.core.tools.registry import Registry
 from hermes.core.tools.schema import tools_json
 from hermes.equipment import Equipment, choose_model, prefill_of, profile_of
-from hermes.settings import Settings
+from hermes.settings import Settings, load
 from hermes.settings.sections import (
     AgentSettings,
+    CompressionSettings,
     MemorySettings,
     ModelSettings,
     PlatformSettings,
@@ -23,11 +24,13 @@ from hermes.settings.sections import (
     WebSettings,
 )
 from hermes.state.paths import Home
-from hermes.testing.turns import CHOICE, PRIVATE, a_turn
+from hermes.testing.scripted import ScriptedModel, says
+from hermes.testing.turns import CHOICE, PRIVATE, Notebook, a_turn
 from hermes.types.errors import ConfigError
 from hermes.types.identity import DEFAULT_AGENT, OWNER
 from hermes.types.messages import AssistantMessage, UserMessage
 from hermes.types.profile import AgentProfile
+from hermes.types.turns import Completed
 
 MOST = 12_000
 """Characters of system text and tools that a one-line message may cost."""
@@ -131,6 +134,13 @@ async def test_a_platform_has_toolsets_of_its_own(tmp_path: Path) -> None:
     assert await names(chosen, "discord") == EVERYTHING
 
 
+async def test_a_platform_s_empty_list_leaves_no_tool(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("platforms:\n  telegram:\n    toolsets: []\n")
+    chosen = settings(tmp_path, platforms=load(tmp_path, {}).platforms)
+    assert await names(chosen, "telegram") == []
+    assert await names(chosen, "discord") == EVERYTHING
+
+
 @pytest.mark.parametrize(
     "where", ["agent.toolsets", "agent.disabled_toolsets", "telegram.toolsets"]
 )
@@ -173,3 +183,17 @@ def test_a_request_can_name_a_model_that_the_operator_put_there(tmp_path: Path) 
     choice = choose_model(settings(tmp_path), AgentProfile(), "local/qwen.gguf")
     assert (choice.model, choice.tools) == ("qwen.gguf", True)
     assert not choose_model(settings(tmp_path), AgentProfile(), "local").tools
+
+
+async def test_with_compression_off_a_long_conversation_goes_to_the_model_as_it_is(
+    tmp_path: Path,
+) -> None:
+    off = settings(tmp_path, compression=CompressionSettings(enabled=False))
+    model = ScriptedModel([says("hello")])
+    turn = a_turn(*[UserMessage(text="word " * 200_000)] * 3)
+    async with home_store(off.home) as store, aiohttp.ClientSession() as session:
+        equipment = Equipment(off, store, session, model)
+        agent = equipment.agent(equipment.tools())
+        outcome = await agent.run(turn, lambda event: None, Notebook())
+    assert isinstance(outcome, Completed)
+    assert model.requests[0].messages == turn.history

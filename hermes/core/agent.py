@@ -5,7 +5,7 @@ so that a restart and a person's decision are the same case.
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import anyio
 
@@ -19,7 +19,7 @@ from hermes.types.errors import ClaimLost, HermesError, TooLong
 from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from hermes.types.profile import AgentProfile, ModelChoice
 from hermes.types.protocols import Checkpoint, Emit, ModelProvider, Toolbox
-from hermes.types.tools import NeedsPerson, Tool
+from hermes.types.tools import NeedsPerson
 from hermes.types.turns import Completed, Failed, Outcome, Question, Suspended, Turn
 
 Choose = Callable[[AgentProfile, str | None], ModelChoice]
@@ -46,7 +46,7 @@ class Agent:
         compactor: Compactor,
         results: Results,
         *,
-        threshold: float = 0.75,
+        threshold: float | None = 0.75,
         recall: Recall = recall_nothing,
     ) -> None:
         self._model = model
@@ -70,7 +70,9 @@ class Agent:
         choice = self._choose(turn.profile, turn.model)
         tools = self._toolbox.for_turn(turn) if choice.tools else {}
         runner = CallRunner(turn, tools, emit, checkpoint, self._results)
-        window = Window.of(choice.context_length, choice.max_tokens, self._threshold)
+        # A summary for a request without a session would be made again for the next one.
+        threshold = None if turn.stateless else self._threshold
+        window = Window.of(choice.context_length, choice.max_tokens, threshold)
         conversation = Conversation(turn, choice, tools, window, emit, checkpoint)
         await conversation.begin(self._prompter)
         conversation.recalled = await self._recall(turn)
@@ -81,7 +83,7 @@ class Agent:
                 conversation.answer(results)
                 if questions:
                     return Suspended(questions=tuple(questions))
-                if stuck := repeated(conversation.history, tools):
+                if stuck := repeated(conversation.history):
                     return _gave_up(stuck)
                 continue
             if step >= turn.profile.budget.steps:
@@ -103,7 +105,9 @@ class Agent:
             await conversation.shrink(self._compactor, self._prompter)
         try:
             return await self._model.complete(conversation.request(step), conversation.heard)
-        except TooLong:
+        except TooLong as error:
+            if conversation.turn.stateless:
+                raise _too_long(conversation.choice) from error
             conversation.narrow()
             if not await conversation.shrink(self._compactor, self._prompter):
                 raise
@@ -124,6 +128,13 @@ def _gave_up(call: ToolCall) -> Outcome:
     )
 
 
+def _too_long(choice: ModelChoice) -> TooLong:
+    return TooLong(
+        f"These messages are too long for {choice.model!r}. Send fewer or shorter ones, or use a"
+        " session, where earlier messages are summarised."
+    )
+
+
 def unanswered(history: Sequence[Message]) -> list[ToolCall]:
     """The calls at the end of the history that have no result yet."""
     answered = set()
@@ -138,31 +149,40 @@ def unanswered(history: Sequence[Message]) -> list[ToolCall]:
     return []
 
 
-def repeated(history: Sequence[Message], tools: Mapping[str, Tool]) -> ToolCall | None:
+def repeated(history: Sequence[Message]) -> ToolCall | None:
     """A call since the last request that was made step after step, without any progress.
 
-    Progress is a result that is new, or a call in between that may have changed something.
+    Progress is a result that was not there before: then all counts begin again.
     """
-    steps: list[tuple[ToolCall, ...]] = []
+    known: set[tuple[str, str, str]] = set()
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for calls, results in _steps_since_request(history):
+        made = {(call.name, call.arguments, results.get(call.id, "")): call for call in calls}
+        if not known.issuperset(made):
+            known.update(made)
+            counts.clear()
+        counts.update(made.keys())
+        for same, call in made.items():
+            if counts[same] >= SAME_CALLS:
+                return call
+    return None
+
+
+def _steps_since_request(
+    history: Sequence[Message],
+) -> list[tuple[tuple[ToolCall, ...], dict[str, str]]]:
+    """The calls of each step, with all results by call."""
+    steps: list[tuple[tuple[ToolCall, ...], dict[str, str]]] = []
     results: dict[str, str] = {}
     for message in reversed(history):
         match message:
-            case UserMessage():
+            case UserMessage(summary=False):
                 break
             case ToolMessage(call=answered, text=text):
                 results[answered] = text
             case AssistantMessage(calls=calls):
-                steps.insert(0, calls)
-    seen: Counter[tuple[str, str, str]] = Counter()
-    for calls in steps:
-        made = {(call.name, call.arguments, results.get(call.id, "")): call for call in calls}
-        for same, call in made.items():
-            if same not in seen and not (call.name in tools and tools[call.name].read_only):
-                seen.clear()
-            seen[same] += 1
-            if seen[same] >= SAME_CALLS:
-                return call
-    return None
+                steps.append((calls, results))
+    return steps[::-1]
 
 
 async def run_calls(

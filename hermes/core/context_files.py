@@ -1,11 +1,18 @@
 """What the operator wrote for agents into the workspace: AGENTS.md and its like."""
 
-from pathlib import Path
+import os
+import stat
+from pathlib import Path, PurePosixPath
 
-from hermes.types.turns import PromptPart
+from hermes.types.errors import ToolFailed
+from hermes.types.turns import PromptPart, Turn
 
 NAMES = (".hermes.md", "HERMES.md", "AGENTS.md", "CLAUDE.md", ".cursorrules")
 """The first that is there counts, here or in a folder above, up to the root of the repository."""
+OWN = frozenset({"cli", "api", "embedded"})
+"""Platforms where whoever writes may also instruct the agent."""
+MOST = 1_000_000
+"""Characters of a file that are looked at."""
 HEAD = 0.7
 """The part of a file that is too long which is kept of its beginning; the rest is its end."""
 
@@ -18,7 +25,7 @@ def context_file(workspace: Path, limit: int) -> PromptPart | None:
         for name in NAMES:
             path = folder / name
             try:
-                text = path.read_text("utf-8", errors="replace").strip()
+                text = _read(path).strip()
             except OSError:
                 continue
             if text:
@@ -26,6 +33,28 @@ def context_file(workspace: Path, limit: int) -> PromptPart | None:
                 framed = f"Instructions for this workspace, from {path}:\n\n{shown}"
                 return PromptPart(name=name, text=framed)
     return None
+
+
+def check_writable(path: str, turn: Turn) -> None:
+    """Raises ToolFailed where a chat would write what everybody's agent is told."""
+    name = PurePosixPath(path).name.casefold()
+    if turn.source.platform not in OWN and name in {one.casefold() for one in NAMES}:
+        raise ToolFailed(
+            f"{path!r} holds instructions for every conversation, and can't be written from"
+            f" {turn.source.platform}: ask the owner to do it in a terminal."
+        )
+
+
+def _read(path: Path) -> str:
+    """The text of a regular file; OSError for anything else, which could lead or wait anywhere."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(f"{path} is not a regular file")
+        with os.fdopen(descriptor, encoding="utf-8", errors="replace", closefd=False) as file:
+            return file.read(MOST)
+    finally:
+        os.close(descriptor)
 
 
 def _upwards(workspace: Path) -> list[Path]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from hermes.core.compaction import PASSES, Compactor, choose
+from hermes.core.compaction import PASSES, Compactor, choose, last_request
 from hermes.core.prompt import Prompter, ephemeral
 from hermes.core.window import Scale, Window, tokens, weight
 from hermes.types.errors import HermesError
@@ -16,6 +16,8 @@ from hermes.types.tools import Tool
 from hermes.types.turns import Prompt, Turn
 
 NARROWER = 0.8
+GROWN = 0.1
+"""The part of the window by which a conversation that stayed long grows before a new attempt."""
 
 
 class Conversation:
@@ -44,6 +46,8 @@ class Conversation:
         self._prompt: Prompt | None = None
         self._scale = Scale()
         self._gave_up = False
+        self._again_at = 0
+        """The size from which on summarising is tried again, where it was not enough."""
         self._weight = 0
         self.add(*turn.history)
 
@@ -88,7 +92,10 @@ class Conversation:
         self._emit(event)
 
     def is_long(self) -> bool:
-        return self._size() > self._window.limit and not self._gave_up
+        limit = self._window.limit
+        if limit is None or self._gave_up:
+            return False
+        return self._size() > max(limit, self._again_at)
 
     def narrow(self) -> None:
         """The model said that this was too long: its window is smaller than we thought."""
@@ -97,6 +104,7 @@ class Conversation:
     async def shrink(self, compactor: Compactor, prompter: Prompter) -> bool:
         """Summarises until the conversation is short enough; whether it is shorter."""
         changed = False
+        self._again_at = 0
         for _ in range(PASSES):
             if not self.is_long() or not await self._summarise(compactor):
                 break
@@ -105,6 +113,8 @@ class Conversation:
             # A summary ends the epoch: memory written meanwhile appears now.
             self.turn = replace(self.turn, prompt=None)
             await self.begin(prompter)
+        if self.is_long():
+            self._again_at = self._size() + int(self._window.room * GROWN)
         return changed
 
     async def _summarise(self, compactor: Compactor) -> bool:
@@ -141,6 +151,6 @@ class Conversation:
     def _with_recalled(self) -> Sequence[Message]:
         if not self.recalled:
             return self.history
-        last = max(i for i, one in enumerate(self.history) if isinstance(one, UserMessage))
+        last = last_request(self.history)
         recalled = UserMessage(text=self.recalled)
         return (*self.history[:last], recalled, *self.history[last:])

@@ -11,16 +11,21 @@ import anyio.to_thread
 from hermes.core.context_files import context_file
 from hermes.core.tools.schema import tools_json
 from hermes.core.window import UNKNOWN
-from hermes.state.audience import Audience, audience_of
+from hermes.state.audience import audience_of
 from hermes.types.profile import AgentProfile, ModelChoice
 from hermes.types.tools import Tool
 from hermes.types.turns import Prompt, PromptPart, Turn
 
-IDENTITY = (
+_WHO = (
     "You are Hermes, an assistant that people reach where they already are. Answer plainly and"
-    " briefly, in the language you are addressed in. Use your tools when they help, look before you"
-    " change something, and say so when something did not work or when you don't know."
+    " briefly, in the language you are addressed in."
 )
+IDENTITY = (
+    f"{_WHO} Use your tools when they help, look before you change something, and say so when"
+    " something did not work or when you don't know."
+)
+TALKER = f"{_WHO} Say so when you don't know."
+"""The identity of a model that is given no tools."""
 TERMINAL = "You talk with a person in a terminal; Markdown is rendered."
 PRIVATE = "You talk with one person in a private chat on {platform}."
 SHARED = (
@@ -60,11 +65,12 @@ class Prompter:
             tuple[int, int, str, str, str], tuple[AgentProfile, Mapping[str, Tool], str]
         ] = {}
         """Fingerprints, with what they are of: what is kept here is not made anew elsewhere."""
-        self._fresh: dict[tuple[Audience | None, str], tuple[float, Prompt]] = {}
+        self._fresh: dict[str, tuple[float, Prompt]] = {}
 
     async def prompt(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, Tool]) -> Prompt:
         """The epoch's prompt, or a new one where it is over or made for something else."""
-        made_for = self._fingerprint(turn, choice, tools)
+        # Who hears it belongs to it: an account may pass from one person to another.
+        made_for = f"{self._fingerprint(turn, choice, tools)} {audience_of(turn)!r}"
         if turn.prompt is not None and turn.prompt.fingerprint == made_for:
             return turn.prompt
         if turn.stateless:
@@ -87,11 +93,11 @@ class Prompter:
     ) -> Prompt:
         """One prompt for all requests of a moment: each of them begins an epoch."""
         now = time.monotonic()
-        until, known = self._fresh.get(audience := (audience_of(turn), made_for), (0.0, None))
+        until, known = self._fresh.get(made_for, (0.0, None))
         if known is None or now >= until:
             known = await self._written(turn, choice, tools, made_for)
             self._fresh = {key: kept for key, kept in self._fresh.items() if kept[0] > now}
-            self._fresh[audience] = (now + FRESH_SECONDS, known)
+            self._fresh[made_for] = (now + FRESH_SECONDS, known)
         return known
 
     async def _written(
@@ -105,7 +111,7 @@ class Prompter:
             context_file, Path(profile.workspace), shown, abandon_on_cancel=True
         )
         parts = [
-            PromptPart(name="identity", text=profile.soul or IDENTITY),
+            PromptPart(name="identity", text=profile.soul or (IDENTITY if tools else TALKER)),
             PromptPart(name="instructions", text=profile.instructions),
             PromptPart(name="place", text=place(turn)),
             PromptPart(name="workspace", text=_workspace(profile, choice)),

@@ -37,11 +37,11 @@ class Window(Value):
     """Tokens that the model can read and write at once."""
     answer: int
     """Of them, kept free for its answer."""
-    threshold: float
-    """The part of the rest from which on a conversation is summarised."""
+    threshold: float | None
+    """The part of the rest from which on a conversation is summarised; None for never."""
 
     @classmethod
-    def of(cls, size: int | None, answer: int | None, threshold: float) -> "Window":
+    def of(cls, size: int | None, answer: int | None, threshold: float | None) -> "Window":
         whole = size or UNKNOWN
         return cls(
             size=whole,
@@ -55,8 +55,9 @@ class Window(Value):
         return self.size - self.answer
 
     @property
-    def limit(self) -> int:
-        return int(self.room * self.threshold)
+    def limit(self) -> int | None:
+        """Tokens from which on a conversation is summarised; None for never."""
+        return None if self.threshold is None else int(self.room * self.threshold)
 
 
 class Scale:

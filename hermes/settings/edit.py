@@ -1,15 +1,15 @@
 """Changes to config.yaml and .env: checked before they are written, comments kept."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
 import yaml
 
 from hermes.core.models.catalog import CUSTOM, Catalog
 from hermes.settings import ENVIRON, assemble, locate, schema
+from hermes.settings.facts import explain
 from hermes.settings.schema import Field, convert
 from hermes.settings.sources import ConfigProblems, Files, migrated, read_yaml, version
 from hermes.state.paths import Home, write_private
@@ -20,52 +20,80 @@ from hermes.types.value import Value
 class Change(Value):
     """What was written, and where."""
 
-    key: str
     path: Path
     name: str
     """The key in the file: a secret has the name of its variable in .env."""
     backup: Path | None = None
-    """The file as it was, where it had to be written anew without its comments."""
+    """The file as it was, where comments were lost."""
     overruled_by: str = ""
-    """The stronger source that hides the new value."""
+    """The other source that gives the setting its value all the same."""
 
 
 def set_value(
     key: str, text: str, home: Path | None = None, environ: Mapping[str, str] = ENVIRON
 ) -> Change:
-    """Gives the setting a value; ConfigError, and nothing written, when it would not work."""
+    """Gives the setting a value; ConfigError, and nothing written, when it would not work.
+
+    A secret, and what is named by its variable, goes into .env.
+    """
     where = locate(home, environ)
     files = Files.of(where)
-    if key in _provider_variables():
-        return _set_variable(where, files, key, key, text)
+    if _is_variable(key):
+        return _set_variable(where, files, environ, key, text)
     field = schema().field(key)
     if field.also.secret:
         name = _variable(field, where, files, environ)
-        fresh = Files(config=files.config, dotenv=_with_assignment(files.dotenv or "", name, text))
-        overruled_by = _verified(where, files, fresh, environ, field)
-        change = _set_variable(where, files, field.key, name, text)
-        return msgspec.structs.replace(change, overruled_by=overruled_by)
+        return _set_variable(where, files, environ, name, text)
     config, kept = _with_value(where, files.config or "", field, _parsed(field, text))
     fresh = Files(config=config, dotenv=files.dotenv)
-    overruled_by = _verified(where, files, fresh, environ, field)
+    overruled_by = _verified(where, files, fresh, environ, field.key, str(where.config))
     backup = None if kept else _backed_up(where, files.config or "")
     write_private(where.config, config)
-    return Change(
-        key=field.key,
-        path=where.config,
-        name=field.key,
-        backup=backup,
-        overruled_by=overruled_by,
-    )
+    return Change(path=where.config, name=field.key, backup=backup, overruled_by=overruled_by)
 
 
-def _set_variable(home: Home, files: Files, key: str, name: str, text: str) -> Change:
-    write_private(home.dotenv, _with_assignment(files.dotenv or "", name, text))
-    return Change(key=key, path=home.dotenv, name=name)
+def unset_value(
+    key: str, home: Path | None = None, environ: Mapping[str, str] = ENVIRON
+) -> tuple[Change, ...]:
+    """Takes the setting out of both files, or the variable out of .env; a change for each file."""
+    where = locate(home, environ)
+    files = Files.of(where)
+    config, kept = files.config or "", True
+    if _is_variable(key):
+        dotenv = _without_assignments(files.dotenv or "", (key,))
+    else:
+        field = schema().field(key)
+        key = field.key
+        config, kept = _without_value(where, config, field)
+        dotenv = _without_assignments(files.dotenv or "", field.also.env)
+    fresh = Files(config=config, dotenv=dotenv)
+    left = _verified(where, files, fresh, environ, key, "default")
+    changes = []
+    if config != (files.config or ""):
+        backup = None if kept else _backed_up(where, files.config or "")
+        write_private(where.config, config)
+        changes.append(Change(path=where.config, name=key, backup=backup, overruled_by=left))
+    if dotenv != (files.dotenv or ""):
+        write_private(where.dotenv, dotenv)
+        changes.append(Change(path=where.dotenv, name=key, overruled_by=left))
+    if not changes:
+        hint = f"; {left} sets it" if left else ""
+        raise ConfigError(f"{key} is set neither in {where.config} nor in {where.dotenv}{hint}")
+    return tuple(changes)
 
 
-def _provider_variables() -> set[str]:
-    return {name for provider in Catalog.load().providers for name in provider.keys}
+def _is_variable(key: str) -> bool:
+    return key in schema().variables or key in Catalog.load().variables
+
+
+def _set_variable(
+    home: Home, files: Files, environ: Mapping[str, str], name: str, text: str
+) -> Change:
+    dotenv = _with_assignment(files.dotenv or "", name, text)
+    fresh = Files(config=files.config, dotenv=dotenv)
+    overruled_by = _verified(home, files, fresh, environ, name, f"{home.dotenv} {name}")
+    write_private(home.dotenv, dotenv)
+    return Change(path=home.dotenv, name=name, overruled_by=overruled_by)
 
 
 def migrate(home: Path | None = None, environ: Mapping[str, str] = ENVIRON) -> Path | None:
@@ -106,21 +134,18 @@ def _parsed(field: Field, text: str) -> object:
             return value
 
 
-def _verified(home: Home, old: Files, new: Files, environ: Mapping[str, str], field: Field) -> str:
-    """Raises for problems that the change brings; one that was there before may stay."""
+def _verified(
+    home: Home, old: Files, new: Files, environ: Mapping[str, str], key: str, ours: str
+) -> str:
+    """Who gives the value if not our change; raises for problems that the change brings."""
     try:
-        explanation = assemble(home, new, environ).explain(field.key)
+        found = explain(assemble(home, new, environ), key).source
     except ConfigProblems as error:
         fresh = [one for one in error.problems if one not in _problems(home, old, environ)]
         if fresh:
             raise ConfigProblems(fresh) from error
         return ""
-    source = explanation.source
-    return source if source.startswith("environment ") or _hidden(source, field, home) else ""
-
-
-def _hidden(source: str, field: Field, home: Home) -> bool:
-    return not field.also.secret and source.startswith(str(home.dotenv))
+    return "" if found == "default" or found.startswith(ours) else found
 
 
 def _problems(home: Home, files: Files, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -163,6 +188,12 @@ def _with_assignment(text: str, name: str, value: str) -> str:
     return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{line}\n"
 
 
+def _without_assignments(text: str, names: Iterable[str]) -> str:
+    for name in names:
+        text = re.sub(rf"(?m)^[ \t]*(?:export[ \t]+)?{name}[ \t]*=.*\n?", "", text)
+    return text
+
+
 def _reads_back(value: str, mark: str) -> bool:
     if not mark:
         return re.fullmatch(r"[^\s'\"#]*", value) is not None
@@ -190,11 +221,72 @@ def _means(
     value: object,
 ) -> bool:
     """Whether the edit changed this setting and nothing else."""
+    return any(_reads_as(home, edited, one) for one in (wanted, _put(raw, place, value)))
+
+
+def _without_value(home: Home, text: str, field: Field) -> tuple[str, bool]:
+    """The file without the setting, and whether its comments were kept."""
+    raw, moved = migrated(read_yaml(home.config, text).raw)
+    wanted, edited = raw, text
+    for place in (field.key, *field.also.keys):
+        # `model` is a place of model.default only where it is not the section.
+        if place in schema().sections and isinstance(raw.get(place), Mapping):
+            continue
+        wanted = _dropped(wanted, place)
+        edited = _cut(edited, place.split("."))
+    if wanted == raw:
+        return text, True
+    if not moved and _reads_as(home, edited, wanted):
+        return edited, edited.count("#") == text.count("#")
+    return _dumped(wanted), False
+
+
+def _dropped(raw: Mapping[str, object], key: str) -> dict[str, object]:
+    """Without the key, and without the sections that are empty then."""
+    name, _, rest = key.partition(".")
+    section = raw.get(name)
+    if rest and isinstance(section, Mapping):
+        left = _dropped(section, rest)
+        if left or not section:
+            return {**raw, name: left}
+    elif rest:
+        return dict(raw)
+    return {one: value for one, value in raw.items() if one != name}
+
+
+def _cut(text: str, path: list[str]) -> str:
+    """The text without the lines of the entry, or of the section that holds nothing else."""
+    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    entry: tuple[yaml.Node, yaml.Node] | None = None
+    for name in path:
+        entries = node.value if isinstance(node, yaml.MappingNode) else []
+        found = next((pair for pair in entries if pair[0].value == name), None)
+        if found is None:
+            return text
+        entry = found if entry is None or len(entries) > 1 else entry
+        node = found[1]
+    assert entry is not None
+    start = text.rfind("\n", 0, entry[0].start_mark.index) + 1
+    end = _end(entry[1])
+    if text[end - 1] != "\n":
+        end = text.find("\n", end) + 1 or len(text)
+    return text[:start] + text[end:]
+
+
+def _end(node: yaml.Node) -> int:
+    """Where the last word stands; a block goes on to the next entry, past comments."""
+    if isinstance(node, yaml.CollectionNode) and node.value and not node.flow_style:
+        last = node.value[-1]
+        return _end(last[1] if isinstance(last, tuple) else last)
+    index: int = node.end_mark.index
+    return index
+
+
+def _reads_as(home: Home, text: str, wanted: Mapping[str, object]) -> bool:
     try:
-        found = read_yaml(home.config, edited).raw
+        return read_yaml(home.config, text).raw == wanted
     except ConfigError:
         return False
-    return found in (wanted, _put(raw, place, value))
 
 
 def _put(raw: Mapping[str, object], key: str, value: object) -> dict[str, object]:

@@ -4,8 +4,9 @@ from msgspec.structs import replace
 
 from hermes.core.models.catalog import Catalog, Provider
 from hermes.core.models.lists import Lists
-from hermes.settings import Settings
+from hermes.settings import Settings, schema
 from hermes.settings.sections import ModelSettings
+from hermes.settings.sources import Explanation
 from hermes.types.profile import ModelChoice, Price
 from hermes.types.value import Value
 
@@ -34,6 +35,20 @@ def variable(settings: Settings, name: str) -> str:
         return ""
     inside = name not in settings.sources.process
     return f"{settings.home.dotenv} {name}" if inside else f"environment {name}"
+
+
+def explain(settings: Settings, key: str) -> Explanation:
+    """What a setting or a provider's variable says, and who gave it."""
+    catalog = Catalog.load()
+    if key in schema().variables or key not in catalog.variables:
+        return settings.explain(key)
+    value = settings.sources.environ.get(key, "")
+    return Explanation(
+        key=key,
+        value=value,
+        source=variable(settings, key) if value else "default",
+        secret=any(key in provider.keys for provider in catalog.providers),
+    )
 
 
 def measured(settings: Settings, provider: Provider, chosen: Chosen) -> Chosen:

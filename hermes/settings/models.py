@@ -17,6 +17,17 @@ MAIN = ("", "auto", "main")
 """What `auxiliary.provider` says for the provider of the main model."""
 
 
+NO_MODEL = """\
+No model is configured. Set the key of a provider, as in
+  hermes config set OPENROUTER_API_KEY KEY        (`hermes model list` names them all)
+or any OpenAI-compatible endpoint and one of its models:
+  hermes config set model.base_url http://127.0.0.1:11434/v1
+  hermes model NAME
+or take the small demo model, which runs on this machine:
+  hermes model use local"""
+"""What everybody is told where `resolve_model` finds none."""
+
+
 class Wanted(Value):
     """What a section of the configuration asks for."""
 
@@ -93,15 +104,34 @@ def explain_model(settings: Settings) -> Chosen | None:
         base_url=model.base_url,
         api_key=model.api_key,
     )
+    wanted, demo = _without_demo(settings, wanted)
     place = _place(settings, wanted)
     if place is None:
         return None
+    if demo:
+        reason = f"{place.why['provider']}, instead of the demo model of {demo}"
+        place = replace(place, why={**place.why, "provider": reason})
     if model.wire != "auto":
         why = {**place.why, "wire": source(settings, "model.wire")}
         place = replace(place, wire=model.wire, why=why)
-    named = place.provider.model(model.default)
-    reason = source(settings, "model.default") if model.default else ""
+    named = place.provider.model(wanted.model)
+    reason = source(settings, "model.default") if wanted.model else ""
     return overruled(settings, _chosen(settings, place, named, reason))
+
+
+def _without_demo(settings: Settings, wanted: Wanted) -> tuple[Wanted, str]:
+    """The demo model of config.yaml is a stand-in: the first key beats it. Where it was named."""
+    catalog, local = Catalog.load(), Catalog.load().named(LOCAL)
+    if (
+        catalog.find(wanted.provider) != local
+        or settings.sources.layer("model.provider") > CONFIG
+        or wanted.model.endswith(MODEL_FILE)
+        or wanted.base_url
+        or catalog.auto(settings.sources.environ) is None
+    ):
+        return wanted, ""
+    model = "" if local.model(wanted.model) == local.default_model else wanted.model
+    return replace(wanted, provider="auto", model=model), source(settings, "model.provider")
 
 
 def explain_auxiliary(settings: Settings) -> Chosen | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from hermes.core.models.catalog import LOCAL, MODEL_FILE, Catalog, Provider
+from hermes.core.models.catalog import CUSTOM, LOCAL, MODEL_FILE, Catalog, Provider
 from hermes.settings import Settings
 from hermes.settings.facts import lists
 from hermes.settings.models import resolve_model
@@ -66,6 +66,31 @@ def listed(settings: Settings, place: ModelChoice) -> tuple[ModelChoice, ...]:
     )
 
 
+def models(settings: Settings, provider: str) -> tuple[ModelChoice, ...]:
+    """The models of a provider, as far as we have heard; of this machine, those that are here."""
+    if provider == LOCAL:
+        here = _here(settings)
+        return tuple(ModelChoice(provider=LOCAL, model=name, base_url="") for name in here)
+    place = offer(settings, provider).place
+    return listed(settings, place) if place else ()
+
+
+def demo_is_here(settings: Settings) -> bool:
+    """Whether the demo model needs no download."""
+    from hermes.core.models.download import SMOLLM2  # noqa: PLC0415  # slow, and rarely needed
+
+    return SMOLLM2.present(settings.home.models)
+
+
+def _here(settings: Settings) -> tuple[str, ...]:
+    """The demo model, and the model files that are in the home."""
+    from hermes.core.models.download import SMOLLM2  # noqa: PLC0415  # slow, and rarely needed
+
+    folder, demo = settings.home.models, Catalog.load().named(LOCAL).default_model
+    files = {file for file in folder.glob(f"*{MODEL_FILE}") if file.is_file()}
+    return demo, *sorted(file.name for file in files - {SMOLLM2.path(folder)})
+
+
 def read_name(settings: Settings, name: str, provider: str = "") -> Name:
     """What a person means by `model`, `provider/model`, `provider` or a model file."""
     catalog = Catalog.load()
@@ -81,8 +106,15 @@ def read_name(settings: Settings, name: str, provider: str = "") -> Name:
     if name == prefix and meant is not None and meant.default_model:
         return Name(model=meant.default_model, provider=meant.name)
     if not rest or meant is None or _is_vendor(settings, meant, name):
-        return Name(model=name)
+        return Name(model=name, provider=_instead_of_demo(settings))
     return Name(model=name if name == meant.default_model else rest, provider=meant.name)
+
+
+def _instead_of_demo(settings: Settings) -> str:
+    """The provider that must be written down, where a key beats the demo model of config.yaml."""
+    choice = _used(settings)
+    demo = Catalog.load().find(settings.model.provider) == Catalog.load().named(LOCAL)
+    return choice.provider if choice and demo and choice.provider not in (LOCAL, CUSTOM) else ""
 
 
 def _is_vendor(settings: Settings, meant: Provider, name: str) -> bool:
@@ -106,11 +138,15 @@ def doubt(settings: Settings, name: Name) -> str:
     """Why the model is probably not there, as a sentence; nothing where all seems well."""
     choice = _used(settings)
     provider = name.provider or (choice.provider if choice else "")
-    if provider == LOCAL and name.model.endswith(MODEL_FILE):
-        there = (settings.home.models / name.model).is_file()
-        return "" if there else f"there is no file {name.model!r}"
-    place = offer(settings, provider).place if provider else None
-    names = [one.model for one in listed(settings, place)] if place else []
+    names = [one.model for one in models(settings, provider)] if provider else []
+    if provider == LOCAL and name.model not in names:
+        path = settings.home.models / Path(name.model).expanduser()
+        if name.model.endswith(MODEL_FILE) and path.is_file():
+            return ""
+        there = ", ".join(names)
+        return (
+            f"there is no model file {name.model!r}: here are {there}, or name a .gguf by its path"
+        )
     if not names or name.model in names:
         return ""
     near = difflib.get_close_matches(name.model, names, n=1, cutoff=0.4)

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -192,11 +193,13 @@ def docstrings(module: ModuleType) -> dict[tuple[str, str], str]:
 
 
 class Schema(Value):
-    """All settings, by key and by their other places in config.yaml."""
+    """All settings, by key, by their other places in config.yaml and by their variables."""
 
     fields: dict[str, Field]
     places: dict[str, str]
     """Every dotted place of config.yaml that holds a setting, and that setting's key."""
+    variables: dict[str, str]
+    """Every name in the environment, and its setting's key."""
     sections: frozenset[str]
 
     @staticmethod
@@ -206,14 +209,20 @@ class Schema(Value):
         places = {key: key for key in found}
         for field in found.values():
             places |= dict.fromkeys(field.also.keys, field.key)
+        variables = {name: field.key for field in found.values() for name in field.also.env}
         sections = {place.rsplit(".", n)[0] for place in places for n in range(1, 4)}
-        return Schema(fields=found, places=places, sections=frozenset(sections - found.keys()))
+        return Schema(
+            fields=found,
+            places=places,
+            variables=variables,
+            sections=frozenset(sections - found.keys()),
+        )
 
     def field(self, key: str) -> Field:
-        """The setting that the key, or another of its places, names."""
-        if key in self.places:
-            return self.fields[self.places[key]]
-        near = nearest(key, self.fields)
+        """The setting that the key, another of its places or one of its variables names."""
+        if found := self.places.get(key) or self.variables.get(key):
+            return self.fields[found]
+        near = nearest(key, {*self.fields, *self.variables})
         hint = f": did you mean {near!r}?" if near else ""
         raise ConfigError(f"unknown setting {key!r}{hint}")
 
@@ -244,7 +253,7 @@ def convert(field: Field, value: object) -> object:
     try:
         if kind is Path:
             return Path(msgspec.convert(value, _Filled)).expanduser()
-        if kind == tuple[str, ...]:
+        if kind in (tuple[str, ...], tuple[str, ...] | None):
             return _words(value)
         if kind == _TEXTS:
             named = msgspec.convert(value, dict[str | int, str])
@@ -267,10 +276,19 @@ def convert(field: Field, value: object) -> object:
 
 def _words(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
-        value = value.split(",")
+        value = _bracketed(value) if re.fullmatch(r"(?s)\s*\[.*\]\s*", value) else value.split(",")
     # People write the numeric ids of chats and users without quotes.
     items = msgspec.convert(value, list[str | int])
     return tuple(text for item in items if (text := str(item).strip()))
+
+
+def _bracketed(text: str) -> object:
+    import yaml  # noqa: PLC0415  # most lists have commas, or come out of YAML
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f"expected a list of words, found {text!r}") from error
 
 
 def _annotations(kind: object) -> tuple[object, ...]:

@@ -169,8 +169,8 @@ class PlatformSettings(Value):
     """Users who may talk to the agent here."""
     allow_all: Annotated[bool, Also(env=("{}_ALLOW_ALL_USERS",))] = False
     """Lets everybody in here."""
-    toolsets: tuple[str, ...] = ()
-    """What the agent may use here, instead of agent.toolsets."""
+    toolsets: tuple[str, ...] | None = None
+    """What the agent may use here, instead of agent.toolsets; an empty list is nothing at all."""
     channel_prompts: dict[str, str] = msgspec.field(default_factory=dict)
     """Instructions for single chats, by their id; stored in no conversation."""
 

@@ -29,6 +29,8 @@ class UserMessage(Value, tag_field="role", tag="user"):
     sender: str | None = None
     """A name to show the model where several people share a session."""
     attachments: tuple[Attachment, ...] = ()
+    summary: bool = False
+    """Stands for earlier messages: nobody said it."""
 
 
 class Echo(Value):

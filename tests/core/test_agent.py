@@ -7,7 +7,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from hermes.core.agent import run_calls, unanswered
+from hermes.core.agent import Agent, repeated, run_calls, unanswered
+from hermes.core.auxiliary import Auxiliary
+from hermes.core.compaction import Compactor
+from hermes.core.prompt import Prompter
 from hermes.core.tools.call import UNKNOWN_OUTCOME, CallRunner
 from hermes.core.tools.registry import Registry
 from hermes.core.tools.results import Results
@@ -21,6 +24,7 @@ from hermes.types.events import AgentEvent, ContextCompacted, ToolFinished
 from hermes.types.identity import CallId
 from hermes.types.messages import (
     AssistantMessage,
+    Message,
     ToolCall,
     ToolMessage,
     UserMessage,
@@ -110,9 +114,11 @@ async def test_a_lost_claim_is_no_failure_of_the_a_turn() -> None:
         await bench.run(a_turn())
 
 
-async def test_a_fault_in_a_tool_is_not_hidden() -> None:
-    with pytest.raises(RuntimeError, match="boom"):
-        await Bench(calls(("boom", {}))).run(a_turn())
+async def test_a_fault_in_a_tool_is_told_to_the_model() -> None:
+    bench = Bench(calls(("boom", {})), says("sorry"))
+    assert isinstance(await bench.run(a_turn()), Completed)
+    (answered,) = (m for m in bench.notes.messages if isinstance(m, ToolMessage))
+    assert (answered.text, answered.failed) == ("The tool failed: RuntimeError: boom", True)
 
 
 async def test_a_question_suspends_and_its_answer_goes_on_where_it_stopped() -> None:
@@ -237,9 +243,10 @@ async def test_the_third_identical_call_without_progress_ends_the_turn(read_only
     assert unanswered([*a_turn().history, *bench.notes.messages]) == []
 
 
-async def test_going_round_in_a_circle_is_no_progress() -> None:
-    circle = [calls(("look", {"at": place})) for place in ("a", "b", "a", "b", "a")]
-    outcome = await Bench(*circle, tools=(look(True, ["nothing"] * 5),)).run(a_turn())
+@pytest.mark.parametrize("read_only", [True, False])
+async def test_going_round_in_a_circle_is_no_progress(read_only: bool) -> None:
+    circle = [calls(("look", {"at": place})) for place in "ababab"]
+    outcome = await Bench(*circle, tools=(look(read_only, ["nothing"] * 6),)).run(a_turn())
     assert isinstance(outcome, Failed)
     assert outcome.code == "loop"
 
@@ -257,6 +264,22 @@ async def test_a_change_in_between_is_progress(tmp_path: Path) -> None:
     ]
     bench = Bench(*steps, says("done"), tools=(look(True, ["same"] * 5), append))
     assert isinstance(await bench.run(a_turn(workspace=tmp_path)), Completed)
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+async def test_looking_back_while_something_new_is_found_is_honest_work(read_only: bool) -> None:
+    places = ["main", "a", "b", "main", "c", "d", "main", "e", "main"]
+    steps = [calls(("look", {"at": place})) for place in places]
+    bench = Bench(*steps, says("done"), tools=(look(read_only, ["same"] * len(places)),))
+    assert isinstance(await bench.run(a_turn()), Completed)
+
+
+def test_a_summary_does_not_hide_what_was_repeated() -> None:
+    call = ToolCall(id=CallId("c"), name="look", arguments="{}")
+    once = (AssistantMessage(calls=(call,)), ToolMessage(call=call.id, text="same"))
+    notes = UserMessage(text="notes", summary=True)
+    assert repeated([HI, *once, notes, *once, *once]) == call
+    assert repeated([HI, *once, HI, *once, *once]) is None
 
 
 async def test_what_was_done_for_an_earlier_request_does_not_count() -> None:
@@ -304,6 +327,40 @@ async def test_a_conversation_that_the_model_finds_too_long_is_summarised() -> N
     assert any(isinstance(event, ContextCompacted) for event in events)
     ((first, last, summary),) = notes.summaries
     assert model.requests[-1].messages == (*history[:first], summary, *history[last:], HI)
+
+
+def long_history() -> list[Message]:
+    return [UserMessage(text="q " * 9000), AssistantMessage(text="a " * 9000)] * 20
+
+
+async def test_where_nothing_is_summarised_the_model_says_what_is_too_long() -> None:
+    model = ScriptedModel([says("hello"), fails(TooLong("no"))])
+    agent = Agent(
+        model,
+        Registry(()),
+        lambda profile, named: CHOICE,
+        Prompter(),
+        Compactor(Auxiliary(model, lambda main: main)),
+        NO_SPILL,
+        threshold=None,
+    )
+    turn, notes = a_turn(*long_history(), HI), Notebook()
+    assert isinstance(await agent.run(turn, lambda event: None, notes), Completed)
+    outcome = await agent.run(turn, lambda event: None, notes)
+    assert outcome == Failed(reason="no", code="too_long")
+    assert notes.summaries == []
+
+
+async def test_a_request_without_a_session_is_never_summarised() -> None:
+    model = ScriptedModel([says("hello"), fails(TooLong("no"))])
+    turn, notes = replace(a_turn(*long_history(), HI), stateless=True), Notebook()
+    agent = an_agent(model, ())
+    assert isinstance(await agent.run(turn, lambda event: None, notes), Completed)
+    outcome = await agent.run(turn, lambda event: None, notes)
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "too_long"
+    assert "Send fewer or shorter ones, or use a session" in outcome.reason
+    assert notes.summaries == []
 
 
 async def test_one_that_cannot_be_shortened_is_explained() -> None:

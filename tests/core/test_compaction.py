@@ -1,10 +1,13 @@
 """What a summary stands for, and what it never does."""
 
+import time
+
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.core.auxiliary import Auxiliary
-from hermes.core.compaction import MARK, Compactor, choose, chunks
+from hermes.core.compaction import Compactor, choose, chunks, last_request
 from hermes.core.window import Window, tokens, weight
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.testing.turns import CHOICE
@@ -84,13 +87,42 @@ def test_long_work_on_one_request_is_cut_behind_the_request() -> None:
 
 def test_a_summary_is_not_taken_for_the_request_that_it_follows() -> None:
     request = UserMessage(text="do it")
-    notes = UserMessage(text=f"{MARK}: 9 of them, summarised to save space]\n\nnotes")
+    notes = UserMessage(text="notes", summary=True)
     early = [m for n in range(8) for m in exchange(n)]
     late = [m for n in range(20) for m in step(n)]
     history: list[Message] = [*early, request, notes, *late]
     cut = choose(history, WINDOW)
     assert cut is not None
     assert not cut.first <= history.index(request) < cut.last
+    assert last_request(history) == history.index(request)
+    assert last_request([notes]) == 1
+
+
+async def test_who_writes_like_a_summary_is_still_taken_for_a_person() -> None:
+    model = ScriptedModel([says("notes")])
+    compactor = Compactor(Auxiliary(model, lambda main: main))
+    summary = await compactor.summary(CHOICE, exchange(0), WINDOW, lambda event: None)
+    assert summary.summary
+    typed = UserMessage(text=summary.text)
+    assert last_request([*exchange(0), typed, *step(1)]) == 2
+    assert b"summary" not in msgspec.json.encode(typed)
+    assert msgspec.json.decode(msgspec.json.encode(summary), type=Message) == summary
+
+
+def test_beside_a_long_request_less_of_the_end_is_kept() -> None:
+    work = [m for n in range(4) for m in step(n)]
+    assert choose([UserMessage(text="do it"), *work], WINDOW) is None
+    cut = choose([UserMessage(text="do it " * 800), *work], WINDOW)
+    assert cut is not None
+    assert cut.last == len(work) - 1
+
+
+def test_a_summary_alone_is_not_summarised_again() -> None:
+    notes = UserMessage(text="n" * 30_000, summary=True)
+    request = UserMessage(text="do it " * 3000)
+    assert choose([request, notes, *step(1)], WINDOW) is None
+    said = UserMessage(text=notes.text)
+    assert choose([said, request, *step(1)], WINDOW) is not None
 
 
 def test_two_messages_are_not_worth_a_summary() -> None:
@@ -107,7 +139,16 @@ def test_chunks_hold_every_word_and_are_small_enough(texts: list[str], size: int
     pieces = chunks(messages, size)
     joined = "".join("".join(pieces).split())
     assert joined == "".join("".join(f"person: {text}" for text in texts).split())
-    assert all(tokens(piece) <= size + 2 * len(texts) + 2 for piece in pieces)
+    assert all(tokens(piece) <= size + len(texts) for piece in pieces)
+
+
+def test_ten_megabytes_are_taken_to_pieces_at_once() -> None:
+    messages = [UserMessage(text="привет мир " * 25) for _ in range(20_000)]
+    began = time.process_time()
+    pieces = chunks(messages, 500_000)
+    # Some 0.1 s; with every piece measured again and again it was 10.
+    assert time.process_time() - began < 1
+    assert len(pieces) == 6
 
 
 async def test_a_long_middle_is_summarised_in_pieces_each_with_the_notes_so_far() -> None:
@@ -116,7 +157,8 @@ async def test_a_long_middle_is_summarised_in_pieces_each_with_the_notes_so_far(
     messages = [m for n in range(3) for m in exchange(n, 1100)]
     window = Window.of(1600, 100, 0.75)
     summary = await compactor.summary(CHOICE, messages, window, lambda event: None)
-    assert summary.text.startswith(MARK)
+    assert summary.text.startswith("[Notes on 6 earlier messages")
+    assert "not instructions" in summary.text
     assert summary.text.endswith("three")
     asked = [request.messages[0].text for request in model.requests]
     assert len(asked) == 3

@@ -1,10 +1,14 @@
 """What the operator wrote for agents."""
 
+import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from hermes.core.context_files import NAMES, context_file
+from hermes.core.context_files import MOST, NAMES, OWN, check_writable, context_file
+from hermes.testing.turns import GROUP, PRIVATE, a_turn
+from hermes.types.errors import ToolFailed
 
 
 def write(folder: Path, name: str, text: str) -> None:
@@ -66,3 +70,45 @@ def test_a_long_one_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:
 def test_none_is_shown_when_none_is_wanted(tmp_path: Path) -> None:
     write(tmp_path, "AGENTS.md", "x")
     assert context_file(tmp_path, 0) is None
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    write(tmp_path, "key", "private")
+    work = tmp_path / "work"
+    write(work, "CLAUDE.md", "of the workspace")
+    (work / "AGENTS.md").symlink_to(tmp_path / "key")
+    assert shown(work) == "of the workspace"
+
+
+def test_what_is_no_file_is_passed_over_at_once_and_closed(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".hermes.md")
+    pipe = os.open(tmp_path / ".hermes.md", os.O_RDWR)
+    os.write(pipe, b"through the pipe")
+    (tmp_path / "HERMES.md").mkdir()
+    write(tmp_path, "AGENTS.md", "here")
+    before = len(list(Path("/dev/fd").iterdir()))
+    assert shown(tmp_path) == "here"
+    assert len(list(Path("/dev/fd").iterdir())) == before
+    assert os.read(pipe, 99) == b"through the pipe"
+    os.close(pipe)
+
+
+def test_a_huge_file_is_read_up_to_a_bound(tmp_path: Path) -> None:
+    write(tmp_path, "AGENTS.md", "x" * MOST + "unseen")
+    text = shown(tmp_path, 100) or ""
+    assert f"[… {MOST - 100} characters left out …]" in text
+    assert text.endswith("x")
+
+
+@pytest.mark.parametrize("path", ["AGENTS.md", "a/b/claude.MD", "./.Hermes.md/", ".cursorrules/."])
+def test_a_chat_may_not_write_what_everybody_s_agent_is_told(path: str) -> None:
+    for source in (PRIVATE, GROUP):
+        with pytest.raises(ToolFailed, match=r"can't be written from p: ask the owner"):
+            check_writable(path, a_turn(source=source))
+    for platform in OWN:
+        check_writable(path, a_turn(source=replace(PRIVATE, platform=platform)))
+
+
+def test_a_chat_may_write_any_other_file() -> None:
+    check_writable("AGENTS.md/x", a_turn())
+    check_writable("notes.md", a_turn())

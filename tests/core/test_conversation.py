@@ -7,7 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from hermes.control import sessions
-from hermes.core.compaction import MARK, SYSTEM
+from hermes.core.auxiliary import Auxiliary
+from hermes.core.compaction import SYSTEM, Compactor
 from hermes.core.conversation import Conversation
 from hermes.core.prompt import Prompter
 from hermes.core.window import Window
@@ -82,7 +83,7 @@ async def test_facts_in_the_middle_reach_the_summary_and_can_be_restored(tmp_pat
         assert any(text.startswith(fact) for text in stored)
     last = model.requests[-1]
     assert refused(last) is None
-    notes = [m for m in last.messages if isinstance(m, UserMessage) and m.text.startswith(MARK)]
+    notes = [m for m in last.messages if isinstance(m, UserMessage) and m.summary]
     assert len(notes) == 1
     for fact in facts():
         assert fact in notes[0].text
@@ -122,9 +123,11 @@ async def test_the_conversation_goes_on_after_a_restart_as_it_was(tmp_path: Path
     assert model.requests[-1].system == before.system
 
 
-async def conversation(*texts: str, size: int = 1000) -> Conversation:
+async def conversation(
+    *texts: str, size: int = 1000, threshold: float | None = 0.75
+) -> Conversation:
     history = [UserMessage(text=text) for text in texts]
-    window = Window.of(size, 100, 0.75)
+    window = Window.of(size, 100, threshold)
     made = Conversation(a_turn(*history), CHOICE, {}, window, lambda event: None, Notebook())
     await made.begin(Prompter())
     return made
@@ -142,6 +145,39 @@ async def test_what_is_recalled_stands_before_the_last_request_and_is_not_kept()
     made.recalled = "you spoke of tea"
     assert [m.text for m in made.request(0).messages] == ["one", "you spoke of tea", "two"]
     assert [m.text for m in made.history] == ["one", "two"]
+    made.add(UserMessage(text="notes", summary=True))
+    assert [m.text for m in made.request(0).messages][1:] == ["you spoke of tea", "two", "notes"]
+
+
+async def test_what_stays_long_is_summarised_again_only_after_it_has_grown() -> None:
+    made = await conversation("do it " * 400)
+    compactor = Compactor(Auxiliary(Summariser(), lambda main: main))
+    made.add(*(AssistantMessage(text="FACT-1 is so " * 30) for _ in range(6)))
+    assert made.is_long()
+    assert await made.shrink(compactor, Prompter())
+    assert not made.is_long()
+    made.add(AssistantMessage(text="y" * 100))
+    assert not made.is_long()
+    made.add(AssistantMessage(text="y" * 400))
+    assert made.is_long()
+
+
+async def test_what_the_model_finds_too_long_is_summarised_however_little_it_has_grown() -> None:
+    made = await conversation("do it " * 400)
+    compactor = Compactor(Auxiliary(Summariser(), lambda main: main))
+    made.add(*(AssistantMessage(text="FACT-1 is so " * 30) for _ in range(6)))
+    await made.shrink(compactor, Prompter())
+    made.add(*(AssistantMessage(text="y" * 100) for _ in range(2)))
+    assert not made.is_long()
+    made.narrow()
+    assert await made.shrink(compactor, Prompter())
+
+
+async def test_without_a_threshold_nothing_is_ever_long() -> None:
+    made = await conversation("x" * 9000, threshold=None)
+    assert not made.is_long()
+    made.narrow()
+    assert not made.is_long()
 
 
 async def test_prefilled_messages_stand_before_all_others() -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hermes.core.prompt import IDENTITY, Prompter, ephemeral
+from hermes.core.prompt import IDENTITY, TALKER, Prompter, ephemeral
 from hermes.testing.tools import append, ask
 from hermes.testing.turns import CHOICE, GROUP, PRIVATE, a_turn
-from hermes.types.identity import Source
+from hermes.types.identity import PersonId, Source
 from hermes.types.tools import Tool
 from hermes.types.turns import Prompt, PromptPart, Turn
 
@@ -79,8 +79,8 @@ async def test_an_epoch_keeps_its_prompt_whatever_is_remembered_later() -> None:
     assert "two" in (await Prompter(remember).prompt(turn, CHOICE, TOOLS)).text
 
 
-@pytest.mark.parametrize("change", ["model", "tools", "soul"])
-async def test_another_model_set_of_tools_or_persona_begins_an_epoch(change: str) -> None:
+@pytest.mark.parametrize("change", ["model", "tools", "soul", "person"])
+async def test_another_model_set_of_tools_persona_or_person_begins_an_epoch(change: str) -> None:
     prompter, turn = Prompter(), a_turn()
     first = await prompter.prompt(turn, CHOICE, TOOLS)
     later = replace(turn, prompt=first)
@@ -90,6 +90,8 @@ async def test_another_model_set_of_tools_or_persona_begins_an_epoch(change: str
             choice = replace(CHOICE, model="another")
         case "tools":
             tools["ask"] = ask
+        case "person":
+            later = replace(later, person=PersonId("somebody else"))
         case _:
             later = replace(later, profile=replace(turn.profile, soul="You are Ada."))
     assert await prompter.prompt(later, choice, tools) != first
@@ -152,3 +154,9 @@ async def test_what_one_chat_remembers_is_never_told_in_another() -> None:
         turn = replace(a_turn(source=source, person="alice"), stateless=True)
         prompt = await prompter.prompt(turn, CHOICE, TOOLS)
         assert f"of {source.chat_id}" in prompt.text
+
+
+async def test_a_model_that_only_talks_is_told_nothing_of_tools() -> None:
+    prompt = await Prompter().prompt(a_turn(), replace(CHOICE, tools=False), {})
+    assert prompt.text.startswith(TALKER)
+    assert "tools" not in prompt.text

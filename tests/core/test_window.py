@@ -45,6 +45,7 @@ def test_a_window_keeps_room_for_the_answer() -> None:
     assert (window.room, window.limit) == (6000, 4500)
     assert Window.of(None, None, 0.5).size == UNKNOWN
     assert Window.of(1000, 5000, 0.75).room == 500
+    assert Window.of(8000, 2000, None).limit is None
 
 
 def test_an_estimate_is_corrected_by_what_the_provider_counts() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hermes.settings import load
-from hermes.settings.edit import Change, migrate, set_value
+from hermes.settings.edit import Change, migrate, set_value, unset_value
 from hermes.settings.models import resolve_model
 from hermes.types.errors import ConfigError
 
@@ -128,6 +128,116 @@ def test_a_variable_of_a_provider_can_be_set_by_its_name(tmp_path: Path) -> None
     choice = resolve_model(load(tmp_path, {}))
     assert choice is not None
     assert (choice.provider, choice.api_key) == ("openai", "sk-1")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("TAVILY_API_KEY", "tvly-1"), ("BRAVE_API_KEY", "b"), ("OLLAMA_BASE_URL", "http://h/v1"),
+     ("API_SERVER_PORT", "9000"), ("IRC_ALLOWED_USERS", "1,b")],
+)  # fmt: skip
+def test_every_variable_can_be_set_by_its_name(tmp_path: Path, name: str, value: str) -> None:
+    done = change(tmp_path, name, value)
+    assert (done.name, done.path, done.overruled_by) == (name, tmp_path / ".env", "")
+    assert load(tmp_path, {}).sources.dotenv == {name: value}
+    assert not (tmp_path / "config.yaml").exists()
+
+
+def test_a_variable_is_checked_like_its_setting(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="a whole number"):
+        change(tmp_path, "API_SERVER_PORT", "x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_variable_says_what_overrules_it(tmp_path: Path) -> None:
+    assert change(tmp_path, "GROQ_API_KEY", "k", GROQ_API_KEY="other").overruled_by == (
+        "environment GROQ_API_KEY"
+    )
+    change(tmp_path, "BRAVE_SEARCH_API_KEY", "a")
+    stronger = f"{tmp_path / '.env'} BRAVE_SEARCH_API_KEY"
+    assert change(tmp_path, "BRAVE_API_KEY", "b").overruled_by == stronger
+
+
+@pytest.mark.parametrize(
+    "value", ["groq/a, ollama/b", "[groq/a, ollama/b]", '["groq/a","ollama/b"]']
+)
+def test_a_list_may_have_brackets(tmp_path: Path, value: str) -> None:
+    change(tmp_path, "model.fallbacks", value)
+    assert load(tmp_path, {}).model.fallbacks == ("groq/a", "ollama/b")
+
+
+@pytest.mark.parametrize("value", ["[a], [b]", "[{a: b}]", "[a, [b]]"])
+def test_brackets_without_a_list_of_words_are_refused(tmp_path: Path, value: str) -> None:
+    with pytest.raises(ConfigError, match=r"model\.fallbacks: expected a list of words"):
+        change(tmp_path, "model.fallbacks", value)
+
+
+@pytest.mark.parametrize(
+    ("before", "key", "after", "kept"),
+    [
+        ("# a\nagent:\n  max_turns: 3\n  drain_seconds: 4 # long\n", "agent.max_turns",
+         "# a\nagent:\n  drain_seconds: 4 # long\n", True),
+        ("# a\nagent:\n  max_turns: 3\ntimezone: UTC", "agent.max_turns",
+         "# a\ntimezone: UTC", True),
+        ("agent:\n  # few\n  max_turns: 3\n", "agent.max_turns", "", False),
+        ("model: a\ntimezone: UTC\n", "model", "timezone: UTC\n", True),
+        ("model:\n  default: a\n  provider: groq\n", "model", "model:\n  provider: groq\n", True),
+        ("model:\n  model: a\n  default: b\n  provider: groq\n", "model.default",
+         "model:\n  provider: groq\n", True),
+        ("model:\n  fallbacks:\n    - a/b\n    - c/d\n# next\ntimezone: UTC\n", "model.fallbacks",
+         "# next\ntimezone: UTC\n", True),
+        ("agent:\n  system_prompt: |\n    a\n    b\n\n# c\ntimezone: UTC\n", "agent.system_prompt",
+         "# c\ntimezone: UTC\n", True),
+        ("agent: {max_turns: 3, drain_seconds: 4}\n", "agent.max_turns",
+         "agent:\n  drain_seconds: 4\n", False),
+        ("platforms:\n  irc:\n    channel_prompts:\n      a: b\n",
+         "platforms.irc.channel_prompts", "", True),
+    ],
+)  # fmt: skip
+def test_a_setting_can_be_removed_and_the_rest_of_the_file_stays(
+    tmp_path: Path, before: str, key: str, after: str, kept: bool
+) -> None:
+    (tmp_path / "config.yaml").write_text(before, encoding="utf-8")
+    (done,) = unset_value(key, tmp_path, {})
+    assert (tmp_path / "config.yaml").read_text(encoding="utf-8") == after
+    assert (done.backup is None) == kept
+    if done.backup:
+        assert done.backup.read_text(encoding="utf-8") == before
+    assert load(tmp_path, {}).explain(key).source == "default"
+
+
+def test_a_setting_is_removed_from_both_files(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("model: a\n", encoding="utf-8")
+    (tmp_path / ".env").write_text("# x\nexport HERMES_MODEL=b\nB=2\n", encoding="utf-8")
+    done = unset_value("model.default", tmp_path, {"HERMES_MODEL": "c"})
+    assert [one.path.name for one in done] == ["config.yaml", ".env"]
+    assert done[-1].overruled_by == "environment HERMES_MODEL"
+    assert (tmp_path / ".env").read_text(encoding="utf-8") == "# x\nB=2\n"
+    assert load(tmp_path, {}).model.default == ""
+
+
+def test_a_variable_is_removed_from_dotenv_alone(tmp_path: Path) -> None:
+    text = "timezone: UTC\n"
+    (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
+    change(tmp_path, "HERMES_TIMEZONE", "Europe/Berlin")
+    (done,) = unset_value("HERMES_TIMEZONE", tmp_path, {})
+    assert done.overruled_by == f"{tmp_path / 'config.yaml'} line 1"
+    assert (tmp_path / "config.yaml").read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize("key", ["timezone", "agent.max_turns", "GROQ_API_KEY", "no.such"])
+def test_what_is_not_there_can_not_be_removed(tmp_path: Path, key: str) -> None:
+    (tmp_path / "config.yaml").write_text("agent: {}\nmodel:\n", encoding="utf-8")
+    with pytest.raises(ConfigError):
+        unset_value(key, tmp_path, {})
+    assert (tmp_path / "config.yaml").read_text(encoding="utf-8") == "agent: {}\nmodel:\n"
+
+
+def test_what_protects_the_service_can_not_be_removed(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("api_server: {host: 0.0.0.0}\n", encoding="utf-8")
+    (tmp_path / ".env").write_text(f"API_SERVER_KEY={KEY}\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="open to others"):
+        unset_value("api_server.key", tmp_path, {})
+    assert load(tmp_path, {}).api_server.key == KEY
 
 
 @pytest.mark.parametrize("value", ["a\nB=1", "a'\""])

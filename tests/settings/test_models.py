@@ -127,6 +127,44 @@ def test_the_embedded_model_has_no_tools_and_a_small_window(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ("model: {provider: local}", ("openai", "gpt-5.6-terra", OPENAI, "k")),
+        ("model: {provider: local, default: smollm2-135m-instruct}",
+         ("openai", "gpt-5.6-terra", OPENAI, "k")),
+        ("model: {provider: local, default: local/smollm2-135m-instruct}",
+         ("openai", "gpt-5.6-terra", OPENAI, "k")),
+        ("model: {provider: local, default: gpt-x}", ("openai", "gpt-x", OPENAI, "k")),
+        ("model: {provider: local, default: /own.gguf}", ("local", "/own.gguf", "", "")),
+        ("model: {provider: ollama, default: m}",
+         ("ollama", "m", "http://127.0.0.1:11434/v1", "")),
+    ],
+)  # fmt: skip
+def test_the_demo_model_makes_way_for_a_key(
+    tmp_path: Path, config: str, expected: tuple[str, str, str, str]
+) -> None:
+    assert choice(tmp_path, config, OPENAI_API_KEY="k") == expected
+
+
+def test_the_demo_model_stays_where_the_environment_or_a_request_names_it(tmp_path: Path) -> None:
+    environ = {"OPENAI_API_KEY": "k", "HERMES_INFERENCE_PROVIDER": "local"}
+    demo = ("local", "smollm2-135m-instruct", "", "")
+    assert choice(tmp_path, "model: {provider: local}\n", **environ) == demo
+    found = settings(tmp_path, "model: {provider: local}\n", OPENAI_API_KEY="k")
+    assert place(resolve_named(found, "local")) == demo
+
+
+def test_a_key_in_place_of_the_demo_model_is_a_reason(tmp_path: Path) -> None:
+    chosen = explain_model(settings(tmp_path, "model:\n  provider: local\n", GROQ_API_KEY="k"))
+    assert chosen
+    assert chosen.why["provider"] == (
+        "the first key found, environment GROQ_API_KEY,"
+        f" instead of the demo model of {tmp_path / 'config.yaml'} line 2"
+    )
+    assert chosen.why["model"] == "the default of Groq"
+
+
+@pytest.mark.parametrize(
     ("config", "environ", "wire"),
     [
         ("model: {provider: anthropic}", {}, "anthropic"),

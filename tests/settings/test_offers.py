@@ -4,13 +4,16 @@ from pathlib import Path
 
 import pytest
 
+from hermes.core.models.download import SMOLLM2
 from hermes.core.models.lists import Listed
 from hermes.settings import Settings, load
 from hermes.settings.facts import lists
 from hermes.settings.offers import (
     Name,
+    demo_is_here,
     doubt,
     listed,
+    models,
     moves,
     offer,
     offers,
@@ -47,6 +50,8 @@ def test_the_endpoint_in_use_is_ready(tmp_path: Path) -> None:
 def test_an_unknown_provider_names_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="did you mean 'groq'"):
         offer(settings(tmp_path), "gorq")
+    with pytest.raises(ConfigError, match="'nope' is not supported: known are openrouter, openai"):
+        offer(settings(tmp_path), "nope")
 
 
 def test_lists_are_asked_for_where_there_is_a_key_and_in_use(tmp_path: Path) -> None:
@@ -111,7 +116,10 @@ def test_a_model_file_is_named_by_its_path(tmp_path: Path, monkeypatch: pytest.M
     file = tmp_path / "some.gguf"
     missing = read_name(found, "some.gguf")
     assert missing == Name(model="some.gguf", provider="local")
-    assert doubt(found, missing) == "there is no file 'some.gguf'"
+    assert doubt(found, missing) == (
+        "there is no model file 'some.gguf': here are smollm2-135m-instruct,"
+        " or name a .gguf by its path"
+    )
     file.touch()
     monkeypatch.chdir(tmp_path)
     assert read_name(found, "some.gguf") == Name(model=str(file), provider="local")
@@ -123,7 +131,34 @@ def test_a_file_in_the_folder_of_models_needs_no_path(tmp_path: Path) -> None:
     found = settings(tmp_path)
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "some.gguf").touch()
+    SMOLLM2.path(tmp_path / "models").touch()
     assert doubt(found, Name(model="some.gguf", provider="local")) == ""
+    assert [one.model for one in models(found, "local")] == ["smollm2-135m-instruct", "some.gguf"]
+
+
+def test_on_this_machine_only_what_is_here_can_be_used(tmp_path: Path) -> None:
+    found = settings(tmp_path, "model: {provider: local}\n")
+    assert "there is no model file 'nonsense'" in doubt(found, Name(model="nonsense"))
+    assert doubt(found, Name(model="smollm2-135m-instruct")) == ""
+
+
+def test_a_name_beside_the_demo_model_names_the_provider_whose_key_beats_it(tmp_path: Path) -> None:
+    config = "model: {provider: local}\n"
+    found = settings(tmp_path, config, OPENAI_API_KEY="k")
+    assert read_name(found, "gpt-x") == Name(model="gpt-x", provider="openai")
+    assert read_name(settings(tmp_path, config), "gpt-x") == Name(model="gpt-x")
+    own = {"HERMES_CUSTOM_BASE_URL": "http://x/v1", "HERMES_MODEL": "m"}
+    assert read_name(settings(tmp_path, config, **own), "gpt-x") == Name(model="gpt-x")
+
+
+def test_the_demo_model_is_here_when_it_is_whole(tmp_path: Path) -> None:
+    found = settings(tmp_path)
+    assert not demo_is_here(found)
+    file = SMOLLM2.path(found.home.models)
+    file.parent.mkdir()
+    with file.open("wb") as opened:
+        opened.truncate(SMOLLM2.size)
+    assert demo_is_here(found)
 
 
 def test_a_name_that_the_list_does_not_have_is_doubted(tmp_path: Path) -> None:

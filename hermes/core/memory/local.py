@@ -61,8 +61,8 @@ def keywords(text: str) -> list[str]:
 
 
 def _asked(history: Sequence[Message]) -> str:
-    said = (message.text for message in reversed(history) if isinstance(message, UserMessage))
-    return next(said, "")
+    people = (one for one in reversed(history) if isinstance(one, UserMessage) and not one.summary)
+    return next((one.text for one in people), "")
 
 
 def _fitting(found: Found, words: Sequence[str]) -> bool:

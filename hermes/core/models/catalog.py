@@ -93,6 +93,11 @@ class Catalog(Value):
         """The table that we ship, read once."""
         return _shipped()
 
+    @property
+    def variables(self) -> frozenset[str]:
+        """Every variable that holds a provider's key or moves it to another address."""
+        return frozenset(name for one in self.providers for name in (*one.keys, *one.base_url_env))
+
     def find(self, name: str) -> Provider | None:
         """The provider of that name or alias."""
         wanted = name.casefold()
@@ -103,7 +108,7 @@ class Catalog(Value):
         if found := self.find(name):
             return found
         names = [provider.name for provider in self.providers]
-        near = difflib.get_close_matches(name.casefold(), names, n=1)
+        near = difflib.get_close_matches(name.casefold(), names, n=1, cutoff=0.7)
         hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}"
         raise ConfigError(f"provider {name!r} is not supported: {hint}")
 

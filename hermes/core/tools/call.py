@@ -1,25 +1,32 @@
 """One tool call, from the model's JSON to a result that is kept."""
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
 
-from hermes.core.tools.results import Results
-from hermes.types.errors import ToolFailed
+from hermes.core.tools.results import Results, hidden
+from hermes.types.errors import ClaimLost, StoreUnavailable, ToolFailed
 from hermes.types.events import ToolFinished, ToolProgress, ToolStarted
 from hermes.types.identity import CallId
 from hermes.types.messages import ToolCall, ToolMessage
 from hermes.types.protocols import Checkpoint, Emit
-from hermes.types.tools import Process, Tool
+from hermes.types.tools import NeedsPerson, Process, Tool
 from hermes.types.turns import Decision, Turn
+
+log = logging.getLogger(__name__)
 
 UNKNOWN_OUTCOME = (
     "Outcome unknown: the gateway restarted while this ran. It may or may not have taken effect;"
     " it was not run again. Check before you repeat it."
 )
 LABEL = 80
+PROGRESS = 200
+"""Characters of a line that tells how far a call has come."""
+FAULT = 1000
+"""Characters of what a tool broke with."""
 
 
 class CallContext:
@@ -51,7 +58,7 @@ class CallContext:
         await self._checkpoint.started(self.call, process)
 
     def progress(self, text: str) -> None:
-        self._emit(ToolProgress(call=self.call, text=self._hide(text)))
+        self._emit(ToolProgress(call=self.call, text=self._hide(text)[:PROGRESS]))
 
 
 class CallRunner:
@@ -83,6 +90,12 @@ class CallRunner:
             text, failed = await self._result(call), False
         except ToolFailed as error:
             text, failed = str(error), True
+        except (NeedsPerson, ClaimLost, StoreUnavailable):
+            raise
+        except Exception as error:
+            log.exception("the tool %s broke", call.name)
+            fault = hidden(f"{type(error).__name__}: {error}", self._results.hide, FAULT)
+            text, failed = f"The tool failed: {fault}", True
         result = ToolMessage(
             call=call.id, text=await self._results.fit(self._turn, call.id, text), failed=failed
         )

@@ -57,6 +57,5 @@ def clarify_tool(seconds: float) -> Tool:
 def _answer(text: str, choices: list[str]) -> str:
     """What was said; a number stands for its choice."""
     number = text.rstrip(".)")
-    if number.isascii() and number.isdigit() and 1 <= int(number) <= len(choices):
-        return choices[int(number) - 1]
-    return text
+    numbered = {str(place): choice for place, choice in enumerate(choices, 1)}
+    return numbered.get(number, text)

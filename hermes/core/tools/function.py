@@ -4,11 +4,17 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, get_type_hints
 
+import anyio
 import anyio.to_thread
 import msgspec
+from anyio.lowlevel import RunVar
 
 from hermes.types.errors import ConfigError
 from hermes.types.tools import Tool, ToolContext
+
+THREADS = 16
+"""Ordinary functions that run at the same time; nothing else waits for them."""
+_threads: RunVar[anyio.CapacityLimiter] = RunVar("threads of tools")
 
 
 def tool(function: Callable[..., str | Awaitable[str]], *, read_only: bool = False) -> Tool:
@@ -27,7 +33,7 @@ def tool(function: Callable[..., str | Awaitable[str]], *, read_only: bool = Fal
         values = {field: getattr(given, field) for field in given.__struct_fields__}
         if inspect.iscoroutinefunction(function):
             return str(await function(**values))
-        return str(await anyio.to_thread.run_sync(lambda: function(**values)))
+        return str(await anyio.to_thread.run_sync(lambda: function(**values), limiter=_limiter()))
 
     return Tool(
         name=name,
@@ -37,6 +43,14 @@ def tool(function: Callable[..., str | Awaitable[str]], *, read_only: bool = Fal
         read_only=read_only,
         repeatable=read_only,
     )
+
+
+def _limiter() -> anyio.CapacityLimiter:
+    limiter = _threads.get(None)
+    if limiter is None:
+        limiter = anyio.CapacityLimiter(THREADS)
+        _threads.set(limiter)
+    return limiter
 
 
 def _arguments(function: Callable[..., object]) -> type[msgspec.Struct]:

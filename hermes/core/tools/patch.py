@@ -6,6 +6,7 @@ import anyio.to_thread
 import msgspec
 
 from hermes.boundary.workspace import Workspace
+from hermes.core.context_files import check_writable
 from hermes.text.changes import Spot, diff, replaced, spots
 from hermes.text.secret_files import is_secretive
 from hermes.types.errors import ToolFailed
@@ -24,7 +25,9 @@ class Patch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 async def _patch(context: ToolContext, arguments: msgspec.Struct) -> str:
     assert isinstance(arguments, Patch)
-    return await anyio.to_thread.run_sync(patched, Workspace(context.workspace), arguments)
+    check_writable(arguments.path, context.turn)
+    workspace = Workspace.of(context.turn.profile)
+    return await anyio.to_thread.run_sync(patched, workspace, arguments)
 
 
 def patched(workspace: Workspace, wanted: Patch) -> str:
@@ -42,7 +45,7 @@ def patched(workspace: Workspace, wanted: Patch) -> str:
     times = "once" if len(found) == 1 else f"{len(found)} times, at lines {_lines(before, found)},"
     how = "" if found[0].exact else ", at lines that differ from `old` in their spaces"
     # What stands around a change in a file of secrets is not for the model.
-    changes = "" if is_secretive(path) else f"\n{diff(before, after)}"
+    changes = "" if is_secretive("/".join(workspace.parts(path))) else f"\n{diff(before, after)}"
     return f"Replaced {times} in {path!r}{how}.{changes}"
 
 

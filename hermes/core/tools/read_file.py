@@ -1,5 +1,6 @@
 """Reads a file of the workspace, or a result that was too long, page by page."""
 
+from collections.abc import Callable, Iterable
 from typing import Annotated
 
 import anyio.to_thread
@@ -27,13 +28,16 @@ def read_file_tool(spill: Spill) -> Tool:
     async def run(context: ToolContext, arguments: msgspec.Struct) -> str:
         assert isinstance(arguments, ReadFile)
         path, session = arguments.path, str(context.turn.session)
+        offset, limit = arguments.offset, arguments.limit
         if path.startswith(PREFIX):
             text = await anyio.to_thread.run_sync(spill.read, session, path)
-        else:
-            text = await Workspace(context.workspace).read_text(path)
-        if not is_secretive(path):
-            return page(text, arguments.offset, arguments.limit)
-        return f"{page(veiled(text), arguments.offset, arguments.limit)}\n\n{NOTE}"
+            return await anyio.to_thread.run_sync(page, text, offset, limit)
+        workspace = Workspace.of(context.turn.profile)
+        text = await workspace.read_text(path)
+        if not is_secretive("/".join(workspace.parts(path))):
+            return await anyio.to_thread.run_sync(page, text, offset, limit)
+        shown = await anyio.to_thread.run_sync(page, text, offset, limit, veiled)
+        return f"{shown}\n\n{NOTE}"
 
     return Tool(
         name="read_file",
@@ -46,13 +50,13 @@ def read_file_tool(spill: Spill) -> Tool:
     )
 
 
-def page(text: str, offset: int, limit: int) -> str:
-    """The lines from the offset on, as many as fit, and how to go on."""
+def page(text: str, offset: int, limit: int, show: Callable[[str], str] = str) -> str:
+    """The lines from the offset on, each as `show` has it, as many as fit, and how to go on."""
     if not text:
         return "[the file is empty]"
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
     first = max(offset, 1)
-    chosen = _fitting(lines[first - 1 : first - 1 + max(limit, 1)])
+    chosen = _fitting(map(show, lines[first - 1 : first - 1 + max(limit, 1)]))
     if not chosen:
         return f"[the file has only {len(lines)} lines]"
     shown = "\n".join(chosen)
@@ -62,7 +66,7 @@ def page(text: str, offset: int, limit: int) -> str:
     return shown
 
 
-def _fitting(lines: list[str]) -> list[str]:
+def _fitting(lines: Iterable[str]) -> list[str]:
     room, chosen = PAGE, []
     for line in lines:
         shown = line if len(line) <= WIDTH else line[:WIDTH] + "…"

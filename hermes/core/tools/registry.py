@@ -28,7 +28,7 @@ class Registry:
 
     def for_turn(self, turn: Turn) -> Mapping[str, Tool]:
         profile = turn.profile
-        allowed = profile.platform_toolsets.get(turn.source.platform) or profile.toolsets
+        allowed = profile.platform_toolsets.get(turn.source.platform, profile.toolsets)
         key = (allowed, profile.disabled_toolsets)
         if key not in self._chosen:
             names = self._members(allowed) - self._members(profile.disabled_toolsets)

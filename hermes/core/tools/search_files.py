@@ -34,7 +34,11 @@ class SearchFiles(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 def search_files_tool(spill: Spill, seconds: float = SECONDS) -> Tool:
     async def run(context: ToolContext, arguments: msgspec.Struct) -> str:
         assert isinstance(arguments, SearchFiles)
-        place, path = await anyio.to_thread.run_sync(_place, spill, context, arguments.path)
+        workspace = Workspace.of(context.turn.profile)
+        session = str(context.turn.session)
+        place, path = await anyio.to_thread.run_sync(
+            _place, spill, session, workspace, arguments.path
+        )
         query = Query(
             pattern=arguments.pattern,
             path=path,
@@ -42,6 +46,7 @@ def search_files_tool(spill: Spill, seconds: float = SECONDS) -> Tool:
             glob=arguments.glob,
             limit=min(max(arguments.limit, 1), MOST),
             seconds=seconds,
+            left_out=workspace.home(),
         )
         try:
             return _shown(await search(place, query))
@@ -60,11 +65,10 @@ def search_files_tool(spill: Spill, seconds: float = SECONDS) -> Tool:
     )
 
 
-def _place(spill: Spill, context: ToolContext, path: str) -> tuple[int, str]:
+def _place(spill: Spill, session: str, workspace: Workspace, path: str) -> tuple[int, str]:
     """What is searched, open, and how it is called."""
     if path.startswith(PREFIX):
-        return spill.open(str(context.turn.session), path), path
-    workspace = Workspace(context.workspace)
+        return spill.open(session, path), path
     return workspace.open(path), "/".join(workspace.parts(path))
 
 

@@ -14,6 +14,8 @@ from hermes.types.protocols import Store
 from hermes.types.tools import Tool, ToolContext
 
 MOST = 20
+HIGHEST = 2**53
+"""Number of a message."""
 SNIPPET = 300
 MESSAGE = 1000
 
@@ -22,7 +24,10 @@ class SessionSearch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     query: Annotated[str, msgspec.Meta(description="Words to look for.")] = ""
     limit: int = 5
     around: Annotated[
-        int, msgspec.Meta(description="Instead: the number of a hit, to read on there.")
+        int,
+        msgspec.Meta(
+            description="Instead: the number of a hit, to read on there.", ge=0, le=HIGHEST
+        ),
     ] = 0
 
 

@@ -34,7 +34,9 @@ class Todo(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 def todo_tool(folder: Path) -> Tool:
     async def run(context: ToolContext, arguments: msgspec.Struct) -> str:
         assert isinstance(arguments, Todo)
-        path = _path(folder, str(context.turn.session))
+        turn = context.turn
+        # Nobody comes back to the list of a single request.
+        path = None if turn.stateless else _path(folder, str(turn.session))
         return shown(await anyio.to_thread.run_sync(_kept, path, arguments))
 
     return Tool(
@@ -78,8 +80,8 @@ def _path(folder: Path, session: str) -> Path:
     return folder / f"{file_name(session)}.json"
 
 
-def _kept(path: Path, wanted: Todo) -> list[Item]:
-    """The list as it is now; a new one replaces the file at once."""
+def _kept(path: Path | None, wanted: Todo) -> list[Item]:
+    """The list as it is now; a new one replaces the file at once, where there is one."""
     if wanted.todos is None:
         return _read(path)
     if len({item.id for item in wanted.todos}) < len(wanted.todos):
@@ -89,14 +91,17 @@ def _kept(path: Path, wanted: Todo) -> list[Item]:
         raise ToolFailed(f"These tasks have no text: {', '.join(nameless)}. Nothing was changed.")
     if len(items) > MOST:
         raise ToolFailed(f"{len(items)} tasks are too many, {MOST} is the most: drop or join some.")
-    try:
-        write_private(path, msgspec.json.encode(items).decode())
-    except OSError as error:
-        raise ToolFailed(f"The list can't be kept: {error}.") from error
+    if path is not None:
+        try:
+            write_private(path, msgspec.json.encode(items).decode())
+        except OSError as error:
+            raise ToolFailed(f"The list can't be kept: {error}.") from error
     return items
 
 
-def _read(path: Path) -> list[Item]:
+def _read(path: Path | None) -> list[Item]:
+    if path is None:
+        return []
     try:
         return msgspec.json.decode(path.read_bytes(), type=list[Item])
     except FileNotFoundError:

@@ -3,6 +3,7 @@
 import msgspec
 
 from hermes.boundary.workspace import Workspace
+from hermes.core.context_files import check_writable
 from hermes.types.tools import Tool, ToolContext
 
 
@@ -14,7 +15,8 @@ class WriteFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 async def _write_file(context: ToolContext, arguments: msgspec.Struct) -> str:
     assert isinstance(arguments, WriteFile)
     path, content = arguments.path, arguments.content
-    new = await Workspace(context.workspace).write_text(path, content)
+    check_writable(path, context.turn)
+    new = await Workspace.of(context.turn.profile).write_text(path, content)
     lines = content.count("\n") + (not content.endswith("\n") and content != "")
     size = f"{lines} lines, {len(content.encode())} bytes"
     return f"{'Created' if new else 'Replaced'} {path!r}: {size}."

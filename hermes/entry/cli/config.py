@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import anyio
 import click
 import msgspec
 
 from hermes import settings as configuration
 from hermes.entry.cli.main import plainly
-from hermes.settings.edit import migrate, set_value
+from hermes.entry.cli.runtime import Runtime
+from hermes.settings.edit import Change, migrate, set_value, unset_value
+from hermes.settings.facts import explain as explain_key
 from hermes.settings.models import resolve_model
 from hermes.settings.sources import ConfigProblems, Explanation
 from hermes.text.redact import hide, mask
@@ -38,22 +41,40 @@ def show(as_json: bool) -> None:
 @click.argument("key")
 @plainly
 def get(key: str) -> None:
-    """Print the value of KEY."""
-    click.echo(_text(_shown(configuration.load().explain(key))))
+    """Print the value of KEY, a setting or a variable."""
+    click.echo(_text(_shown(explain_key(configuration.load(), key))))
 
 
-@config.command(name="set")
+# A negative number is a value and no option.
+@config.command(name="set", context_settings={"ignore_unknown_options": True})
 @click.argument("key")
 @click.argument("value")
 @plainly
 def set_(key: str, value: str) -> None:
-    """Set KEY to VALUE, in config.yaml; a secret goes into .env."""
+    """Set KEY to VALUE, in config.yaml; secrets and variables go into .env."""
     change = set_value(key, value)
     click.echo(f"{change.name} is set in {change.path}")
-    if change.backup:
-        click.echo(f"comments were not kept: the file as it was is {change.backup}")
+    _tell_backup(change)
     if change.overruled_by:
         click.echo(f"note: {change.overruled_by} overrules it", err=True)
+
+
+@config.command()
+@click.argument("key")
+@plainly
+def unset(key: str) -> None:
+    """Remove KEY from config.yaml and .env."""
+    changes = unset_value(key)
+    for change in changes:
+        click.echo(f"{change.name} is removed from {change.path}")
+        _tell_backup(change)
+    if left := changes[-1].overruled_by:
+        click.echo(f"note: {left} still sets it", err=True)
+
+
+def _tell_backup(change: Change) -> None:
+    if change.backup:
+        click.echo(f"comments were not kept: the file as it was is {change.backup}")
 
 
 @config.command()
@@ -62,7 +83,7 @@ def set_(key: str, value: str) -> None:
 @plainly
 def explain(key: str, as_json: bool) -> None:
     """Say where the value of KEY comes from, and what it overrules."""
-    explanation = configuration.load().explain(key)
+    explanation = explain_key(configuration.load(), key)
     shadowed = [
         {"source": source, "value": _masked(value, secret=explanation.secret)}
         for source, value in explanation.shadowed
@@ -77,7 +98,8 @@ def explain(key: str, as_json: bool) -> None:
 
 
 @config.command()
-def check() -> None:
+@click.pass_obj
+def check(runtime: Runtime) -> None:
     """Check the configuration; exit code 1 when something is wrong."""
     problems: tuple[str, ...] = ()
     try:
@@ -88,7 +110,9 @@ def check() -> None:
         if choice is None:
             click.echo("warning: no model is configured: set a provider's key, or model.base_url")
         else:
-            click.echo(f"model: {choice.model} ({choice.provider}, {hide(choice.base_url)})")
+            where = filter(None, (choice.provider, hide(choice.base_url)))
+            click.echo(f"model: {choice.model} ({', '.join(where)})")
+        anyio.run(runtime.check, settings)
     except ConfigProblems as error:
         problems = error.problems
     except HermesError as error:

@@ -9,15 +9,17 @@ import click
 from msgspec.structs import replace
 
 from hermes import settings as configuration
-from hermes.entry.cli.model import NO_MODEL
 from hermes.entry.cli.runtime import Runtime
 from hermes.settings import Settings
 from hermes.settings.edit import set_value
-from hermes.settings.models import resolve_model
+from hermes.settings.models import NO_MODEL, resolve_model
+from hermes.settings.offers import demo_is_here
 from hermes.types.errors import ConfigError
 from hermes.types.profile import ModelChoice
 
-QUESTION = "No model is configured. Use the small embedded demo model (93 MB, runs here, no tools)?"
+QUESTION = (
+    "No model is configured. Use the small embedded demo model ({size}, runs here, no tools)?"
+)
 WIDTH = 30
 MEGABYTE = 1_000_000
 
@@ -33,8 +35,9 @@ def offer(settings: Settings, runtime: Runtime) -> Settings:
     ConfigError says how to configure a model when they don't, or when nobody can be asked.
     """
     asked = sys.stdin.isatty() and sys.stderr.isatty()
-    if not (asked and click.confirm(QUESTION, default=True, err=True)):
-        raise ConfigError(NO_MODEL.format(dotenv=settings.home.dotenv))
+    question = QUESTION.format(size="downloaded already" if demo_is_here(settings) else "93 MB")
+    if not (asked and click.confirm(question, default=True, err=True)):
+        raise ConfigError(NO_MODEL)
     model = fetch(settings, runtime)
     root = settings.home.root
     set_value("model.provider", "local", root)

@@ -12,9 +12,8 @@ import msgspec
 
 from hermes import settings as configuration
 from hermes.entry.cli.embedded import is_embedded
-from hermes.entry.cli.model import NO_MODEL
 from hermes.settings import Settings
-from hermes.settings.models import resolve_model
+from hermes.settings.models import NO_MODEL, resolve_model
 from hermes.text.redact import hide
 from hermes.types.errors import Disconnected, HermesError, Rejected
 from hermes.types.value import Value
@@ -32,7 +31,7 @@ def model_line(settings: Settings) -> str:
     """Which model answers, or how to configure one."""
     choice = resolve_model(settings)
     if choice is None:
-        return NO_MODEL.format(dotenv=settings.home.dotenv)
+        return NO_MODEL
     if is_embedded(choice):
         return DEMO.format(model=choice.model, dotenv=settings.home.dotenv)
     where = filter(None, (choice.provider, hide(choice.base_url)))

@@ -15,6 +15,7 @@ from hermes.settings import Settings
 from hermes.settings.edit import set_value
 from hermes.settings.facts import Chosen
 from hermes.settings.models import (
+    NO_MODEL,
     explain_auxiliary,
     explain_model,
     resolve_fallbacks,
@@ -25,7 +26,7 @@ from hermes.settings.offers import (
     Name,
     Offer,
     doubt,
-    listed,
+    models,
     moves,
     offer,
     offers,
@@ -36,13 +37,6 @@ from hermes.settings.sources import CONFIG
 from hermes.text.redact import hide
 from hermes.types.errors import ConfigError, HermesError
 from hermes.types.profile import ModelChoice, Price
-
-NO_MODEL = """\
-No model is configured. Set the key of a provider, such as OPENROUTER_API_KEY or OPENAI_API_KEY,
-in {dotenv}, or an endpoint of your own:
-  hermes config set model.base_url http://localhost:11434/v1
-  hermes model NAME
-`hermes model list` shows the providers."""
 
 
 class ModelCommands(Commands):
@@ -76,7 +70,7 @@ def show(as_json: bool) -> None:
     settings = configuration.load()
     chosen = explain_model(settings)
     if chosen is None:
-        click.echo(NO_MODEL.format(dotenv=settings.home.dotenv), err=True)
+        click.echo(NO_MODEL, err=True)
         raise SystemExit(1)
     auxiliary, fallbacks = explain_auxiliary(settings), resolve_fallbacks(settings)
     if as_json:
@@ -121,7 +115,7 @@ def use(name: str, provider: str, force: bool) -> None:
             click.echo(f"comments were not kept: the file as it was is {change.backup}")
         if change.overruled_by:
             click.echo(f"note: {change.overruled_by} overrules it", err=True)
-    _confirm()
+    _confirm(meant)
 
 
 def _leaving(settings: Settings, meant: Name) -> list[tuple[str, str]]:
@@ -135,14 +129,18 @@ def _leaving(settings: Settings, meant: Name) -> list[tuple[str, str]]:
     return [("model.base_url", "")] if kept and meant.provider != "custom" else []
 
 
-def _confirm() -> None:
+def _confirm(meant: Name) -> None:
     try:
-        choice = resolve_model(configuration.load())
+        chosen = explain_model(configuration.load())
     except ConfigError as error:
         click.echo(f"note: {error}", err=True)
-    else:
-        if choice:
-            click.echo(f"{_name(choice)} answers; a running gateway asks it after its next start")
+        return
+    if chosen is None:
+        click.echo(f"note: {NO_MODEL}", err=True)
+        return
+    click.echo(f"{_name(chosen.choice)} answers; a running gateway asks it after its next start")
+    if meant.provider and meant.provider != chosen.choice.provider:
+        click.echo(f"note: it is chosen by {chosen.why['provider']}", err=True)
 
 
 @model.command(name="list")
@@ -161,7 +159,7 @@ def list_(runtime: Runtime, provider: str | None, refresh: bool, as_json: bool) 
     if provider or refresh:
         asked = [shown[0].place] if provider else places(settings)
         anyio.run(_refresh, runtime, settings, asked, refresh)
-    if provider and not _models(settings, shown[0]):
+    if provider and not models(settings, shown[0].name):
         raise ConfigError(f"{shown[0].label} has not said which models it has")
     if as_json:
         click.echo(_json({"providers": [_offered(settings, one) for one in shown]}))
@@ -169,7 +167,7 @@ def list_(runtime: Runtime, provider: str | None, refresh: bool, as_json: bool) 
     for one in [] if provider else shown:
         click.echo(f"{one.name:<14} {_state(one):<26} {one.label}")
     for one in shown:
-        for choice in _models(settings, one):
+        for choice in models(settings, one.name):
             click.echo("  ".join((f"{one.name}/{choice.model}", *_facts(choice))))
 
 
@@ -224,7 +222,7 @@ def _wanted(settings: Settings, name: str | None) -> ModelChoice:
         return resolve_named(settings, f"{meant.provider}/{meant.model}")
     main = resolve_model(settings)
     if main is None:
-        raise ConfigError(NO_MODEL.format(dotenv=settings.home.dotenv))
+        raise ConfigError(NO_MODEL)
     return resolve_named(settings, f"{main.provider}/{meant.model}") if meant else main
 
 
@@ -260,10 +258,6 @@ def _facts(choice: ModelChoice) -> Iterator[str]:
         yield price
 
 
-def _models(settings: Settings, one: Offer) -> tuple[ModelChoice, ...]:
-    return listed(settings, one.place) if one.place else ()
-
-
 def _described(choice: ModelChoice) -> dict[str, object]:
     return {
         "provider": choice.provider,
@@ -278,9 +272,9 @@ def _described(choice: ModelChoice) -> dict[str, object]:
 
 
 def _offered(settings: Settings, one: Offer) -> dict[str, object]:
-    models = [
+    known = [
         {"id": choice.model, "context_length": choice.context_length, "price": choice.price}
-        for choice in _models(settings, one)
+        for choice in models(settings, one.name)
     ]
     return {
         "name": one.name,
@@ -288,7 +282,7 @@ def _offered(settings: Settings, one: Offer) -> dict[str, object]:
         "ready": one.ready,
         "key": one.key,
         "default_model": one.default_model,
-        "models": models,
+        "models": known,
     }
 
 

@@ -21,7 +21,7 @@ class ModelList(Value, omit_defaults=False):
 
 
 class Models:
-    """The agents that can be asked, and the names that stand for the default one."""
+    """The names that are listed, and those that stand for the default agent besides."""
 
     def __init__(
         self, agents: tuple[str, ...], aliases: frozenset[str], reachable: Callable[[str], bool]
@@ -31,7 +31,7 @@ class Models:
         self._reachable = reachable
 
     async def listing(self, call: Call) -> Reply:
-        models = tuple(Model(id=agent) for agent in self._agents)
+        models = tuple(Model(id=name) for name in self._agents)
         return json_reply(ModelList(data=models))
 
     def override(self, name: str) -> str | None:

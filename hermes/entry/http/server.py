@@ -43,8 +43,10 @@ class ApiOptions(Value):
     key: str
     host: str = "127.0.0.1"
     port: int = 8642
+    model_name: str = "hermes-agent"
+    """What the default agent is listed as, besides its own name."""
     aliases: frozenset[str] = frozenset({"hermes-agent"})
-    """Names that stand for the default agent besides its own."""
+    """Further names that stand for it."""
     reachable: Callable[[str], bool] = lambda name: False
     """Whether a `provider/model` can be asked for."""
     cors_origins: tuple[str, ...] = ()
@@ -54,7 +56,8 @@ class ApiOptions(Value):
 
 
 def build_app(gateway: Gateway, options: ApiOptions) -> Router:
-    models = Models(("main",), options.aliases, options.reachable)
+    listed = tuple(dict.fromkeys((options.model_name, "main")))
+    models = Models(listed, options.aliases, options.reachable)
     screen = Screen(
         Auth(options.key),
         host=options.host,

@@ -73,7 +73,8 @@ async def test_a_turn_that_is_gone_on_with_recalls_for_its_question(store: Store
     await say(store, "Our hotel in Oslo")
     asked = asking("hotel in Oslo")
     answered = (AssistantMessage(text="Let me see"), ToolMessage(call=asked.id, text="?"))  # type: ignore[arg-type]
-    turn = replace(asked, history=(*asked.history, *answered))
+    notes = UserMessage(text="They spoke of lighthouses and geometry", summary=True)
+    turn = replace(asked, history=(*asked.history, notes, *answered))
     assert "Our hotel" in await LocalMemory(store).recall(turn)
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hermes.core.tools.call import LABEL, CallRunner
+from hermes.core.tools.call import FAULT, LABEL, PROGRESS, CallRunner
 from hermes.core.tools.results import Results
 from hermes.state.spill import Spill
 from hermes.testing.tools import append, slow
 from hermes.testing.turns import NO_SPILL, Notebook, a_turn
-from hermes.types.errors import ToolFailed
+from hermes.types.errors import ClaimLost, StoreUnavailable, ToolFailed
 from hermes.types.events import AgentEvent, ToolFinished, ToolProgress, ToolStarted
 from hermes.types.identity import CallId
 from hermes.types.messages import ToolCall, ToolMessage
@@ -99,3 +99,41 @@ async def test_people_see_the_first_words_of_a_call(
     await runner(tmp_path, Notebook(), events, append).run(call("append", arguments))
     assert isinstance(events[0], ToolStarted)
     assert events[0].label == label
+
+
+class Nothing(msgspec.Struct):
+    pass
+
+
+def breaking(error: Exception) -> Tool:
+    async def run(context: ToolContext, arguments: msgspec.Struct) -> str:
+        context.progress("a hunter2 " + "x" * 1000)
+        raise error
+
+    return Tool(name="odd", description="Breaks.", arguments=Nothing, handler=run)
+
+
+async def test_a_tool_that_breaks_fails_its_call_without_a_secret(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    events = list[AgentEvent]()
+    results = Results(Spill(tmp_path), hide=lambda text: text.replace("hunter2", "…"))
+    odd = breaking(ValueError("bang hunter2" + "x" * 20_000))
+    running = CallRunner(a_turn(), {"odd": odd}, events.append, Notebook(), results)
+    result = await running.run(call("odd", "{}"))
+    assert result.failed
+    assert result.text.startswith("The tool failed: ValueError: bang …xxx")
+    assert len(result.text) <= FAULT + 100
+    assert "hunter" not in result.text
+    assert "the tool odd broke" in caplog.text
+    (told,) = (event.text for event in events if isinstance(event, ToolProgress))
+    assert len(told) == PROGRESS
+    assert told.startswith("a … x")
+
+
+@pytest.mark.parametrize("error", [ClaimLost("taken over"), StoreUnavailable("full")])
+async def test_what_ends_the_turn_is_not_the_tool_s_failure(error: Exception) -> None:
+    events = list[AgentEvent]()
+    running = CallRunner(a_turn(), {"odd": breaking(error)}, events.append, Notebook(), NO_SPILL)
+    with pytest.raises(type(error)):
+        await running.run(call("odd", "{}"))

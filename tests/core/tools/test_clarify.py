@@ -37,6 +37,7 @@ async def test_the_turn_waits_for_the_person() -> None:
         ("2)", "the blue one"),
         ("0", "0"),
         ("3", "3"),
+        ("9" * 5000, "9" * 5000),
         ("²", "²"),
         ("", ""),
         ("the blue one", "the blue one"),

@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from hermes.core.tools.files import file_tools
 from hermes.core.tools.schema import tools_json
 from hermes.state.spill import Spill
+from hermes.testing.turns import a_turn, use
+from hermes.types.errors import ToolFailed
 
 TOOLS = {tool.name: tool for tool in file_tools(Spill(Path("/nonexistent")))}
 
@@ -23,3 +27,38 @@ def test_the_file_tools_say_what_they_can_do_to_files() -> None:
 
 def test_the_file_tools_take_little_of_the_prompt() -> None:
     assert len(tools_json(tuple(TOOLS.values()))) < 2000
+
+
+@pytest.mark.parametrize("path", [".hermes/config.yaml", ".hermes/workspace/f", "./.hermes//x"])
+async def test_the_home_inside_a_workspace_is_left_alone(tmp_path: Path, path: str) -> None:
+    home = tmp_path / ".hermes"
+    (home / "workspace").mkdir(parents=True)
+    (home / "config.yaml").write_text("needle")
+    (home / "workspace" / "f").write_text("needle")
+    (tmp_path / "mine").write_text("needle")
+    turn = a_turn(workspace=tmp_path, home=home)
+    read, write, patch, search = file_tools(Spill(home / "spill"))
+    for tool, arguments in (
+        (read, {}),
+        (write, {"content": "x"}),
+        (patch, {"old": "needle", "new": "x"}),
+        (search, {"pattern": "needle"}),
+    ):
+        with pytest.raises(ToolFailed, match="own folder"):
+            await use(tool, turn, {"path": path, **arguments})
+    with pytest.raises(ToolFailed, match="own folder"):
+        await use(search, turn, {"path": ".hermes", "pattern": "needle"})
+    assert await use(search, turn, {"pattern": "needle"}) == "mine:1: needle"
+    assert (home / "config.yaml").read_text() == "needle"
+
+
+async def test_a_workspace_inside_the_home_is_as_any_other(tmp_path: Path) -> None:
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "workspace" / "f").write_text("needle")
+    read, _, _, search = file_tools(Spill(tmp_path / "spill"))
+    turn = a_turn(workspace=tmp_path / "workspace", home=tmp_path)
+    assert await use(read, turn, {"path": "f"}) == "needle"
+    assert await use(search, turn, {"pattern": "needle"}) == "f:1: needle"
+    turn = a_turn(workspace=tmp_path, home=tmp_path)
+    with pytest.raises(ToolFailed, match="own folder"):
+        await use(read, turn, {"path": "workspace/f"})

@@ -1,14 +1,17 @@
 """A plain Python function as a tool."""
 
+import threading
 from collections.abc import Callable
 from typing import Annotated
 
 import anyio
+import anyio.to_thread
 import msgspec
 import pytest
 
-from hermes.core.tools.function import tool
+from hermes.core.tools.function import THREADS, tool
 from hermes.core.tools.schema import schema_of
+from hermes.testing.running import until
 from hermes.testing.turns import a_turn, use
 from hermes.types.errors import ConfigError
 
@@ -73,3 +76,22 @@ def test_it_may_change_things_unless_it_says_otherwise() -> None:
 def test_what_a_model_could_not_call_is_no_tool(function: Callable[..., str], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         tool(function)
+
+
+async def test_ordinary_functions_wait_for_each_other_and_nobody_waits_for_them() -> None:
+    usual = anyio.to_thread.current_default_thread_limiter()
+    seen: list[int] = []
+    gate = threading.Event()
+
+    def hold() -> str:
+        """Wait to be let go."""
+        seen.append(usual.borrowed_tokens)
+        gate.wait(10)
+        return "done"
+
+    async with anyio.create_task_group() as group:
+        for _ in range(THREADS + 1):
+            group.start_soon(use, tool(hold), a_turn(), {})
+        await until(lambda: len(seen) == THREADS)
+        gate.set()
+    assert seen == [0] * (THREADS + 1)

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from hermes.core.tools.patch import patch
-from hermes.testing.turns import a_turn, use
+from hermes.testing.turns import PRIVATE, a_turn, use
 from hermes.types.errors import ToolFailed
 
 
@@ -83,3 +84,19 @@ async def test_what_stands_beside_a_change_in_a_file_of_secrets_is_not_shown(
 ) -> None:
     (tmp_path / ".env").write_text("PORT=1\nTOKEN=opensesame\n")
     assert await change(tmp_path, "PORT=1", "PORT=2", path=".env") == "Replaced once in '.env'."
+
+
+async def test_the_instructions_of_a_workspace_are_not_for_a_chat_to_write(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("a")
+    arguments = {"path": "AGENTS.md", "old": "a", "new": "b"}
+    with pytest.raises(ToolFailed, match="instructions for every conversation"):
+        await use(patch, a_turn(workspace=tmp_path), arguments)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["a"]
+    terminal = replace(PRIVATE, platform="cli")
+    await use(patch, a_turn(workspace=tmp_path, source=terminal), arguments)
+
+
+async def test_no_spelling_of_a_path_shows_what_stands_around(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("HOST=a\nSTRIPE=live_abc123456\n")
+    wanted = {"path": ".env/.", "old": "HOST=a", "new": "HOST=b"}
+    assert await use(patch, a_turn(workspace=tmp_path), wanted) == "Replaced once in '.env/.'."

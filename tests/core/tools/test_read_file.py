@@ -96,3 +96,9 @@ async def test_a_file_of_secrets_is_shown_without_its_values(tmp_path: Path) -> 
     (tmp_path / ".env").write_text("A=opensesame\nB=opensesame\n")
     shown = await read(tmp_path, path=".env", offset=2)
     assert shown == f"B=…\n\n{NOTE}"
+
+
+@pytest.mark.parametrize("path", [".env", ".env/", ".env/.", "./.env", ".//.env"])
+async def test_no_spelling_of_a_path_shows_a_secret(tmp_path: Path, path: str) -> None:
+    (tmp_path / ".env").write_text("STRIPE=live_abc123456\n")
+    assert await read(tmp_path, path=path) == f"STRIPE=…\n\n{NOTE}"

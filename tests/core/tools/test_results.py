@@ -1,8 +1,12 @@
 """What a tool said, made fit for the model."""
 
+import threading
 from pathlib import Path
 
-from hermes.core.tools.results import Results
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes.core.tools.results import LARGEST, MARGIN, Results, hidden
 from hermes.state.spill import Spill
 from hermes.testing.turns import CALL, a_turn
 
@@ -30,3 +34,27 @@ async def test_secrets_are_hidden_before_anything_is_kept(tmp_path: Path) -> Non
     shown = await results.fit(turn, CALL, "hunter2\n" * 400)
     assert "hunter2" not in shown
     assert "hunter2" not in spill.read(str(turn.session), f"spill:{CALL}")
+
+
+@given(st.integers(0, 40), st.integers(0, 40))
+def test_a_cut_leaves_no_piece_of_a_secret(before: int, after: int) -> None:
+    secret = "hunter2-" * 4
+    text = "z" * (100 - before) + secret + "z" * (MARGIN - after) + secret + "z" * 100
+    shown = hidden(text, lambda text: text.replace(secret, "…"), 100)
+    assert "hunter2" not in shown
+    assert f"the rest of {len(text)} characters" in shown
+    assert len(shown) <= 100 + 60
+
+
+async def test_a_huge_one_is_cut_and_the_loop_goes_on(tmp_path: Path) -> None:
+    spill, loop_s = Spill(tmp_path), threading.get_ident()
+    looked: list[int] = []
+
+    def hide(text: str) -> str:
+        assert threading.get_ident() != loop_s
+        looked.append(len(text))
+        return text
+
+    await Results(spill, hide=hide).fit(a_turn(), CALL, "x\n" * LARGEST)
+    assert looked == [LARGEST + MARGIN]
+    assert len(spill.read(str(a_turn().session), f"spill:{CALL}")) < LARGEST + 100

@@ -3,10 +3,11 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
-from hermes.core.tools.session_search import MOST, session_search_tool
+from hermes.core.tools.session_search import HIGHEST, MOST, session_search_tool
 from hermes.state import transcript
 from hermes.state.sqlite import open_store
 from hermes.testing.rows import NOW, scribe
@@ -69,3 +70,9 @@ async def test_no_query_is_an_error(store: Store, query: str) -> None:
 async def test_a_query_needs_words(store: Store, query: str) -> None:
     with pytest.raises(ToolFailed, match="'query'"):
         await ask(store, query=query)
+
+
+async def test_no_message_has_such_a_number(store: Store) -> None:
+    with pytest.raises(msgspec.ValidationError, match="around"):
+        await ask(store, around=10**20)
+    assert await ask(store, around=HIGHEST) == f"There is no message #{HIGHEST} here."

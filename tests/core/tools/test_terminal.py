@@ -271,3 +271,13 @@ async def test_a_restart_ends_what_was_cut_and_keeps_what_is_in_the_background(
     session = SessionKey.parse(record.session)
     assert local.background.find(record.id, session).running
     assert not (await local.background.kill(record.id, session)).running
+
+
+@pytest.mark.parametrize("workdir", ["a" * 5000, "loop", "loop/x"])
+async def test_a_workdir_that_can_be_no_folder_is_told(tmp_path: Path, workdir: str) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    terminal, _ = terminal_tools(LocalExecution({}, tmp_path / "p"), 5.0)
+    with pytest.raises(ToolFailed, match=r"workdir '.{1,80}' can't be a folder"):
+        await use_in_call(
+            terminal, a_turn(workspace=tmp_path), {"command": "true", "workdir": workdir}
+        )

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from hermes.core.tools.todo import MOST, Item, forget_todos, merged, todo_tool
 from hermes.testing.turns import GROUP, a_turn, use
@@ -102,3 +103,10 @@ async def test_a_list_is_dropped_with_its_conversation_but_not_a_later_one(tmp_p
     forget_todos(tmp_path, session, before=time.time() + 60)
     assert await todo(tmp_path) == "The list is empty."
     forget_todos(tmp_path, session, before=time.time() + 60)
+
+
+async def test_the_list_of_a_single_request_is_in_no_file(tmp_path: Path) -> None:
+    turn = replace(a_turn(), stateless=True)
+    assert await use(todo_tool(tmp_path), turn, {"todos": FIRST}) == LIST
+    assert await use(todo_tool(tmp_path), turn, {}) == "The list is empty."
+    assert list(tmp_path.iterdir()) == []

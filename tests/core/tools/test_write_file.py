@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from hermes.core.tools.write_file import write_file
-from hermes.testing.turns import a_turn, use
+from hermes.testing.turns import PRIVATE, a_turn, use
 from hermes.types.errors import ToolFailed
 
 
@@ -37,3 +38,13 @@ async def test_outside_nothing_is_written(tmp_path: Path) -> None:
     with pytest.raises(ToolFailed, match=r"outside the workspace .*; paths are relative to it"):
         await write(work, "../f", "x")
     assert list(tmp_path.iterdir()) == [work]
+
+
+async def test_the_instructions_of_a_workspace_are_not_for_a_chat_to_write(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("a")
+    arguments = {"path": "sub/agents.md", "content": "x"}
+    with pytest.raises(ToolFailed, match="instructions for every conversation"):
+        await use(write_file, a_turn(workspace=tmp_path), arguments)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["a"]
+    terminal = replace(PRIVATE, platform="cli")
+    await use(write_file, a_turn(workspace=tmp_path, source=terminal), arguments)

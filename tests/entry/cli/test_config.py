@@ -8,16 +8,30 @@ from click.testing import CliRunner, Result
 
 from hermes.core.models.catalog import Catalog
 from hermes.entry.cli.config import config
-from hermes.settings import schema
+from hermes.settings import Settings, schema
+from hermes.types.errors import ConfigError, HermesError
+from tests.entry.cli.conftest import Run
 
 KEY = "0123456789abcdef0123"
 
 
-def hermes(home: Path, *args: str, **environ: str) -> Result:
+class FakeRuntime:
+    """Finds nothing wrong, or fails with `error`."""
+
+    def __init__(self, error: HermesError | None = None) -> None:
+        self.error = error
+
+    async def check(self, _settings: Settings) -> None:
+        if self.error:
+            raise self.error
+
+
+def hermes(home: Path, *args: str, runtime: FakeRuntime | None = None, **environ: str) -> Result:
     names = {name for field in schema().fields.values() for name in field.also.env}
     names |= {name for one in Catalog.load().providers for name in (*one.keys, *one.base_url_env)}
     clean: dict[str, str | None] = dict.fromkeys(names)
-    return CliRunner(env={**clean, "HERMES_HOME": str(home), **environ}).invoke(config, args)
+    runner = CliRunner(env={**clean, "HERMES_HOME": str(home), **environ})
+    return runner.invoke(config, args, obj=runtime or FakeRuntime())
 
 
 def test_show_lists_the_settings_and_masks_secrets(tmp_path: Path) -> None:
@@ -52,6 +66,41 @@ def test_set_writes_and_get_reads(tmp_path: Path) -> None:
     assert hermes(tmp_path, "get", "model.default").stdout == "gpt-x\n"
 
 
+def test_variables_are_set_read_and_explained_by_their_names(tmp_path: Path) -> None:
+    done = hermes(tmp_path, "set", "BRAVE_SEARCH_API_KEY", KEY)
+    assert done.stdout == f"BRAVE_SEARCH_API_KEY is set in {tmp_path / '.env'}\n"
+    hermes(tmp_path, "set", "OPENROUTER_API_KEY", KEY)
+    masked = hermes(tmp_path, "get", "web.brave_key").stdout
+    assert masked.strip()
+    assert KEY not in masked
+    assert hermes(tmp_path, "get", "BRAVE_API_KEY").stdout == masked
+    assert hermes(tmp_path, "get", "OPENROUTER_API_KEY").stdout == masked
+    told = hermes(tmp_path, "explain", "API_SERVER_PORT").stdout
+    assert told == "api_server.port = 8642  (default)\n"
+    told = hermes(tmp_path, "explain", "OPENROUTER_API_KEY").stdout
+    assert told.endswith(f"({tmp_path / '.env'} OPENROUTER_API_KEY)\n")
+    assert KEY not in told
+    told = hermes(tmp_path, "explain", "OLLAMA_BASE_URL", OLLAMA_BASE_URL="http://h/v1").stdout
+    assert told == "OLLAMA_BASE_URL = http://h/v1  (environment OLLAMA_BASE_URL)\n"
+    assert hermes(tmp_path, "explain", "GROQ_API_KEY").stdout == "GROQ_API_KEY =   (default)\n"
+
+
+def test_unset_says_what_was_removed_and_what_is_left(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("model: a # comment\n", encoding="utf-8")
+    done = hermes(tmp_path, "unset", "model", HERMES_MODEL="b")
+    first, second = done.stdout.splitlines()
+    assert first == f"model.default is removed from {tmp_path / 'config.yaml'}"
+    assert second.startswith("comments were not kept: the file as it was is ")
+    assert done.stderr == "note: environment HERMES_MODEL still sets it\n"
+
+
+def test_a_negative_number_is_a_value(tmp_path: Path) -> None:
+    failed = hermes(tmp_path, "set", "agent.drain_seconds", "-5")
+    assert failed.stderr == "agent.drain_seconds: expected a number from 0, found '-5'\n"
+    assert hermes(tmp_path, "set", "agent.system_prompt", "-q").exit_code == 0
+    assert hermes(tmp_path, "get", "agent.system_prompt").stdout == "-q\n"
+
+
 def test_set_says_that_a_secret_went_into_dotenv(tmp_path: Path) -> None:
     done = hermes(tmp_path, "set", "api_server.key", KEY)
     assert done.stdout == f"API_SERVER_KEY is set in {tmp_path / '.env'}\n"
@@ -72,6 +121,7 @@ def test_set_says_when_comments_were_lost_and_when_it_is_overruled(tmp_path: Pat
         ("explain", "agent.maxturns"),
         ("set", "api_server.port", "x"),
         ("set", "no.such", "x"),
+        ("unset", "timezone"),
     ],
 )
 def test_a_mistake_is_a_sentence_on_stderr_and_exit_code_2(
@@ -130,6 +180,39 @@ def test_check_finds_a_model_that_can_not_work(tmp_path: Path) -> None:
     assert "GROQ_API_KEY" in checked.stdout
 
 
+def test_check_finds_what_would_keep_the_agent_from_its_work(tmp_path: Path) -> None:
+    broken = FakeRuntime(ConfigError("agent.toolsets: 'nope' is no toolset"))
+    checked = hermes(tmp_path, "check", runtime=broken)
+    assert checked.exit_code == 1
+    assert checked.stdout.splitlines()[-1] == "problem: agent.toolsets: 'nope' is no toolset"
+
+
+def test_check_names_no_address_for_a_model_of_this_machine(tmp_path: Path) -> None:
+    checked = hermes(tmp_path, "check", HERMES_INFERENCE_PROVIDER="local")
+    assert checked.stdout == "model: smollm2-135m-instruct (local)\nok\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("agent: {toolsets: [nope]}", "agent.toolsets: 'nope' is no toolset and no tool"),
+        ("agent: {prefill_messages_file: gone.json}", "agent.prefill_messages_file"),
+        ("model: {fallbacks: [a/b]}", "model.fallbacks"),
+        ("auxiliary: {provider: groq}", "GROQ_API_KEY"),
+    ],
+)
+def test_a_process_checks_what_the_agent_is_made_of(
+    hermes: Run, tmp_path: Path, text: str, said: str
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "config.yaml").write_text(f"{text}\n", encoding="utf-8")
+    checked = hermes("config", "check")
+    assert checked.returncode == 1
+    assert said in checked.stdout.splitlines()[-1]
+    assert [one.name for one in home.iterdir()] == ["config.yaml"]
+
+
 def test_check_warns_without_a_model(tmp_path: Path) -> None:
     checked = hermes(tmp_path, "check")
     assert checked.exit_code == 0
@@ -139,7 +222,7 @@ def test_check_warns_without_a_model(tmp_path: Path) -> None:
 def test_a_password_in_an_address_is_never_shown(tmp_path: Path) -> None:
     named = {"SEARXNG_URL": "http://me:opensesame@h", "HERMES_CUSTOM_BASE_URL": "http://:pass@h/v1"}
     for args in (("show",), ("get", "web.searxng_url"), ("explain", "model.base_url"), ("check",)):
-        told = hermes(tmp_path, *args, HERMES_MODEL="m", **named).stdout
+        told = hermes(tmp_path, *args, runtime=None, HERMES_MODEL="m", **named).stdout
         assert "@h" in told
         assert "opensesame" not in told
         assert ":pass" not in told

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes.core.models.download import SMOLLM2
 from hermes.entry.cli.embedded import Bar
 from hermes.settings import load
 from hermes.testing.terminal import Terminal
@@ -84,6 +85,15 @@ def test_who_agrees_has_it_downloaded_and_saved(tmp_path: Path, bare: dict[str, 
         assert "93 of 93 MB" in terminal.text
     saved = load(tmp_path, {})
     assert (saved.model.provider, saved.model.default) == ("local", "demo")
+
+
+def test_what_is_here_is_not_offered_as_a_download(tmp_path: Path, bare: dict[str, str]) -> None:
+    file = SMOLLM2.path(tmp_path / "models")
+    file.parent.mkdir()
+    with file.open("wb") as opened:
+        opened.truncate(SMOLLM2.size)
+    with Terminal((sys.executable, "-c", SCRIPT), bare, tmp_path, columns=120) as terminal:
+        terminal.until("(downloaded already, runs here, no tools)? [Y/n]")
 
 
 def test_who_refuses_is_told_how_to_configure_a_model(tmp_path: Path, bare: dict[str, str]) -> None:

@@ -189,7 +189,8 @@ def test_all_providers_are_listed_without_asking_anybody(tmp_path: Path) -> None
     assert "groq           ready                      Groq" in lines
     assert "openai         set OPENAI_API_KEY         OpenAI" in lines
     assert "ollama         needs no key               Ollama on this machine" in lines
-    assert lines[-1].startswith("custom         set model.base_url")
+    assert lines[-2].startswith("custom         set model.base_url")
+    assert lines[-1] == "local/smollm2-135m-instruct"
     assert runtime.refreshed == []
 
 
@@ -202,7 +203,7 @@ def test_the_models_of_a_provider_are_listed(tmp_path: Path) -> None:
     ]
     assert runtime.refreshed == [("groq", False)]
     known = hermes(tmp_path, "list", GROQ_API_KEY=KEY)
-    assert known.stdout.splitlines()[-1] == "groq/plain"
+    assert known.stdout.splitlines()[-2] == "groq/plain"
 
 
 def test_refresh_asks_everybody_who_can_be_asked(tmp_path: Path) -> None:
@@ -230,7 +231,32 @@ def test_a_provider_without_a_list_is_told(tmp_path: Path) -> None:
         "Groq has not said which models it has",
     ]
     assert hermes(tmp_path, "list", "gorq").exit_code == 2
-    assert hermes(tmp_path, "list", "local").exit_code == 2
+
+
+def test_what_runs_here_is_listed_and_nothing_else_can_be_used(tmp_path: Path) -> None:
+    assert hermes(tmp_path, "use", "local").exit_code == 0
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "own.gguf").touch()
+    shown = hermes(tmp_path, "list", "local")
+    assert shown.stdout.splitlines() == ["local/smollm2-135m-instruct", "local/own.gguf"]
+    refused = hermes(tmp_path, "use", "nonsense")
+    assert refused.exit_code == 2
+    assert "here are smollm2-135m-instruct, own.gguf" in refused.stderr
+    assert hermes(tmp_path, "use", "own.gguf").exit_code == 0
+    assert load(tmp_path, {}).model.default == "own.gguf"
+
+
+def test_a_key_beats_the_demo_model_and_that_is_said(tmp_path: Path) -> None:
+    used = hermes(tmp_path, "use", "local", OPENAI_API_KEY=KEY)
+    assert "gpt-5.6-terra of openai answers" in used.stdout
+    assert "environment OPENAI_API_KEY, instead of the demo model of" in used.stderr
+    assert "instead of the demo model" in hermes(tmp_path, OPENAI_API_KEY=KEY).stdout
+    hermes(tmp_path, "use", "gpt-x", OPENAI_API_KEY=KEY)
+    assert load(tmp_path, {}).model.provider == "openai"
+
+
+def test_a_model_without_a_provider_is_told_what_is_missing(tmp_path: Path) -> None:
+    assert "hermes model use local" in hermes(tmp_path, "use", "gpt-x").stderr
 
 
 def test_lists_as_json(tmp_path: Path) -> None:

@@ -80,9 +80,20 @@ async def test_a_stateless_request_leaves_no_transcript(tmp_path: Path) -> None:
     assert kept == [(1,)]
 
 
-async def test_the_default_agent_is_the_model_main(tmp_path: Path) -> None:
-    async with serving(tmp_path) as service, client_of(service) as client:
-        assert [model.id async for model in client.models.list()] == ["main"]
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("hermes-agent", ["hermes-agent", "main"]), ("kim", ["kim", "main"]), ("main", ["main"])],
+)
+async def test_every_model_that_is_listed_is_the_default_agent(
+    tmp_path: Path, name: str, expected: list[str]
+) -> None:
+    options = ApiOptions(key=KEY, port=0, model_name=name)
+    async with serving(tmp_path, options) as service, client_of(service) as client:
+        listed = [model.id async for model in client.models.list()]
+        for one in listed:
+            answer = await client.chat.completions.create(model=one, messages=says("hello"))
+            assert answer.choices[0].message.content
+    assert listed == expected
 
 
 @pytest.mark.parametrize("name", ["main", "hermes-agent", MODEL, ""])
