@@ -26,8 +26,9 @@ class Application:
     def open_gateway(
         self, settings: Settings, *, terminal: bool
     ) -> AbstractAsyncContextManager[Gateway]:
-        from hermes.app import open_gateway  # noqa: PLC0415  # half a second
+        from hermes.app import limit_threads, open_gateway  # noqa: PLC0415  # half a second
 
+        limit_threads()
         return open_gateway(settings, terminal=terminal)
 
     def open_store(self, settings: Settings) -> AbstractAsyncContextManager[Store]:
@@ -39,6 +40,29 @@ class Application:
         from hermes.app import forget_session  # noqa: PLC0415  # imported by now
 
         forget_session(settings.home, session)
+
+    async def check(self, settings: Settings) -> None:
+        from pathlib import Path  # noqa: PLC0415
+        from tempfile import TemporaryDirectory  # noqa: PLC0415
+
+        import aiohttp  # noqa: PLC0415  # slow
+
+        from hermes.app import home_store  # noqa: PLC0415  # half a second
+        from hermes.core.models.wires import Wires  # noqa: PLC0415
+        from hermes.equipment import Equipment, profile_of  # noqa: PLC0415
+        from hermes.settings.models import resolve_auxiliary, resolve_fallbacks  # noqa: PLC0415
+        from hermes.state.paths import Home  # noqa: PLC0415
+        from hermes.types.identity import DEFAULT_AGENT  # noqa: PLC0415
+
+        profile_of(settings, DEFAULT_AGENT)
+        resolve_auxiliary(settings)
+        resolve_fallbacks(settings)
+        # A store of its own: the home stays as it is.
+        with TemporaryDirectory() as folder:
+            home = Home(root=Path(folder))
+            async with home_store(home) as store, aiohttp.ClientSession() as session:
+                equipment = Equipment(settings, store, session, Wires(session))
+                equipment.agent(equipment.tools())
 
     async def new_prompt(self, settings: Settings, platform: str) -> Prompt:
         from hermes.app import new_prompt  # noqa: PLC0415  # half a second

@@ -48,6 +48,11 @@ THREADS = 4
 """For blocking work, beside the loop's thread, the store's, and its readers'."""
 
 
+def limit_threads() -> None:
+    """For a process that is all ours; an embedder's threads are its own."""
+    anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
+
+
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """What an embedder or a test puts in place of the usual."""
 
@@ -68,7 +73,6 @@ async def open_gateway(
 ) -> AsyncIterator[Gateway]:
     """A gateway at work on the home's store, until the block ends."""
     parts = parts or Parts()
-    anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
     settings.home.ensure()
     settings.workspace.mkdir(parents=True, exist_ok=True)
     profiles = {DEFAULT_AGENT: profile_of(settings, DEFAULT_AGENT)}
@@ -183,7 +187,10 @@ async def forget_results(home: Home) -> None:
     """Deletes long results of tools that are so old that nobody reads on in them."""
     while True:
         forget = partial(Spill(home.spill).forget, time.time() - RESULT_DAYS * DAY)
-        await anyio.to_thread.run_sync(forget, abandon_on_cancel=True)
+        try:
+            await anyio.to_thread.run_sync(forget, abandon_on_cancel=True)
+        except OSError as error:
+            log.error("old results of tools can't be deleted: %s", error)
         await anyio.sleep(HOUR)
 
 

@@ -1,27 +1,35 @@
 """The agent inside a Python program: `from hermes import Agent`."""
 
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import anyio
 from msgspec.structs import replace
 
 from hermes.app import Parts, open_gateway
 from hermes.control.gateway import Gateway
 from hermes.settings import ENVIRON, load
+from hermes.state import turns
 from hermes.streaming.final import final_text
 from hermes.streaming.fold import Folder
 from hermes.types.errors import HermesError
-from hermes.types.events import AgentEvent, TextDelta, TurnFinished
+from hermes.types.events import AgentEvent, SegmentDiscarded, TextDelta, TurnFinished
 from hermes.types.identity import Source, TurnId, new_id
 from hermes.types.messages import Accepted, MessageEvent, Said
 from hermes.types.tools import Tool
 
 OWN_SET = ""
 """The toolset of tools that name none: an embedder's."""
+STOP_SECONDS = 2.0
+"""That a turn nobody waits for any more gets to be stopped in."""
+CUT_OFF = (
+    "the connection to the model was cut in the middle of the answer: ask again, or use ask(),"
+    " which gives the answer when it is whole"
+)
 
 
 class TurnFailed(HermesError):
@@ -66,7 +74,13 @@ class Agent:
     async def __aenter__(self) -> Self:
         parts = Parts(own_tools=self._tools)
         opened = open_gateway(self._settings, parts, terminal=True)
-        self._gateway = await self._stack.enter_async_context(opened)
+        try:
+            self._gateway = await self._stack.enter_async_context(opened)
+        except BaseExceptionGroup as group:
+            ours, others = group.split(HermesError)
+            if ours is None or others is not None:
+                raise
+            raise _first(ours) from None
         return self
 
     async def __aexit__(
@@ -78,30 +92,44 @@ class Agent:
         await self._stack.aclose()
 
     async def ask(self, text: str, conversation: str = "default") -> str:
-        """The whole answer; TurnFailed when there is none."""
+        """The whole answer; TurnFailed when there is none. To cancel it stops the turn."""
         folder = Folder()
-        async for seq, event in self._events(text, conversation):
-            folder.feed(seq, event)
+        async with aclosing(self._events(text, conversation)) as events:
+            async for seq, event in events:
+                folder.feed(seq, event)
         view = folder.view()
         if view.outcome is None or view.outcome.outcome != "completed":
             raise TurnFailed(final_text(view))
         return final_text(view)
 
-    async def stream(self, text: str, conversation: str = "default") -> AsyncIterator[str]:
-        """The answer as it is written, piece by piece; TurnFailed when there is none."""
-        async for _, event in self._events(text, conversation):
-            match event:
-                case TextDelta(text=piece):
-                    yield piece
-                case TurnFinished(outcome="failed" | "stopped", text=reason):
-                    raise TurnFailed(reason)
+    async def stream(self, text: str, conversation: str = "default") -> AsyncGenerator[str]:
+        """The answer as it is written, piece by piece; TurnFailed when there is none.
 
-    async def events(self, text: str, conversation: str = "default") -> AsyncIterator[AgentEvent]:
-        """All that happens while it is answered: words, tools, questions, usage."""
-        async for _, event in self._events(text, conversation):
-            yield event
+        Nothing that was yielded is taken back: where the model is cut off and begins anew, that
+        is a TurnFailed too. To close the iterator stops the turn.
+        """
+        last = 0
+        async with aclosing(self._events(text, conversation)) as events:
+            async for seq, event in events:
+                match event:
+                    case TextDelta(text=piece):
+                        last = seq
+                        yield piece
+                    case SegmentDiscarded(from_seq=first) if first <= last:
+                        raise TurnFailed(CUT_OFF)
+                    case TurnFinished(outcome="failed" | "stopped", text=reason):
+                        raise TurnFailed(reason)
 
-    async def _events(self, text: str, conversation: str) -> AsyncIterator[tuple[int, AgentEvent]]:
+    async def events(self, text: str, conversation: str = "default") -> AsyncGenerator[AgentEvent]:
+        """All that happens while it is answered: words, tools, questions, usage.
+
+        To close the iterator stops the turn.
+        """
+        async with aclosing(self._events(text, conversation)) as events:
+            async for _, event in events:
+                yield event
+
+    async def _events(self, text: str, conversation: str) -> AsyncGenerator[tuple[int, AgentEvent]]:
         if self._gateway is None:
             raise TurnFailed("the agent is not at work: use it inside `async with Agent(…)`")
         receipt = await self._gateway.accept(_said(text, conversation))
@@ -110,15 +138,32 @@ class Agent:
             yield 1, TextDelta(text=reply or "")
             yield 2, TurnFinished(outcome="completed")
             return
-        with self._gateway.hub.following(TurnId(receipt.turn)) as log:
-            seq = receipt.after
-            while True:
-                events = log.read(seq)
-                for seq, event in events:
-                    yield seq, event
-                if log.finished and not log.read(seq):
-                    return
-                await log.changed()
+        turn, finished = TurnId(receipt.turn), False
+        try:
+            with self._gateway.hub.following(turn) as log:
+                seq = receipt.after
+                while not finished:
+                    events = log.read(seq)
+                    for seq, event in events:
+                        yield seq, event
+                    finished = log.finished and not log.read(seq)
+                    if not finished:
+                        await log.changed()
+        finally:
+            if not finished:
+                await _stop(self._gateway, turn)
+
+
+def _first(group: BaseExceptionGroup[HermesError]) -> HermesError:
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error
+
+
+async def _stop(gateway: Gateway, turn: TurnId) -> None:
+    """Ends a turn that nobody waits for any more."""
+    with anyio.move_on_after(STOP_SECONDS, shield=True), suppress(HermesError):
+        await gateway.store.run(turns.request_stop(turn, "program"))
+        gateway.notice_change()
 
 
 def _said(text: str, conversation: str) -> MessageEvent:

@@ -1,6 +1,5 @@
 """What the agent is made of: its model, its tools, its memory, as the settings say."""
 
-import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -39,6 +38,7 @@ from hermes.core.tools.web_extract import web_extract_tool
 from hermes.core.tools.web_search import choose_search, web_search_tool
 from hermes.settings import Settings
 from hermes.settings.models import (
+    NO_MODEL,
     resolve_auxiliary,
     resolve_fallbacks,
     resolve_model,
@@ -55,13 +55,6 @@ from hermes.types.profile import AgentProfile, ModelChoice
 from hermes.types.protocols import Emit, MemoryProvider, ModelProvider, ModelRequest, Store
 from hermes.types.tools import Tool
 from hermes.types.turns import PromptPart, Turn
-
-NO_MODEL = (
-    "No model is configured. Set a provider's key, such as OPENROUTER_API_KEY or OPENAI_API_KEY;"
-    " or name any OpenAI-compatible endpoint with `hermes config set model.base_url URL` and"
-    " `hermes config set model.default NAME`; or take the small embedded one with"
-    " `hermes model use local`."
-)
 
 TITLE = "Name this conversation in three to six words, in its language. Write the name only."
 TITLED = 1000
@@ -99,7 +92,7 @@ class Equipment:
         registry.check("agent.toolsets", settings.agent.toolsets)
         registry.check("agent.disabled_toolsets", settings.agent.disabled_toolsets)
         for name, platform in settings.platforms.items():
-            registry.check(f"platforms.{name}.toolsets", platform.toolsets)
+            registry.check(f"platforms.{name}.toolsets", platform.toolsets or ())
         return Agent(
             self._model,
             registry,
@@ -107,7 +100,7 @@ class Equipment:
             self.prompter(),
             Compactor(Auxiliary(self._model, partial(_assistant, settings))),
             Results(self._spill, hide=self._hide),
-            threshold=compression.threshold if compression.enabled else math.inf,
+            threshold=compression.threshold if compression.enabled else None,
             recall=self._provider.recall if self._provider else recall_nothing,
         )
 
@@ -217,7 +210,9 @@ def profile_of(settings: Settings, agent: AgentId) -> AgentProfile:
         prefill=prefill_of(home, own.prefill_messages_file),
         toolsets=own.toolsets,
         platform_toolsets={
-            name: one.toolsets for name, one in settings.platforms.items() if one.toolsets
+            name: one.toolsets
+            for name, one in settings.platforms.items()
+            if one.toolsets is not None
         },
         disabled_toolsets=own.disabled_toolsets,
     )

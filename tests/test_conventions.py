@@ -37,6 +37,7 @@ BULKHEADS = {
     "control/upkeep.py",
     "control/endings.py",
     "control/titles.py",
+    "core/tools/call.py",  # a tool
     "entry/http/door.py",  # a request
     "state/sqlite.py",  # a transaction: handed to who awaits it
 }

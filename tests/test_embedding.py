@@ -4,13 +4,19 @@ import ast
 import re
 import subprocess
 import sys
+from contextlib import aclosing
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from hermes import Agent, TurnFailed, tool
+from hermes.__main__ import Application
+from hermes.app import THREADS
+from hermes.settings import load
 from hermes.testing.model import FakeModel
+from hermes.types.errors import ConfigError
 from hermes.types.events import ToolFinished
 
 GUIDE = Path(__file__).parents[1] / "docs" / "guides" / "embed-in-python.md"
@@ -21,9 +27,20 @@ def double(number: int) -> str:
     return str(number * 2)
 
 
+def halve(number: int) -> str:
+    """Halve a number."""
+    if number % 2:
+        raise ValueError(f"{number} is odd")
+    return str(number // 2)
+
+
 def an_agent(home: Path, model: FakeModel, *tools: str) -> Agent:
     return Agent(
-        home=home, base_url=model.base_url, model="scripted", tools=[tool(double)], toolsets=tools
+        home=home,
+        base_url=model.base_url,
+        model="scripted",
+        tools=[tool(double), tool(halve)],
+        toolsets=tools,
     )
 
 
@@ -31,7 +48,7 @@ async def test_an_answer_uses_the_program_s_own_tool(tmp_path: Path) -> None:
     async with FakeModel() as model, an_agent(tmp_path, model) as agent:
         answer = await agent.ask('please tool:double{"number":21}')
         assert "tool said: 42" in re.sub(r" ?\[[^]]*\]", "", answer)
-        assert [one.function.name for one in model.requests[0].tools or ()] == ["double"]
+        assert [one.function.name for one in model.requests[0].tools or ()] == ["double", "halve"]
 
 
 async def test_toolsets_add_ours(tmp_path: Path) -> None:
@@ -88,3 +105,50 @@ async def test_the_guide_s_program_runs(tmp_path: Path) -> None:
             stderr=subprocess.STDOUT,
         )
     assert "tool said: 1" in re.sub(r" ?\[[^]]*\]", "", done.stdout.decode())
+
+
+async def test_a_wrong_toolset_is_the_operator_s_error(tmp_path: Path) -> None:
+    async with FakeModel() as model:
+        with pytest.raises(ConfigError, match="'nope' is no toolset"):
+            async with an_agent(tmp_path, model, "nope"):
+                pass
+
+
+async def test_the_program_s_threads_are_its_own(tmp_path: Path) -> None:
+    threads = anyio.to_thread.current_default_thread_limiter()
+    before = threads.total_tokens
+    async with FakeModel() as model, an_agent(tmp_path, model):
+        assert threads.total_tokens == before
+    Application().open_gateway(load(tmp_path, {}), terminal=True)
+    assert threads.total_tokens == THREADS
+    threads.total_tokens = before
+
+
+async def test_a_tool_that_raises_is_told_to_the_model(tmp_path: Path) -> None:
+    async with FakeModel() as model, an_agent(tmp_path, model) as agent:
+        answer = await agent.ask('tool:halve{"number":3}')
+    assert "ValueError: 3 is odd" in re.sub(r" ?\[[^]]*\]", "", answer)
+
+
+async def test_who_stops_waiting_stops_the_turn(tmp_path: Path) -> None:
+    async with FakeModel() as model, an_agent(tmp_path, model) as agent:
+        with anyio.move_on_after(0.3) as limit:
+            await agent.ask("slow delay:0.2 tokens:200", conversation="c")
+        assert limit.cancelled_caught
+        with anyio.fail_after(5):
+            assert "quick" in await agent.ask("quick", conversation="c")
+            async with aclosing(agent.stream("delay:0.2 tokens:200", conversation="c")) as pieces:
+                await anext(pieces)
+            assert "again" in await agent.ask("again", conversation="c")
+
+
+async def test_an_answer_that_is_cut_off_is_asked_whole_and_streamed_never_twice(
+    tmp_path: Path,
+) -> None:
+    async with FakeModel() as model, an_agent(tmp_path, model) as agent:
+        pieces = agent.stream("one two cut-first:3", conversation="c")
+        assert await anext(pieces)
+        with pytest.raises(TurnFailed, match="cut in the middle"):
+            _ = [piece async for piece in pieces]
+        answer = await agent.ask("one two cut-first:4 three", conversation="d")
+        assert answer.count("you said") == 1

@@ -40,6 +40,8 @@ class Query(NamedTuple):
     """Of files to look at; empty for all."""
     limit: int
     seconds: float
+    left_out: tuple[int, int] | None = None
+    """The device and the number of a folder that is not looked into."""
 
 
 class Scan:
@@ -57,7 +59,8 @@ class Scan:
         if not stat.S_ISDIR(os.fstat(place).st_mode):
             yield from self._file(place, path)
             return
-        for folder, name, found in walk(place, f"{path}/" if path else "", DEPTH):
+        within = f"{path}/" if path else ""
+        for folder, name, found in walk(place, within, DEPTH, self._query.left_out):
             if self._glob and not fnmatchcase(found if "/" in self._glob else name, self._glob):
                 continue
             if self._query.names:
@@ -95,20 +98,25 @@ class Scan:
         return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
 
 
-def walk(folder: int, path: str, depth: int) -> Iterator[tuple[int, str, str]]:
+def walk(
+    folder: int, path: str, depth: int, left_out: tuple[int, int] | None = None
+) -> Iterator[tuple[int, str, str]]:
     """Every file below: an open folder, the name in it, and the path."""
+    known = os.fstat(folder)
+    if (known.st_dev, known.st_ino) == left_out:
+        return
     with os.scandir(folder) as entries:
-        known = sorted(
+        inside = sorted(
             (one.name, one.is_dir(follow_symlinks=False)) for one in entries if not one.is_symlink()
         )
-    for name, is_folder in known:
+    for name, is_folder in inside:
         if not is_folder:
             yield folder, name, path + name
         elif name not in SKIPPED and depth:
             inner = _opened(name, os.O_DIRECTORY, folder)
             if inner is not None:
                 try:
-                    yield from walk(inner, f"{path}{name}/", depth - 1)
+                    yield from walk(inner, f"{path}{name}/", depth - 1, left_out)
                 finally:
                     os.close(inner)
 
@@ -145,8 +153,14 @@ def output(place: int, query: Query) -> Iterator[str]:
         yield f"{REMARK}not searched, because larger than {LARGE} bytes: {scan.large} files"
 
 
+def _query(text: str) -> Query:
+    given = json.loads(text)
+    left_out = given.pop("left_out")
+    return Query(**given, left_out=left_out and tuple(left_out))
+
+
 def main() -> None:
-    place, query = int(sys.argv[1]), Query(**json.loads(sys.argv[2]))
+    place, query = int(sys.argv[1]), _query(sys.argv[2])
     # The kernel ends what never comes back from matching, even when nobody waits for it any more.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, query.seconds)

@@ -1,4 +1,7 @@
-"""A folder that file tools cannot leave, whatever path or link they are given."""
+"""A folder that file tools cannot leave, whatever path or link they are given.
+
+Where the agent's own home is inside of it, that is left out: there are its settings and its memory.
+"""
 
 import contextlib
 import errno
@@ -11,6 +14,7 @@ from pathlib import Path, PurePosixPath
 import anyio.to_thread
 
 from hermes.types.errors import ToolFailed
+from hermes.types.profile import AgentProfile
 
 MOST = 10_000_000
 """Bytes of a file that is read or written whole."""
@@ -26,8 +30,13 @@ class Workspace:
     """Opens one component of a path after the other and follows no link: nothing can be swapped
     for a way out between a check and the use."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, home: Path | None = None) -> None:
         self._root = root
+        self._home = home
+
+    @classmethod
+    def of(cls, profile: AgentProfile) -> "Workspace":
+        return cls(Path(profile.workspace), Path(profile.home) if profile.home else None)
 
     async def read_text(self, path: str) -> str:
         data = await anyio.to_thread.run_sync(self.read_bytes, path, abandon_on_cancel=True)
@@ -76,7 +85,21 @@ class Workspace:
         """A descriptor of the file or folder to read from, which the caller closes."""
         *above, name = self.parts(path) or ["."]
         with self._folder(above, path) as folder:
-            return _step(name, path, _READ, folder)
+            opened = _step(name, path, _READ, folder)
+        try:
+            self._check_home(opened, path)
+        except ToolFailed:
+            os.close(opened)
+            raise
+        return opened
+
+    def home(self) -> tuple[int, int] | None:
+        """The device and the number of the folder that is left out; None where there is none."""
+        try:
+            known = self._home and self._home.stat()
+        except FileNotFoundError:
+            return None
+        return (known.st_dev, known.st_ino) if known else None
 
     def parts(self, path: str) -> list[str]:
         """The names on the way from the workspace to there; none for the workspace itself."""
@@ -101,6 +124,14 @@ class Workspace:
             f"{path!r} is outside the workspace {self._root}; paths are relative to it."
         )
 
+    def _check_home(self, opened: int, path: str) -> None:
+        known = os.fstat(opened)
+        # By number: on some systems a name has other spellings.
+        if (known.st_dev, known.st_ino) == self.home():
+            raise ToolFailed(
+                f"{path!r} is in {self._home}, the agent's own folder: leave it alone."
+            )
+
     @contextlib.contextmanager
     def _folder(self, parts: Sequence[str], path: str, *, make: bool = False) -> Iterator[int]:
         """The folder at the end of the parts, open; the path is for words only."""
@@ -109,12 +140,14 @@ class Workspace:
         except OSError as error:
             raise ToolFailed(f"The workspace {self._root} can't be opened: {error}.") from error
         try:
+            self._check_home(folder, path)
             for part in parts:
                 if make:
                     _make(part, path, folder)
                 inner = _step(part, path, _FOLDER, folder)
                 os.close(folder)
                 folder = inner
+                self._check_home(folder, path)
             yield folder
         finally:
             os.close(folder)

@@ -6,6 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
+from hermes.types.errors import ConfigError
 from hermes.types.value import Value
 
 
@@ -90,8 +91,14 @@ class Home(Value):
     def ensure(self) -> None:
         """Makes the folders that are missing, for the owner only."""
         folders = (self.logs, self.run, self.backups, self.workspace, self.models, self.profiles)
-        for folder in (self.root, *folders):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            for folder in (self.root, *folders):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(
+                f"the home {str(self.root)!r} can't be made ({error.strerror}):"
+                " set HERMES_HOME to a folder that you may write"
+            ) from None
 
 
 def file_name(session: str) -> str:
@@ -103,7 +110,9 @@ def write_private(path: Path, text: str) -> None:
     """Replaces the file's content at once and durably; only its owner can read it."""
     # A link stays a link: people keep their configuration in a dotfiles repository.
     path = path.resolve()
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in [*reversed(path.parents)]:
+        if not folder.exists():
+            folder.mkdir(mode=0o700, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     fresh = Path(name)
     try:

@@ -49,7 +49,8 @@ class Spill:
     def forget(self, before: float) -> None:
         """Deletes what was kept earlier."""
         for folder in self._folder.glob("*"):
-            with contextlib.suppress(FileNotFoundError):
+            # Whatever else lies there is not ours to delete.
+            with contextlib.suppress(OSError):
                 unused = folder.stat().st_mtime < before
                 left = [path for path in folder.iterdir() if not _forgotten(path, before)]
                 if unused and not left:

@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+_LOOK = 4
+"""Times the length of a line in which it is looked for: spaces and hidden letters fall away."""
 _JOINERS = "\u200c\u200d"
 # Chat templates are made of these: a server may take them for its own.
 _TEMPLATE = re.compile(r"<(?=[|\uff5c])")
@@ -21,8 +23,11 @@ def quote(text: str) -> str:
 
 def shorten(text: str, longest: int) -> str:
     """The text on one line, cut where it is too long."""
-    line = " ".join(_TEMPLATE.sub("< ", plain(text)).split())
-    return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
+    looked_at = text[: _LOOK * longest]
+    line = " ".join(_TEMPLATE.sub("< ", plain(looked_at)).split())
+    if len(line) <= longest and len(looked_at) == len(text):
+        return line
+    return f"{line[: longest - 1].rstrip()}…"
 
 
 def _visible(letter: str) -> bool:

@@ -64,3 +64,9 @@ def test_a_link_to_a_file_stays_a_link(tmp_path: Path) -> None:
     write_private(link, "model: x\n")
     assert link.is_symlink()
     assert (tmp_path / "dotfiles" / "hermes.yaml").read_text(encoding="utf-8") == "model: x\n"
+
+
+def test_folders_are_made_for_the_owner_only(tmp_path: Path) -> None:
+    write_private(tmp_path / "cache" / "models" / "p.json", "{}")
+    folders = (tmp_path / "cache", tmp_path / "cache" / "models")
+    assert {folder.stat().st_mode & 0o777 for folder in folders} == {0o700}

@@ -1,5 +1,6 @@
 """Long results are kept whole, for their own conversation, for a while."""
 
+import math
 import os
 import re
 from pathlib import Path
@@ -140,3 +141,11 @@ def test_a_deleted_session_leaves_no_results(tmp_path: Path) -> None:
     with pytest.raises(ToolFailed):
         spill.read("one", "spill:t_0_0")
     assert spill.read("other", "spill:t_0_0") == "text"
+
+
+def test_what_else_lies_there_is_left_alone(spill: Spill, tmp_path: Path) -> None:
+    spill.keep("s", "t_0_0", "old")
+    (tmp_path / "spill" / ".DS_Store").write_text("x")
+    (tmp_path / "spill" / "zz").write_text("x")
+    spill.forget(before=math.inf)
+    assert {path.name for path in (tmp_path / "spill").iterdir()} == {".DS_Store", "zz"}

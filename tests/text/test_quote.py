@@ -1,5 +1,6 @@
 """Words of others as data."""
 
+import time
 import unicodedata
 
 import pytest
@@ -50,3 +51,9 @@ def test_a_shortened_text_is_one_line_of_that_length_at_the_most(text: str, long
 def test_what_is_cut_is_marked() -> None:
     assert shorten("one\n two   three", 40) == "one two three"
     assert shorten("one two three", 9) == "one two…"
+
+
+def test_of_a_long_text_only_the_beginning_is_looked_at() -> None:
+    since = time.process_time()
+    assert shorten("word " * 2_000_000, 9) == "word wor…"
+    assert time.process_time() - since < 1.0

@@ -198,7 +198,8 @@ class Background:
         for path in self._root.glob("*"):
             if path.name not in running and _changed_at(path) < time.time() - DAY:
                 shutil.rmtree(path, ignore_errors=True)
-        folder.mkdir(mode=0o700, parents=True)
+        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700)
         os.mkfifo(folder / "input", 0o600)
 
     def _all(self) -> Iterator[Status]:

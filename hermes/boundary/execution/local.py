@@ -121,9 +121,15 @@ async def _report(output: Output, context: ToolContext) -> None:
 
 def folder_in(workspace: Path, wanted: str) -> Path:
     """The folder that a command begins in; it may `cd` wherever it likes."""
-    folder = Path(workspace, wanted).resolve()
+    try:
+        folder = Path(workspace, wanted).resolve()
+        is_folder = folder.is_dir()
+    except (OSError, RuntimeError) as error:
+        raise ToolFailed(
+            f"workdir {wanted[:80]!r} can't be a folder: too long, or links in a circle."
+        ) from error
     if not folder.is_relative_to(workspace.resolve()):
         raise ToolFailed(f"workdir {wanted!r} is outside the workspace {workspace}.")
-    if not folder.is_dir():
+    if not is_folder:
         raise ToolFailed(f"workdir {wanted!r} is not a folder of the workspace {workspace}.")
     return folder

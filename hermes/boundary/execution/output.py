@@ -4,9 +4,11 @@ import re
 
 HEAD = TAIL = 100_000
 """Bytes that are kept of the beginning and of the end."""
-LINE = 200
-"""Characters of a line that tells how far a command has come."""
+LINE = 4000
+"""Bytes of a line that may tell how far a command has come."""
 
+_BREAKS = b" \t\r\n\"'"
+"""Between words: output is cut only there, because nobody can hide half a secret."""
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # colours and the cursor
     r"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # titles, links and other strings
@@ -40,13 +42,23 @@ class Output:
             del self._tail[:-TAIL]
 
     def text(self) -> str:
-        tail = self._tail[-TAIL:]
-        dropped = self._seen - len(self._head) - len(tail)
-        if not dropped:
-            return plain(bytes(self._head + tail))
-        note = f"\n\n[{dropped} bytes are left out here]\n\n"
-        return plain(bytes(self._head)) + note + plain(bytes(tail))
+        tail = bytes(self._tail[-TAIL:])
+        if self._seen == len(self._head) + len(tail):
+            return plain(bytes(self._head) + tail)
+        head = bytes(self._head)
+        head = head[: max(map(head.rfind, _BREAKS)) + 1]
+        tail = tail[_first(_BREAKS, tail) :]
+        note = f"\n\n[{self._seen - len(head) - len(tail)} bytes are left out here]\n\n"
+        return plain(head) + note + plain(tail)
 
     def last_line(self) -> str:
-        end = (self._tail or self._head)[-4 * LINE :]
-        return plain(bytes(end)).rstrip().rpartition("\n")[2][:LINE]
+        """Empty while it is too long to be looked at whole."""
+        end = bytes(self._head[-LINE:] + self._tail[-LINE:])[-LINE:]
+        if self._seen > len(end):
+            end = end[_first(b"\r\n", end) :]
+        return plain(end).rstrip().rpartition("\n")[2]
+
+
+def _first(breaks: bytes, data: bytes) -> int:
+    """Where the first of the bytes stands; the end where none does."""
+    return min((at for one in breaks if (at := data.find(one)) >= 0), default=len(data))

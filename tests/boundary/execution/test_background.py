@@ -283,3 +283,4 @@ async def test_of_many_that_have_ended_the_last_are_kept(background: Background)
 async def test_only_its_owner_may_look(background: Background) -> None:
     id = await start(background, "true")
     assert (background._root / id).stat().st_mode & 0o077 == 0
+    assert background._root.stat().st_mode & 0o077 == 0
