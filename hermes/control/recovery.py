@@ -58,7 +58,8 @@ class Recovery:
         found = [await self._take_turn(row) for row in left]
         claims = [claim for claim in found if claim is not None]
         await self._store.run(self._adopt_the_rest(dead))
-        log.info("took over %s turns of %s dead processes", len(claims), len(dead))
+        if claims:
+            log.info("going on with %s turns of processes that died", len(claims))
         return claims
 
     async def _take_turn(self, row: TurnRow) -> Claim | None:

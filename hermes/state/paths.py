@@ -42,12 +42,8 @@ class Home(Value):
 
     @property
     def run(self) -> Path:
-        """Owner lock files and the pid file."""
+        """Owner lock files, and those of the gateways."""
         return self.root / "run"
-
-    @property
-    def pid(self) -> Path:
-        return self.run / "gateway.pid"
 
     @property
     def backups(self) -> Path:

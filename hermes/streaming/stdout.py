@@ -1,6 +1,6 @@
-"""A turn in a terminal: tokens as they come, or one JSON object per event."""
+"""A turn on stdout: tokens as they come, the answer alone, or one JSON object per event."""
 
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from hermes.streaming.final import question_text, remark
 from hermes.streaming.wire import encode
@@ -20,8 +20,12 @@ from hermes.types.events import (
     UsageReported,
 )
 from hermes.types.identity import CallId
+from hermes.types.value import Value
 
 CUT = "— the connection to the model was cut; it starts again —"
+
+ASKING = "clarify"
+"""The tool whose question is shown anyway: it needs no line of its own."""
 
 _DIM, _RED, _YELLOW, _RESET = "\x1b[2m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
 _CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
@@ -50,13 +54,16 @@ class StdoutStream:
             case SegmentDiscarded():
                 self._said = False
                 return self._line(CUT, _YELLOW)
-            case QuestionAsked():
+            case QuestionAsked(call=call):
+                self._labels.pop(call, None)
                 return self._line(question_text(event), _YELLOW)
             case Notice(text=text):
                 return self._line(f"[{text}]", _DIM)
             case TurnFinished():
+                self._labels.pop(self._open_call or CallId(""), None)
+                left = (self._line(f"{one} (not finished)", _RED) for one in self._labels.values())
                 words = remark(event)
-                return self._line(words, _RED) if words else self._fresh()
+                return "".join(left) + (self._line(words, _RED) if words else self._fresh())
             case SegmentEnded():
                 self._speaking, self._held = False, ""
             case ReasoningDelta() | ToolProgress() | ContextCompacted() | UsageReported():
@@ -85,15 +92,14 @@ class StdoutStream:
         match event:
             case ToolStarted(call=call, name=name, label=label):
                 self._labels[call] = line = f"· {tool_label(name, label)}"
-                if self._open_call is not None:
+                if self._open_call is not None or name == ASKING:
                     return ""
                 begin = self._fresh()
                 self._open_call, self._mid_line = call, True
                 return begin + self._painted(line, _DIM)
             case ToolFinished(call=call):
                 known = self._labels.pop(call, f"· {tool_label(event.name)}")
-                failed = "failed, " if event.failed else ""
-                rest = f" ({failed}{event.seconds:.1f} s)"
+                rest = took(event)
                 color = _RED if event.failed else _DIM
                 if self._open_call is None:
                     return self._line(known + rest, color)
@@ -118,10 +124,70 @@ class StdoutStream:
         return f"{color}{text}{_RESET}" if self._color else text
 
 
+class Written(NamedTuple):
+    """What an event adds to the answer, and what is said beside it."""
+
+    answer: str = ""
+    aside: str = ""
+
+
+class SplitStream:
+    """Keeps the answer apart from all else: its text comes once it can't be taken back."""
+
+    def __init__(self) -> None:
+        self._labels: dict[CallId, str] = {}
+        self._text = ""
+        self._said = False
+
+    def feed(self, event: AgentEvent) -> Written:
+        match event:
+            case TextDelta(text=text):
+                self._text += printable(text)
+            case SegmentEnded():
+                return Written(self._settled())
+            case SegmentDiscarded():
+                self._text = ""
+                return _aside(CUT)
+            case ToolStarted(call=call, name=name, label=label):
+                self._labels[call] = tool_label(name, label)
+            case ToolFinished(call=call, name=name):
+                return _aside(f"· {self._labels.pop(call, tool_label(name))}{took(event)}")
+            case QuestionAsked(call=call):
+                self._labels.pop(call, None)
+                return _aside(question_text(event))
+            case Notice(text=text):
+                return _aside(f"[{text}]")
+            case TurnFinished():
+                unfinished = (f"· {label} (not finished)" for label in self._labels.values())
+                return Written(self._settled(), _aside(*unfinished, remark(event)).aside)
+            case ReasoningDelta() | ToolProgress() | ContextCompacted() | UsageReported():
+                pass
+            case _:
+                assert_never(event)
+        return Written()
+
+    def _settled(self) -> str:
+        text, self._text = self._text.strip("\n"), ""
+        if not text.strip():
+            return ""
+        begin, self._said = "\n" if self._said else "", True
+        return f"{begin}{text}\n"
+
+
+def _aside(*lines: str) -> Written:
+    return Written(aside="".join(f"{printable(line)}\n" for line in lines if line))
+
+
+class Session(Value, tag=True):
+    """The first line of JSON: where the conversation can be taken up again."""
+
+    name: str
+
+
 class JsonLines:
     """One JSON object per event, each on a line."""
 
-    def feed(self, event: AgentEvent) -> str:
+    def feed(self, event: AgentEvent | Session) -> str:
         return encode(event).decode() + "\n"
 
 
@@ -133,3 +199,9 @@ def printable(text: str) -> str:
 def tool_label(name: str, label: str = "") -> str:
     """A tool and what it works on, in one line."""
     return printable(" ".join(f"{name} {label}".split()))
+
+
+def took(event: ToolFinished) -> str:
+    """How a tool ended, to be written behind its label."""
+    failed = "failed, " if event.failed else ""
+    return f" ({failed}{event.seconds:.1f} s)"

@@ -19,7 +19,6 @@ def test_a_home_names_its_files(tmp_path: Path) -> None:
     assert home.store == tmp_path / "state.db"
     assert home.soul == tmp_path / "SOUL.md"
     assert home.api_key == tmp_path / "api_server.key"
-    assert home.pid.parent == home.run
 
 
 def test_folders_are_for_the_owner_only(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.streaming.stdout import CUT, JsonLines, StdoutStream
+from hermes.streaming.stdout import CUT, JsonLines, Session, SplitStream, StdoutStream
 from hermes.types.events import (
     AgentEvent,
     Notice,
@@ -115,6 +115,45 @@ def test_it_ends_with_one_newline_or_is_empty(texts: list[str], tool: bool) -> N
     tools: list[AgentEvent] = [READ, READ_DONE] if tool else []
     text = written(*map(says, texts), SegmentEnded(), *tools, DONE)
     assert text == "" or (text.endswith("\n") and not text.endswith("\n\n"))
+
+
+def split(*events: AgentEvent) -> tuple[str, str]:
+    stream = SplitStream()
+    written = list(map(stream.feed, events))
+    return "".join(one.answer for one in written), "".join(one.aside for one in written)
+
+
+def test_the_answer_is_kept_apart_from_all_else() -> None:
+    events = (says("Let me see.\n"), SegmentEnded(), READ, READ_DONE, says("\nDone"), DONE)
+    assert split(*events) == ("Let me see.\n\nDone\n", "· read_file notes.txt (0.1 s)\n")
+
+
+def test_what_is_discarded_never_was_part_of_the_answer() -> None:
+    assert split(says("Hel"), SegmentDiscarded(from_seq=1), says("Hi"), SegmentEnded(), DONE) == (
+        "Hi\n",
+        f"{CUT}\n",
+    )
+
+
+def test_tools_that_were_stopped_leave_a_line() -> None:
+    make = ToolStarted(call=TWO, name="terminal", label="make")
+    stopped = TurnFinished(outcome="stopped")
+    assert split(READ, stopped)[1] == "· read_file notes.txt (not finished)\n(stopped)\n"
+    assert written(READ, make, stopped) == (
+        "· read_file notes.txt\n· terminal make (not finished)\n(stopped)\n"
+    )
+
+
+def test_a_question_stands_once() -> None:
+    asks = ToolStarted(call=ONE, name="clarify", label="Which?")
+    question = QuestionAsked(id="q1", call=ONE, kind="question", prompt="Which?")
+    suspended = TurnFinished(outcome="suspended")
+    assert written(asks, question, suspended).count("Which?") == 1
+    assert split(asks, question, suspended)[1].count("Which?") == 1
+
+
+def test_json_begins_with_the_session() -> None:
+    assert json.loads(JsonLines().feed(Session(name="a b"))) == {"type": "Session", "name": "a b"}
 
 
 def test_json_lines_are_one_object_per_event() -> None:

@@ -58,11 +58,11 @@ class Retrying:
                 if attempt == self._attempts or (error.retry_after or 0.0) > self._patience:
                     raise
                 if error.retry_after is None:
-                    await self._back_off(attempt)
+                    await self._back_off(attempt, emit)
             except Disconnected:
                 if attempt == self._attempts:
                     raise
-                await self._back_off(attempt)
+                await self._back_off(attempt, emit)
         raise AssertionError("the last attempt returns or raises")
 
     async def _thaw(self, choice: ModelChoice, emit: Emit) -> None:
@@ -83,7 +83,9 @@ class Retrying:
             place = _place(choice)
             self._frozen[place] = max(until, self._frozen.get(place, until))
 
-    async def _back_off(self, attempt: int) -> None:
+    async def _back_off(self, attempt: int, emit: Emit) -> None:
+        if attempt > 1:
+            emit(Notice(text="the model does not answer yet: trying again"))
         longest = min(FIRST_BACKOFF * 2 ** (attempt - 1), LONGEST_BACKOFF)
         await self._sleep(longest * (0.5 + 0.5 * self._chance()))
 

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -124,12 +124,17 @@ class CallRunner:
         return await tool.handler(context, arguments)
 
 
+def _flat(value: object) -> Sequence[object]:
+    return value if isinstance(value, list) else (value,)
+
+
 def _label(call: ToolCall) -> str:
-    """The call's first string argument: the path, the command, the question."""
+    """The call's first text: the path, the command, the question, the first of its URLs."""
     try:
         arguments = msgspec.json.decode(call.arguments, type=dict[str, object])
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return ""
-    first = next((value for value in arguments.values() if isinstance(value, str)), "")
+    values = (one for value in arguments.values() for one in _flat(value))
+    first = next((value for value in values if isinstance(value, str)), "")
     line = first.splitlines()[0] if first else ""
     return line if len(line) <= LABEL else line[: LABEL - 1] + "…"

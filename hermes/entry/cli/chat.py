@@ -2,29 +2,33 @@
 
 import io
 import logging
+import shlex
 import sys
-from pathlib import Path
+from collections.abc import Callable
 
 import anyio
 import click
-from msgspec.structs import replace
 
 from hermes import settings as configuration
 from hermes.control.commands import builtin_commands
-from hermes.entry.cli.conversation import Conversation
+from hermes.entry.cli.conversation import Conversation, Screen
+from hermes.entry.cli.folder import here
 from hermes.entry.cli.logs import start_logging
-from hermes.entry.cli.plain import PlainScreen, PlainTerminal
+from hermes.entry.cli.plain import JsonScreen, PlainTerminal, words
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.cli.talk import Talk, Terminal, Wish, session_of
 from hermes.settings import Settings
 from hermes.settings.models import resolve_model
-from hermes.settings.sources import DEFAULT
-from hermes.types.errors import ConfigError
+from hermes.types.errors import HermesError
 
 DUMB = ("", "dumb", "unknown")
 """Terminals that have no colors and can't move their cursor."""
 
 log = logging.getLogger(__name__)
+
+
+class NotText(HermesError):
+    pass
 
 
 @click.command()
@@ -45,8 +49,11 @@ def chat(
     """Talk to the agent in this terminal.
 
     With -q, or with text on standard input, the answer is printed and the command ends: with exit
-    code 0 when the turn was completed, 1 when it was not. Its file tools work in the current
-    directory, unless the setting `workspace` says otherwise.
+    code 0 when the turn was completed, 130 when it was stopped, 1 otherwise. What is not the answer
+    goes to standard error. With -q too standard input is read to its end, unless it is a terminal,
+    and added to the question: in a loop that reads a list, give it </dev/null.
+
+    File tools work in the current directory, unless the setting `workspace` says otherwise.
     """
     if [latest, resume is not None, session is not None].count(True) > 1:
         raise click.UsageError("one conversation at a time: --continue, --resume or --session")
@@ -68,50 +75,48 @@ def chat(
         return
     if not text.strip():
         raise click.UsageError("there is nothing to ask: the question is empty")
-    asking = Asking(runtime, settings, wish, PlainScreen(as_json=as_json, color=color))
-    sys.exit(anyio.run(asking.run, text))
+    asking = Asking(runtime, settings, wish)
+    new_screen = JsonScreen if as_json else lambda session: words(color=color)
+    sys.exit(anyio.run(asking.run, text, new_screen))
 
 
 class Asking:
     """One question, and its answer."""
 
-    def __init__(
-        self, runtime: Runtime, settings: Settings, wish: Wish, screen: PlainScreen
-    ) -> None:
+    def __init__(self, runtime: Runtime, settings: Settings, wish: Wish) -> None:
         self._runtime = runtime
         self._settings = settings
         self._wish = wish
-        self._screen = screen
 
-    async def run(self, text: str) -> int:
+    async def run(self, text: str, new_screen: Callable[[str], Screen]) -> int:
         """The exit code."""
         async with self._runtime.open_gateway(self._settings, terminal=True) as gateway:
             session = await session_of(gateway.store, self._wish)
-            conversation = Conversation(gateway, session, lambda: self._screen)
+            conversation = Conversation(gateway, session, lambda: new_screen(session))
             async with conversation.interrupts.heard():
                 ending = await conversation.say(text)
         if ending == "suspended":
-            answer = f'hermes chat --session {session} -q "…"'
+            answer = f'hermes chat --session {shlex.quote(session)} -q "…"'
             click.echo(f"The agent waits for your answer: {answer}", err=True)
         return {"completed": 0, "stopped": 130}.get(ending, 1)
 
 
 def question(query: str | None) -> str | None:
     """What -q and a pipe ask together; None when a person sits at the terminal."""
-    piped = None if sys.stdin.isatty() else sys.stdin.read()
+    piped = None if sys.stdin.isatty() else _piped()
     if query is None:
         return piped
     return f"{query}\n\n{piped}" if piped and piped.strip() else query
 
 
-def here(settings: Settings) -> Settings:
-    """Settings with the current directory as the workspace, unless one was chosen."""
-    if settings.sources.layer("workspace") != DEFAULT:
-        return settings
+def _piped() -> str:
+    text = sys.stdin.read()
     try:
-        return replace(settings, workspace=Path.cwd())
-    except FileNotFoundError:
-        raise ConfigError("the current directory is gone: change to one that exists") from None
+        text.encode()
+    except UnicodeEncodeError:
+        # Bytes that are not UTF-8 were decoded to lone surrogates.
+        raise NotText("the input is not text: only UTF-8 can be asked") from None
+    return text
 
 
 def can_draw() -> bool:

@@ -1,19 +1,22 @@
 """A session of the terminal with the gateway: words go in, a screen shows what comes of them."""
 
 import getpass
+import math
 import os
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Literal, Protocol
 
 import anyio
 
+from hermes.control import sessions
 from hermes.control.gateway import Gateway
 from hermes.control.hub import finished
+from hermes.types.errors import HermesError
 from hermes.types.events import AgentEvent, QuestionAsked
-from hermes.types.identity import Source, TurnId, new_id
+from hermes.types.identity import DEFAULT_AGENT, SessionKey, Source, TurnId, new_id
 from hermes.types.messages import (
     Accepted,
     Body,
@@ -27,6 +30,10 @@ from hermes.types.messages import (
 
 LEFT = "The turn was left to another process: it goes on in the gateway."
 WALKED_AWAY = "Left before the turn was over."
+EARLIER = "An earlier message of this conversation is answered first; /stop ends it."
+EARLIER_SECONDS = 1.0
+"""How long a turn may take to begin before its reader is told that it waits."""
+PLATFORM = "cli"
 
 Ending = Literal["completed", "suspended", "stopped", "failed", "left", "refused"]
 
@@ -37,7 +44,15 @@ class Screen(Protocol):
     def show(self, event: AgentEvent) -> None: ...
 
     def tell(self, text: str) -> None:
-        """What the gateway says itself, outside any turn."""
+        """What the gateway answers itself, outside any turn."""
+        ...
+
+    def remark(self, text: str) -> None:
+        """The last word where there is no answer, or no more of it."""
+        ...
+
+    def note(self, text: str) -> None:
+        """What is said while the answer goes on."""
         ...
 
     def draw(self) -> float:
@@ -92,8 +107,13 @@ class Conversation:
         self.interrupts = Interrupts()
         self._questions: list[QuestionAsked] = []
         """Asked last, and not answered since."""
+        self._queued: list[Queued] = []
+        """Said while a turn ran, and not shown since."""
+        self._screen: Screen | None = None
+        """Where the present turn is shown."""
+        self._key = str(key_of(session))
         self._source = Source(
-            platform="cli",
+            platform=PLATFORM,
             account="cli",
             chat_kind="private",
             chat_id=session,
@@ -110,16 +130,53 @@ class Conversation:
             case Accepted(turn=str(turn), after=after):
                 return await self._follow(TurnId(turn), after, screen)
             case Refused(reason=reason):
-                screen.tell(reason)
+                screen.remark(reason)
                 return "refused"
             case Accepted() | Duplicate():
                 raise AssertionError("a fresh message has a turn or a reply")
 
+    async def add(self, text: str) -> None:
+        """Hands words in while a turn is shown: a command acts at once, the rest is queued."""
+        screen = self._screen or self._new_screen()
+        with anyio.CancelScope(shield=True):
+            try:
+                receipt = await self._accepted(text)
+            except HermesError as error:
+                screen.note(str(error))
+                return
+        match receipt:
+            case Accepted(reply=str(reply)):
+                screen.note(reply)
+            case Accepted(turn=str(turn), after=after):
+                self._queued.append(Queued(self._gateway, TurnId(turn), after))
+                screen.note(f"Queued ({len(self._queued)}): {text}")
+            case Refused(reason=reason):
+                screen.note(reason)
+            case Accepted() | Duplicate():
+                raise AssertionError("a fresh message has a turn or a reply")
+
+    async def owes(self) -> bool:
+        """Whether something that was added can be answered now, without a word of the person."""
+        if not self._queued or self.interrupts.leaving:
+            return False
+        return not await self._gateway.store.read(sessions.waiting(self._key))
+
+    async def follow(self) -> Ending:
+        """Shows what comes of what was added first."""
+        queued = self._queued.pop(0)
+        with queued.kept:
+            return await self._follow(queued.turn, queued.after, self._new_screen())
+
     async def _accepted(self, text: str) -> Receipt:
         if not self._questions or text.startswith("/"):
             return await self._gateway.accept(self._event(Said(text=text)))
-        question = self._questions.pop(0)
-        if choice := chosen(question, text):
+        question = self._questions[0]
+        choice = chosen(question, text)
+        if choice is None and out_of_range(question, text):
+            count = len(question.choices)
+            return Refused(reason=f"There are {count} choices: 1 to {count}, or your own words.")
+        self._questions.pop(0)
+        if choice:
             pressed = Pressed(question=question.id, choice=choice)
             receipt = await self._gateway.accept(self._event(pressed))
             if not isinstance(receipt, Refused):
@@ -127,6 +184,8 @@ class Conversation:
         return await self._gateway.accept(self._event(Said(text=text)))
 
     async def _follow(self, turn: TurnId, after: int, screen: Screen) -> Ending:
+        self._screen = screen
+        tell_at = anyio.current_time() + EARLIER_SECONDS
         with self._gateway.hub.following(turn) as log:
             seq, stopped = after, False
             while True:
@@ -137,11 +196,15 @@ class Conversation:
                 if done := finished(events):
                     return done.outcome
                 if log.finished:
-                    screen.tell(LEFT)
+                    screen.remark(LEFT)
                     return "left"
-                if await self.interrupts.cut(log.changed(screen.draw())):
+                if not log.epoch and anyio.current_time() >= tell_at:
+                    screen.note(EARLIER)
+                    tell_at = math.inf
+                wait = screen.draw() if log.epoch else min(screen.draw(), EARLIER_SECONDS)
+                if await self.interrupts.cut(log.changed(wait)):
                     if stopped or self.interrupts.leaving:
-                        screen.tell(WALKED_AWAY)
+                        screen.remark(WALKED_AWAY)
                         return "left"
                     stopped = True
                     await self._gateway.accept(self._event(Said(text="/stop")))
@@ -153,6 +216,26 @@ class Conversation:
             received_at=time.time(),
             body=body,
         )
+
+
+class Queued:
+    """A turn whose events are kept until somebody reads them."""
+
+    def __init__(self, gateway: Gateway, turn: TurnId, after: int) -> None:
+        self.turn = turn
+        self.after = after
+        self.kept = ExitStack()
+        self.kept.enter_context(gateway.hub.following(turn))
+
+
+def key_of(session: str) -> SessionKey:
+    return SessionKey(agent=DEFAULT_AGENT, platform=PLATFORM, kind="private", chat=session)
+
+
+def out_of_range(question: QuestionAsked, text: str) -> bool:
+    """Whether a number is meant as that of a choice which there is not."""
+    words = any(character.isdigit() for choice in question.choices for character in choice)
+    return bool(question.choices) and text.strip().isdecimal() and not words
 
 
 def chosen(question: QuestionAsked, text: str) -> str | None:

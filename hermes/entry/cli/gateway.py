@@ -21,14 +21,13 @@ from hermes.entry.cli.embedded import stand_in
 from hermes.entry.cli.hello import model_line, say_hello, ways_in
 from hermes.entry.cli.logs import start_logging
 from hermes.entry.cli.main import Commands, sole
-from hermes.entry.cli.pidfile import PidFile, Running
+from hermes.entry.cli.pidfile import PidFile, Running, all_running, registered
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.http.server import ApiOptions, serve_http
 from hermes.settings import Settings
 from hermes.settings.models import resolve_model
+from hermes.settings.sources import ENVIRONMENT
 from hermes.types.errors import ConfigError
-
-log = logging.getLogger(__name__)
 
 STOP_SECONDS = 10.0
 """How long `stop` waits beyond the time that running turns are given."""
@@ -64,10 +63,8 @@ def run(
     start_logging(settings.logging.level, settings.secrets() | {key})
     for warning in settings.warnings:
         click.echo(f"warning: {warning}", err=True)
-    file = PidFile(settings.home.pid)
-    with file.held() as ours:
-        if not ours:
-            _refuse_twin(settings, file.running())
+    _refuse_twin(settings)
+    with registered(settings.home.run) as file:
         service = Service(runtime, settings, file, hello)
         try:
             uvloop = {"use_uvloop": sys.platform != "win32"}
@@ -82,10 +79,13 @@ def run(
         click.echo("stopped")
 
 
-def _refuse_twin(settings: Settings, other: Running | None) -> None:
+def _refuse_twin(settings: Settings) -> None:
     port = settings.api_server.port
-    if other is None or not port or other.port != port:
-        log.warning("another gateway runs for %s: this one shares its work", settings.home.root)
+    others = all_running(settings.home.run)
+    other = next((one for one in others if port and one.port == port), None)
+    if other is None:
+        for one in others:
+            click.echo(f"A gateway runs already for this home ({named(one)}): they share the work.")
         return
     where = f", {other.url}" if other.url else ""
     click.echo(
@@ -141,7 +141,8 @@ class Service:
         """The first signal lets running turns finish, the second does not wait for them."""
         await anext(signals)
         seconds = self._settings.agent.drain_seconds
-        log.info("stopping: running turns have %g s to finish; again to stop at once", seconds)
+        told = f"stopping: running turns have {seconds:g} s to finish; again to stop at once"
+        click.echo(told, err=True)
 
         async with anyio.create_task_group() as group:
             group.start_soon(_exit_at, signals)
@@ -173,7 +174,7 @@ def tune_interpreter() -> None:
 
 async def _exit_at(signals: AsyncIterator[signal.Signals]) -> None:
     await anext(signals)
-    log.warning("stopped at once: what was running goes on at the next start")
+    click.echo("stopped at once: what was running goes on at the next start", err=True)
     logging.shutdown()
     os._exit(1)
 
@@ -185,7 +186,8 @@ def api_options(runtime: Runtime, settings: Settings) -> ApiOptions:
         key=runtime.api_key(settings),
         host=api.host,
         port=api.port,
-        aliases=frozenset({"hermes-agent", api.model_name, *own}),
+        model_name=api.model_name,
+        aliases=frozenset({"hermes-agent", *own}),
         reachable=partial(runtime.can_reach, settings),
         cors_origins=api.cors_origins,
         most_bytes=api.max_body_bytes,
@@ -195,35 +197,63 @@ def api_options(runtime: Runtime, settings: Settings) -> ApiOptions:
 @gateway.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def status(as_json: bool) -> None:
-    """Say whether the service runs; exit code 1 when it does not."""
+    """Say which services run for this home; exit code 1 when none does."""
     home = configuration.locate()
-    running = PidFile(home.pid).running()
+    running = all_running(home.run)
     if as_json:
-        facts = msgspec.to_builtins(running) if running else {}
-        shown = {"running": running is not None, "home": str(home.root), **facts}
+        gateways = [msgspec.to_builtins(one) for one in running]
+        first = gateways[0] if gateways else {}
+        shown = {"running": bool(running), "home": str(home.root), **first, "gateways": gateways}
         click.echo(msgspec.json.encode(shown).decode())
-    elif running is None:
+    elif not running:
         click.echo(f"No gateway runs for {home.root}.")
-    else:
-        where = f" and listens on {running.url}" if running.url else ""
-        click.echo(f"A gateway for {home.root} runs as pid {running.pid}{where}.")
+    for one in [] if as_json else running:
+        where = f" and listens on {one.url}" if one.url else ""
+        click.echo(f"A gateway for {home.root} runs as pid {one.pid}{where}.")
     sys.exit(0 if running else 1)
 
 
 @gateway.command()
-def stop() -> None:
-    """End the running service; its turns get agent.drain_seconds to finish."""
+@click.option("--port", type=int, help="The one on this port, instead of api_server.port.")
+@click.option("--all", "everything", is_flag=True, help="Every one of this home.")
+def stop(port: int | None, everything: bool) -> None:
+    """End the running service; its turns get agent.drain_seconds to finish.
+
+    It is the one on the configured port. Where only one runs and neither --port nor the environment
+    names a port, it is that one.
+    """
     settings = configuration.load()
-    file = PidFile(settings.home.pid)
-    running = file.running()
-    if running is None:
+    running = all_running(settings.home.run)
+    if not running:
         click.echo(f"No gateway runs for {settings.home.root}.", err=True)
         sys.exit(1)
-    os.kill(running.pid, signal.SIGTERM)
+    meant = running if everything else _meant(settings, running, port)
+    if not meant:
+        known = "; ".join(map(named, running))
+        click.echo(f"Which one? --port names it, --all means every one: {known}", err=True)
+        sys.exit(1)
+    for one in meant:
+        os.kill(one.pid, signal.SIGTERM)
     deadline = time.monotonic() + settings.agent.drain_seconds + STOP_SECONDS
-    while (left := file.running()) and left.pid == running.pid:
+    for one in meant:
+        _await_end(settings, one, deadline)
+
+
+def _meant(settings: Settings, running: list[Running], port: int | None) -> list[Running]:
+    wanted = settings.api_server.port if port is None else port
+    on_port = [one for one in running if one.port == wanted]
+    explicit = port is not None or settings.sources.layer("api_server.port") == ENVIRONMENT
+    return running if not (on_port or explicit) and len(running) == 1 else on_port
+
+
+def _await_end(settings: Settings, told: Running, deadline: float) -> None:
+    while any(one.pid == told.pid for one in all_running(settings.home.run)):
         if time.monotonic() > deadline:
-            click.echo(f"pid {running.pid} was told to stop and has not; it may need kill -9")
+            click.echo(f"pid {told.pid} was told to stop and has not; it may need kill -9")
             sys.exit(1)
         time.sleep(0.05)
-    click.echo(f"stopped (pid {running.pid})")
+    click.echo(f"stopped (pid {told.pid})")
+
+
+def named(one: Running) -> str:
+    return f"port {one.port}, pid {one.pid}"

@@ -55,7 +55,7 @@ class Commands(click.Group):
         return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        plain = {name: one.get_short_help_str() for name, one in self.commands.items()}
+        plain = {name: one.get_short_help_str(limit=80) for name, one in self.commands.items()}
         with formatter.section("Commands"):
             listed = {name: lazy.help for name, lazy in self.lazy.items()} | plain
             formatter.write_dl(list(listed.items()))

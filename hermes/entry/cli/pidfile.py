@@ -1,7 +1,8 @@
-"""Which gateway runs for a home: a file that its process holds locked while it lives."""
+"""Which gateways run for a home: each holds a file locked while it lives."""
 
 import contextlib
 import fcntl
+import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,6 +64,23 @@ class PidFile:
             return None
         finally:
             os.close(descriptor)
+
+
+@contextlib.contextmanager
+def registered(folder: Path) -> Iterator[PidFile]:
+    """The first file that no gateway has, ours until the block ends."""
+    for number in itertools.count(1):
+        file = PidFile(folder / ("gateway.pid" if number == 1 else f"gateway.{number}.pid"))
+        with file.held() as ours:
+            if ours:
+                yield file
+                return
+
+
+def all_running(folder: Path) -> list[Running]:
+    """The gateways that have a file there, by their ports."""
+    found = (PidFile(path).running() for path in folder.glob("gateway*.pid"))
+    return sorted((one for one in found if one), key=lambda one: (one.port, one.pid))
 
 
 def _locked(descriptor: int) -> bool:

@@ -3,14 +3,14 @@
 import math
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import anyio
 import click
 
 from hermes.entry.cli.conversation import Screen
-from hermes.streaming.stdout import JsonLines, StdoutStream
+from hermes.streaming.stdout import JsonLines, Session, SplitStream, StdoutStream
 from hermes.types.events import AgentEvent, Notice
 
 PROMPT = "› "
@@ -19,25 +19,84 @@ PASTE_SECONDS = 0.02
 
 
 class PlainScreen:
-    """Writes what comes as it comes: words, or each event as JSON."""
+    """Writes what comes as it comes, for a person who sees it all in one place."""
 
-    def __init__(self, *, as_json: bool, color: bool) -> None:
-        self._as_json = as_json
-        self._stream = JsonLines() if as_json else StdoutStream(color)
+    def __init__(self, *, color: bool) -> None:
+        self._stream = StdoutStream(color)
 
     def show(self, event: AgentEvent) -> None:
-        if text := self._stream.feed(event):
-            sys.stdout.write(text)
-            sys.stdout.flush()
+        write(self._stream.feed(event))
 
     def tell(self, text: str) -> None:
-        if self._as_json:
-            self.show(Notice(text=text))
-        else:
-            click.echo(text)
+        click.echo(text)
+
+    def remark(self, text: str) -> None:
+        click.echo(text)
+
+    def note(self, text: str) -> None:
+        self.show(Notice(text=text))
 
     def draw(self) -> float:
         return math.inf
+
+
+class SplitScreen:
+    """Writes the answer to stdout, and all else to stderr."""
+
+    def __init__(self) -> None:
+        self._stream = SplitStream()
+
+    def show(self, event: AgentEvent) -> None:
+        written = self._stream.feed(event)
+        write(written.answer)
+        click.echo(written.aside, nl=False, err=True)
+
+    def tell(self, text: str) -> None:
+        click.echo(text)
+
+    def remark(self, text: str) -> None:
+        click.echo(text, err=True)
+
+    def note(self, text: str) -> None:
+        self.show(Notice(text=text))
+
+    def draw(self) -> float:
+        return math.inf
+
+
+class JsonScreen:
+    """Writes each event as a line of JSON, after one that names the session."""
+
+    def __init__(self, session: str) -> None:
+        self._lines = JsonLines()
+        write(self._lines.feed(Session(name=session)))
+
+    def show(self, event: AgentEvent) -> None:
+        write(self._lines.feed(event))
+
+    def tell(self, text: str) -> None:
+        self.show(Notice(text=text))
+
+    def remark(self, text: str) -> None:
+        self.show(Notice(text=text))
+
+    def note(self, text: str) -> None:
+        self.show(Notice(text=text))
+
+    def draw(self) -> float:
+        return math.inf
+
+
+def write(text: str) -> None:
+    if text:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def words(*, color: bool) -> Screen:
+    """Where an answer is written as words: in one stream only if a person sees both."""
+    together = sys.stdout.isatty() and sys.stderr.isatty()
+    return PlainScreen(color=color) if together else SplitScreen()
 
 
 class PlainTerminal:
@@ -46,6 +105,7 @@ class PlainTerminal:
     def __init__(self, *, color: bool) -> None:
         self._color = color
         self._reading: anyio.CancelScope | None = None
+        self._ended = False
 
     def greet(self, title: str, notes: Sequence[str]) -> None:
         click.echo("\n".join([title, *notes]))
@@ -57,13 +117,21 @@ class PlainTerminal:
         click.echo(f"{PROMPT}{asked}\n{answer}")
 
     def new_screen(self) -> Screen:
-        return PlainScreen(as_json=False, color=self._color)
+        return words(color=self._color)
 
     @contextmanager
     def working(self) -> Iterator[None]:
         yield
 
+    async def overhear(self, say: Callable[[str], Awaitable[None]]) -> None:
+        while (typed := await read_lines(sys.stdin.fileno())) is not None:
+            if typed.strip():
+                await say(typed.strip("\n"))
+        self._ended = True
+
     async def read(self) -> str | None:
+        if self._ended:
+            return None
         click.echo(PROMPT, nl=False)
         typed: str | None = None
         with anyio.CancelScope() as self._reading:
@@ -87,7 +155,7 @@ async def read_lines(descriptor: int) -> str | None:
         read += more
         if not read.endswith(b"\n"):
             continue
-        with anyio.move_on_after(PASTE_SECONDS) as pause:
+        with anyio.move_on_after(PASTE_SECONDS, shield=True) as pause:
             await anyio.wait_readable(descriptor)
         if pause.cancelled_caught:
             return read.decode(errors="replace")

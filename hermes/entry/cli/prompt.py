@@ -5,7 +5,9 @@ import click
 import msgspec
 
 from hermes import settings as configuration
+from hermes.entry.cli.folder import here
 from hermes.entry.cli.runtime import Runtime
+from hermes.settings.schema import PLATFORMS
 from hermes.types.turns import Prompt
 
 
@@ -15,13 +17,22 @@ def prompt() -> None:
 
 
 @prompt.command()
-@click.option("--platform", default="cli", show_default=True, help="As it is told there.")
+@click.option(
+    "--platform",
+    type=click.Choice(["cli", "api", *PLATFORMS]),
+    default="cli",
+    show_default=True,
+    metavar="NAME",
+    help="As it is told there.",
+)
 @click.option("--full", is_flag=True, help="The text of every part, not only its size.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.pass_obj
 def show(runtime: Runtime, platform: str, full: bool, as_json: bool) -> None:
     """Show each part of the prompt with its size, as a new conversation would begin."""
     settings = configuration.load()
+    if platform == "cli":
+        settings = here(settings)
     made = anyio.run(runtime.new_prompt, settings, platform)
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(made), indent=2).decode())

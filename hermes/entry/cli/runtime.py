@@ -33,6 +33,10 @@ class Runtime(Protocol):
         """Deletes the files of a session that was deleted."""
         ...
 
+    async def check(self, settings: Settings) -> None:
+        """ConfigError for what would keep the agent from its work; the home stays as it is."""
+        ...
+
     async def new_prompt(self, settings: Settings, platform: str) -> Prompt:
         """What the model is told when the owner begins a conversation there."""
         ...

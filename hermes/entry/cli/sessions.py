@@ -14,14 +14,25 @@ from hermes import settings as configuration
 from hermes.control import sessions as conversations
 from hermes.control.sessions import Entry, Summary
 from hermes.entry.cli.runtime import Runtime
+from hermes.settings.schema import PLATFORMS
+from hermes.types.errors import HermesError
 from hermes.types.messages import AssistantMessage, ToolMessage, UserMessage
 from hermes.types.protocols import Work
 from hermes.types.value import Value
 
 T = TypeVar("T")
 
+PLATFORM = click.Choice(["cli", "api", *PLATFORMS])
+COUNT = click.IntRange(min=1)
+
 RESULT_LINES = 4
 """Lines of a tool's result that are shown."""
+WIDEST_NAME = 24
+"""Characters of a name that the list makes room for."""
+
+
+class NotWritten(HermesError):
+    pass
 
 
 class Line(Value):
@@ -44,8 +55,13 @@ def sessions() -> None:
 
 
 @sessions.command(name="list")
-@click.option("--platform", help="Only those of one platform, such as cli or telegram.")
-@click.option("--limit", default=20, show_default=True, help="How many.")
+@click.option(
+    "--platform",
+    type=PLATFORM,
+    metavar="NAME",
+    help="Only those of one platform, such as cli or telegram.",
+)
+@click.option("--limit", type=COUNT, default=20, show_default=True, help="How many.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.pass_obj
 def list_(runtime: Runtime, platform: str | None, limit: int, as_json: bool) -> None:
@@ -55,10 +71,14 @@ def list_(runtime: Runtime, platform: str | None, limit: int, as_json: bool) -> 
         _print_json(found)
         return
     if not found:
-        click.echo("No conversations yet: `hermes chat` begins one.")
+        where = f" of {platform}" if platform else ""
+        click.echo(f"No conversations{where} yet: `hermes chat` begins one.")
+        return
+    kind = max(len(one.platform) for one in found)
+    name = min(max(len(one.chat) for one in found), WIDEST_NAME)
     for one in found:
-        used = f"{when(one.updated_at)}  {one.messages:>5} messages"
-        click.echo(f"{used}  {one.platform:<8}  {one.chat}  {one.title}")
+        used = f"{when(one.updated_at)}  {counted(one.messages):>14}"
+        click.echo(f"{used}  {one.platform:<{kind}}  {one.chat:<{name}}  {one.title}".rstrip())
 
 
 @sessions.command()
@@ -71,13 +91,17 @@ def show(runtime: Runtime, name: str, as_json: bool) -> None:
         found = _work(runtime, conversations.find(name))
         click.echo(_work(runtime, _exported([found])), nl=False)
         return
-    for entry in _work(runtime, conversations.entries(name)):
+    begun = 0
+    for number, entry in enumerate(_work(runtime, conversations.entries(name))):
+        if number and entry.generation != begun:
+            click.echo("\n── a new conversation")
+        begun = entry.generation
         click.echo(told(entry))
 
 
 @sessions.command()
 @click.argument("words", nargs=-1, required=True)
-@click.option("--limit", default=20, show_default=True, help="How many.")
+@click.option("--limit", type=COUNT, default=20, show_default=True, help="How many.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.pass_obj
 def search(runtime: Runtime, words: tuple[str, ...], limit: int, as_json: bool) -> None:
@@ -110,9 +134,13 @@ def export(runtime: Runtime, name: str | None, everything: bool, output: Path | 
     if output is None:
         click.echo(text, nl=False)
         return
-    output.write_text(text, "utf-8")
-    lines = text.count("\n")
-    click.echo(f"{lines} messages of {len(found)} conversations are in {output}", err=True)
+    try:
+        output.write_text(text, "utf-8")
+    except OSError as error:
+        raise NotWritten(f"{output} can't be written: {error.strerror}") from error
+    talks = f"{len(found)} conversation{'s' * (len(found) != 1)}"
+    verb = "is" if (lines := text.count("\n")) == 1 else "are"
+    click.echo(f"{counted(lines)} of {talks} {verb} in {output}", err=True)
 
 
 @sessions.command()
@@ -123,7 +151,7 @@ def delete(runtime: Runtime, name: str, yes: bool) -> None:
     """Delete a conversation and all that was said in it."""
     found = _work(runtime, conversations.find(name))
     if not yes:
-        question = f"Delete {found.key} with {found.messages} messages? This can't be undone."
+        question = f"Delete {found.key} with {counted(found.messages)}? This can't be undone."
         click.confirm(question, abort=True)
     _work(runtime, conversations.delete(found.key))
     runtime.forget_session(configuration.load(), found.key)
@@ -153,6 +181,10 @@ def told(entry: Entry) -> str:
             if len(lines) > RESULT_LINES:
                 shown.append(f"    … {len(lines) - RESULT_LINES} more lines")
             return "\n".join(shown)
+
+
+def counted(messages: int) -> str:
+    return f"{messages} message{'s' * (messages != 1)}"
 
 
 def when(instant: float) -> str:

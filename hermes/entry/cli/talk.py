@@ -1,26 +1,34 @@
 """A conversation at a terminal: which one it is, and question after question until the end."""
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+import anyio
+
 from hermes import __version__
 from hermes.control import sessions
-from hermes.entry.cli.conversation import Conversation, Screen
+from hermes.control.commands import builtin_commands
+from hermes.entry.cli.conversation import PLATFORM, Conversation, Ending, Screen, key_of
 from hermes.entry.cli.runtime import Runtime
 from hermes.settings import Settings
 from hermes.settings.models import resolve_model
 from hermes.types.errors import HermesError
-from hermes.types.identity import DEFAULT_AGENT, SessionKey, new_id
+from hermes.types.identity import new_id
 from hermes.types.messages import AssistantMessage, UserMessage
 from hermes.types.protocols import Store, Work
 from hermes.types.value import Value
 
-PLATFORM = "cli"
 HINT = "/help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves."
 HOST = "commands run on this machine with your rights"
 LEAVING = ("/exit", "/quit")
+KEYS = """\
+/exit: leave; so do /quit and Ctrl-D
+Enter sends, Alt-Enter or a \\ before Enter begins a new line, Tab completes, Up brings back.
+While the agent works a command acts at once and other lines are queued; Ctrl-C stops the answer."""
 
 
 class Terminal(Protocol):
@@ -39,7 +47,11 @@ class Terminal(Protocol):
     def new_screen(self) -> Screen: ...
 
     def working(self) -> AbstractContextManager[None]:
-        """The agent works inside the block: what is typed meanwhile waits for the next `read`."""
+        """The agent works inside the block."""
+        ...
+
+    async def overhear(self, say: Callable[[str], Awaitable[None]]) -> None:
+        """Hands on what is sent while the agent works; a line not sent is for the next `read`."""
         ...
 
     async def read(self) -> str | None:
@@ -94,6 +106,8 @@ class Talk:
         self._settings = settings
         self._wish = wish
         self._terminal = terminal
+        self._leaving = False
+        """The person said so while the agent worked."""
 
     async def run(self) -> None:
         terminal = self._terminal
@@ -112,11 +126,11 @@ class Talk:
                     await self._say(conversation, text)
                     spoken = True
         if spoken:
-            terminal.remark(f"To continue: hermes chat --resume {session}")
+            terminal.remark(f"To continue: hermes chat --resume {shlex.quote(session)}")
 
     async def _read(self, conversation: Conversation) -> str | None:
         interrupts = conversation.interrupts
-        while not interrupts.leaving:
+        while not (interrupts.leaving or self._leaving):
             with interrupts.calling(self._terminal.leave):
                 text = await self._terminal.read()
             if text is None or text.strip().casefold() in LEAVING:
@@ -126,13 +140,38 @@ class Talk:
         return None
 
     async def _say(self, conversation: Conversation, text: str) -> None:
-        try:
-            with self._terminal.working():
-                await conversation.say(text)
-        except HermesError as error:
-            self._terminal.remark(str(error))
+        await self._listen(conversation, partial(conversation.say, text))
+        while not self._leaving and await conversation.owes():
+            await self._listen(conversation, conversation.follow)
         if text.strip().casefold() == "/help":
-            self._terminal.remark("/exit: leave; so do /quit and Ctrl-D")
+            self._terminal.remark(own_help())
+
+    async def _listen(
+        self, conversation: Conversation, answer: Callable[[], Awaitable[Ending]]
+    ) -> None:
+        """Shows an answer, and hands on what is typed meanwhile."""
+
+        async def hand_on(text: str) -> None:
+            if text.strip().casefold() in LEAVING:
+                self._leaving = True
+            else:
+                await conversation.add(text)
+
+        with self._terminal.working():
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._terminal.overhear, hand_on)
+                try:
+                    await answer()
+                except HermesError as error:
+                    self._terminal.remark(str(error))
+                group.cancel_scope.cancel()
+
+
+def own_help() -> str:
+    """What /help does not know: the other names of commands, and what the terminal does itself."""
+    commands = builtin_commands().commands.values()
+    others = [f"/{other} is /{one.name}" for one in commands for other in one.aliases]
+    return "\n".join([", ".join(others), KEYS])
 
 
 def title_of(settings: Settings) -> str:
@@ -170,7 +209,7 @@ def own_folder() -> Path | None:
 
 def recalled(session: str) -> Work[Earlier | None]:
     """The last exchange of a session of the terminal."""
-    key = str(SessionKey(agent=DEFAULT_AGENT, platform=PLATFORM, kind="private", chat=session))
+    key = str(key_of(session))
     try:
         said = yield from sessions.entries(key)
     except sessions.NoSuchSession:

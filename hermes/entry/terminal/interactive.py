@@ -1,17 +1,20 @@
 """The terminal of a person who sits at it: drawn answers, an editable prompt."""
 
 import io
+import os
 import sys
 import termios
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+import anyio
 from rich.text import Text
 
 from hermes.entry.cli.plain import PlainTerminal
 from hermes.entry.terminal.completion import Completions
+from hermes.entry.terminal.draft import Draft
 from hermes.entry.terminal.page import Page
 from hermes.entry.terminal.prompt import MARK, Prompt
 from hermes.entry.terminal.screen import Screen
@@ -30,6 +33,7 @@ class InteractiveTerminal:
         self._completions = Completions(commands, Path.cwd())
         self._color = color
         self._page = Page(sys.stdout, color=color)
+        self._draft = Draft()
         self._reader: Prompt | PlainTerminal | None = None
         self.log: TextIO = _Notes(self._page)
         """Where log lines don't disturb what is drawn."""
@@ -51,10 +55,11 @@ class InteractiveTerminal:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """What is typed meanwhile is not echoed into the answer; the next `read` gets it."""
+        """What is typed meanwhile is not echoed into the answer."""
         descriptor = sys.stdin.fileno()
         before = termios.tcgetattr(descriptor)
         quiet = termios.tcgetattr(descriptor)
+        quiet[0] &= ~termios.ICRNL
         quiet[3] &= ~(termios.ECHO | termios.ICANON)
         termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
         sys.stdout.write(_PASTE_ON)
@@ -65,12 +70,21 @@ class InteractiveTerminal:
             sys.stdout.flush()
             termios.tcsetattr(descriptor, termios.TCSANOW, before)
 
+    async def overhear(self, say: Callable[[str], Awaitable[None]]) -> None:
+        while keys := await _typed(sys.stdin.fileno()):
+            for line in self._draft.feed(keys):
+                await say(line)
+            self._page.typed = self._draft.text
+
     async def read(self) -> str | None:
         self._page.put(Text())
+        self._page.typed = ""
         try:
             if self._reader is None:
                 self._reader = Prompt(self._history, self._completions, color=self._color)
-            return await self._reader.read()
+            if isinstance(self._reader, PlainTerminal):
+                return await self._reader.read()
+            return await self._reader.read(self._draft.take())
         except OSError as error:
             self.remark(f"The prompt does not work here ({error}); lines are read plainly.")
             self._reader = PlainTerminal(color=self._color)
@@ -79,6 +93,11 @@ class InteractiveTerminal:
     def leave(self) -> None:
         if self._reader is not None:
             self._reader.leave()
+
+
+async def _typed(descriptor: int) -> bytes:
+    await anyio.wait_readable(descriptor)
+    return os.read(descriptor, 65536)
 
 
 def cut(text: str) -> str:

@@ -29,6 +29,8 @@ class Page:
         self._tail: list[str] = []
         self._columns = 0
         self._notes: deque[str] = deque(maxlen=KEPT_NOTES)
+        self.typed = ""
+        """A line of the person's that is not sent yet, to be drawn below the rest."""
 
     @property
     def columns(self) -> int:

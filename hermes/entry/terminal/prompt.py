@@ -59,12 +59,12 @@ class Prompt:
         )
         self._session.default_buffer.on_text_changed += self._typed
 
-    async def read(self) -> str | None:
-        """What was typed; None when the person leaves."""
+    async def read(self, draft: str = "") -> str | None:
+        """What was typed, after what had been already; None when the person leaves."""
         self._leaving = False
         try:
             return await self._session.prompt_async(
-                set_exception_handler=False, handle_sigint=False
+                default=draft, set_exception_handler=False, handle_sigint=False
             )
         except EOFError:
             return None

@@ -37,6 +37,8 @@ IDLE = 0.1
 SHARE = 4
 """Drawing takes at most one part in so many of the time."""
 
+DROP = "/stop drops the question"
+
 Kind = Literal["words", "remark"]
 
 
@@ -87,6 +89,17 @@ class Screen:
         self._page.put(*self._settled)
         self._settled = []
 
+    def note(self, text: str) -> None:
+        """What is said while the answer goes on, above what of it still grows."""
+        self._page.note(f"· {printable(text)}")
+        self._next_frame = self._clock()
+
+    def remark(self, text: str) -> None:
+        """The last word where there is no answer, or no more of it."""
+        self._remark(_dim(text))
+        self._page.put(*self._settled)
+        self._settled = []
+
     def draw(self) -> float:
         """Brings the page up to date; in how many seconds it wants to be called again."""
         now = self._clock()
@@ -98,6 +111,8 @@ class Screen:
             if tail or self._above == "words":
                 tail.append(Text())
             tail.append(Text(line, "dim", no_wrap=True, overflow="ellipsis"))
+        if typed := self._page.typed:
+            tail.append(Text(f"› {printable(typed)}", no_wrap=True, overflow="ellipsis"))
         self._page.draw(self._settled, tail)
         self._settled = []
         self._next_frame = now + max(FRAME, SHARE * (self._clock() - now))
@@ -105,6 +120,8 @@ class Screen:
 
     def _finish(self, end: TurnFinished) -> None:
         self._end_text()
+        if self._labels:
+            self._remark(*(Text(f"✗ {one} (not finished)", "red") for one in self._labels.values()))
         match end.outcome:
             case "stopped":
                 why = "" if end.text in ("", "by you") else f": {end.text}"
@@ -151,7 +168,8 @@ class Screen:
         match event:
             case ToolFinished(call=call, name=name):
                 return [_tool(event, self._labels.pop(call, tool_label(name)))]
-            case QuestionAsked():
+            case QuestionAsked(call=call):
+                self._labels.pop(call, None)
                 return _question(event)
             case ContextCompacted(messages=messages):
                 return [_dim(f"{messages} earlier messages were summarised")]
@@ -181,9 +199,9 @@ def _tool(event: ToolFinished, label: str) -> Text:
 def _question(event: QuestionAsked) -> list[Text]:
     if not event.choices:
         words = question_text(event) if event.kind == "approval" else event.prompt
-        return [Text(f"? {printable(words)}", "bold yellow")]
+        return [Text(f"? {printable(words)}", "bold yellow"), Text(f"  {DROP}", "dim")]
     choices = [
         Text(f"  {number}. {printable(choice)}") for number, choice in enumerate(event.choices, 1)
     ]
-    hint = Text("  a number picks one; or answer in your own words", "dim")
+    hint = Text(f"  a number picks one, or answer in your own words; {DROP}", "dim")
     return [Text(f"? {printable(event.prompt)}", "bold yellow"), *choices, hint]

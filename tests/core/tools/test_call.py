@@ -86,6 +86,7 @@ async def test_no_arguments_are_an_empty_object(tmp_path: Path) -> None:
     [
         ('{"count": 1, "path": "a.txt", "token": "x"}', "a.txt"),
         ('{"token": "first\\nsecond"}', "first"),
+        ('{"urls": ["https://a.example", "https://b.example"]}', "https://a.example"),
         ('{"token": ""}', ""),
         ('{"token": "' + "x" * 200 + '"}', "x" * (LABEL - 1) + "…"),
         ("{", ""),

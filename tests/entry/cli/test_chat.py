@@ -45,9 +45,9 @@ def test_piped_text_is_added_to_the_question(hermes: Run) -> None:
 
 def test_tools_are_shown_as_lines_and_work_in_the_current_directory(hermes: Run) -> None:
     done = hermes("chat", "-q", 'tool:read_file{"path":"pyproject.toml"}')
-    first, *rest = done.stdout.splitlines()
-    assert first.startswith("· read_file pyproject.toml (")
-    assert "hermes-gateway" in plain("".join(rest))
+    assert done.stderr.startswith("· read_file pyproject.toml (")
+    assert done.stdout.startswith("[")
+    assert "hermes-gateway" in plain(done.stdout)
 
 
 def test_a_workspace_that_was_chosen_is_kept(hermes: Run, tmp_path: Path) -> None:
@@ -61,18 +61,21 @@ def test_a_failed_turn_says_why_and_exits_with_1(hermes: Run) -> None:
     done = hermes("chat", "-q", "status:401")
     assert done.returncode == 1
     assert "Traceback" not in done.stdout + done.stderr
-    assert done.stdout.strip()
+    assert done.stdout == ""
+    assert done.stderr.strip()
 
 
 def test_without_a_model_the_answer_says_how_to_set_one(hermes: Run) -> None:
     done = hermes("chat", "-q", "hi", HERMES_CUSTOM_BASE_URL="", HERMES_MODEL="")
     assert done.returncode == 1
-    assert "hermes config set model.base_url" in done.stdout
+    assert "hermes config set model.base_url" in done.stderr
 
 
 def test_json_is_one_event_per_line(hermes: Run) -> None:
     done = hermes("chat", "--json", "-q", "hello")
     events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert events[0]["type"] == "Session"
+    assert hermes("chat", "--resume", events[0]["name"], "-q", "hi").returncode == 0
     assert events[-1] == {"type": "TurnFinished", "outcome": "completed"}
     said = "".join(event["text"] for event in events if event["type"] == "TextDelta")
     assert plain(said) == "you said: hello"
@@ -110,7 +113,31 @@ def test_a_slash_command_is_answered_without_a_turn(hermes: Run) -> None:
     done = hermes("chat", "-q", "/status")
     assert (done.stdout, done.returncode) == ("Idle.\n", 0)
     shown = hermes("chat", "--json", "-q", "/status").stdout
-    assert json.loads(shown) == {"type": "Notice", "text": "Idle."}
+    assert json.loads(shown.splitlines()[1]) == {"type": "Notice", "text": "Idle."}
+
+
+def test_input_that_is_not_text_is_told_in_one_sentence(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    command = [*HERMES, "chat"]
+    done = subprocess.run(command, input=b"\xff\x00", env=environ, capture_output=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == b"the input is not text: only UTF-8 can be asked\n"
+
+
+def test_a_question_says_how_to_answer_it(hermes: Run) -> None:
+    done = hermes("chat", "-s", "my talk", "-q", 'tool:clarify{"question":"Which color?"}')
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.count("Which color?") == 1
+    assert "--session 'my talk'" in done.stderr
+
+
+def test_a_home_that_cannot_be_made_is_one_sentence(hermes: Run) -> None:
+    done = hermes("chat", "-q", "hi", HERMES_HOME="/proc/nope")
+    assert done.returncode == 78
+    assert "'/proc/nope' can't be made" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("args", [("--json",), ("-q", " "), ("-c", "-s", "x", "-q", "hi")])

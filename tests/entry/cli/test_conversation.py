@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from hermes.control.gateway import Gateway
-from hermes.entry.cli.conversation import LEFT, WALKED_AWAY, Conversation, Ending, chosen
+from hermes.entry.cli.conversation import EARLIER, LEFT, WALKED_AWAY, Conversation, Ending, chosen
 from hermes.testing.running import Conditions, running, until
 from hermes.testing.scripted import Answer, ScriptedModel, calls, hangs, says
 from hermes.types.events import AgentEvent, QuestionAsked, TextDelta
@@ -28,12 +28,19 @@ class Heard:
     def __init__(self) -> None:
         self.events: list[AgentEvent] = []
         self.told: list[str] = []
+        self.notes: list[str] = []
 
     def show(self, event: AgentEvent) -> None:
         self.events.append(event)
 
     def tell(self, text: str) -> None:
         self.told.append(text)
+
+    def remark(self, text: str) -> None:
+        self.told.append(text)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
     def draw(self) -> float:
         return math.inf
@@ -98,6 +105,50 @@ async def test_a_number_after_a_question_is_gone_is_just_a_message(tmp_path: Pat
         await stage.say("/stop")
         assert await stage.say("1") == "completed"
         assert stage.screen.text == "One what?"
+
+
+async def test_a_number_that_is_no_choice_is_told_and_the_question_stays(tmp_path: Path) -> None:
+    asked = calls(("ask", {"question": "Which?", "choices": ["red", "blue"]}))
+    async with conversing(tmp_path, asked, says("Blue it is.")) as stage:
+        await stage.say("paint it")
+        assert await stage.say("3") == "refused"
+        assert stage.screen.told == ["There are 2 choices: 1 to 2, or your own words."]
+        await stage.say("2")
+        assert stage.results == ["the person said: blue"]
+
+
+async def test_what_is_added_while_a_turn_runs_is_queued_and_commands_act_at_once(
+    tmp_path: Path,
+) -> None:
+    async with conversing(tmp_path, hangs(), says("Second.")) as stage:
+        conversation, waiting = stage.conversation, Waiting(stage)
+        async with anyio.create_task_group() as group:
+            group.start_soon(waiting.ends)
+            await until(lambda: stage.model.requests)
+            await conversation.add("and then?")
+            await conversation.add("/stop")
+        assert waiting.endings == ["stopped"]
+        assert stage.screen.notes == [
+            "Queued (1): and then?",
+            "Stopped. 1 queued message follows.",
+        ]
+        assert await conversation.owes()
+        with anyio.fail_after(10):
+            assert await conversation.follow() == "completed"
+        assert stage.screen.text == "Second."
+        assert not await conversation.owes()
+
+
+async def test_a_turn_that_waits_for_an_earlier_one_says_so(tmp_path: Path) -> None:
+    async with conversing(tmp_path, hangs(), says("Second.")) as stage:
+        first, second = Waiting(stage), Waiting(stage)
+        async with anyio.create_task_group() as group:
+            group.start_soon(first.ends)
+            await until(lambda: stage.model.requests)
+            group.start_soon(second.ends)
+            await until(lambda: EARLIER in stage.screen.notes)
+            await stage.conversation.add("/stop")
+        assert second.endings == ["completed"]
 
 
 def test_words_of_a_choice_count_before_numbers() -> None:

@@ -170,6 +170,22 @@ def test_status_and_stop_find_the_running_service(environ: dict[str, str], herme
     assert hermes("gateway", "status").returncode == 1
 
 
+def test_of_two_services_the_one_on_the_port_is_stopped(
+    environ: dict[str, str], hermes: Run
+) -> None:
+    with Service(environ, "--port", "0") as one, Service(environ, "--port", "0") as other:
+        told = json.loads(hermes("gateway", "status", "--json").stdout)["gateways"]
+        ports = {gateway["pid"]: str(gateway["port"]) for gateway in told}
+        assert set(ports) == {one.process.pid, other.process.pid}
+        assert "--all" in hermes("gateway", "stop").stderr
+        stopped = hermes("gateway", "stop", API_SERVER_PORT=ports[other.process.pid])
+        assert stopped.stdout == f"stopped (pid {other.process.pid})\n"
+        assert hermes("gateway", "stop", "--port", ports[other.process.pid]).returncode == 1
+        assert one.process.poll() is None
+        assert hermes("gateway", "stop", "--all").returncode == 0
+        assert one.end()[0] == 0
+
+
 def test_a_killed_service_is_not_running(environ: dict[str, str], hermes: Run) -> None:
     with Service(environ, "--port", "0") as service:
         os.kill(service.process.pid, signal.SIGKILL)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hermes.entry.cli.pidfile import PidFile, Running
+from hermes.entry.cli.pidfile import PidFile, Running, all_running, registered
 
 
 def test_the_holder_is_known_to_others_while_it_holds(tmp_path: Path) -> None:
@@ -25,3 +25,11 @@ def test_a_file_that_nobody_holds_means_nothing(tmp_path: Path) -> None:
     path = tmp_path / "gateway.pid"
     path.write_text('{"pid": 7}')
     assert PidFile(path).running() is None
+
+
+def test_every_gateway_has_a_file_of_its_own(tmp_path: Path) -> None:
+    with registered(tmp_path) as first, registered(tmp_path) as second:
+        first.write(Running(pid=7, port=2))
+        second.write(Running(pid=8, port=1))
+        assert [one.pid for one in all_running(tmp_path)] == [8, 7]
+    assert all_running(tmp_path) == []

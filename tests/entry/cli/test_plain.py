@@ -7,8 +7,14 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
-from hermes.entry.cli.plain import PlainScreen, PlainTerminal, read_lines
-from hermes.types.events import TextDelta, TurnFinished
+from hermes.entry.cli.plain import (
+    JsonScreen,
+    PlainScreen,
+    PlainTerminal,
+    SplitScreen,
+    read_lines,
+)
+from hermes.types.events import Notice, TextDelta, TurnFinished
 
 
 @pytest.fixture
@@ -49,13 +55,26 @@ async def test_the_end_is_none_and_what_came_before_it_counts() -> None:
 
 
 def test_words_and_events(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = PlainScreen(as_json=False, color=False)
+    screen = PlainScreen(color=False)
     screen.show(TextDelta(text="Hi"))
     screen.show(TurnFinished(outcome="completed"))
     screen.tell("Idle.")
     assert capsys.readouterr().out == "Hi\nIdle.\n"
-    PlainScreen(as_json=True, color=False).tell("Idle.")
-    assert json.loads(capsys.readouterr().out) == {"type": "Notice", "text": "Idle."}
+    JsonScreen("trip").tell("Idle.")
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [
+        {"type": "Session", "name": "trip"},
+        {"type": "Notice", "text": "Idle."},
+    ]
+
+
+def test_what_is_not_the_answer_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = SplitScreen()
+    screen.show(Notice(text="a pause"))
+    screen.show(TextDelta(text="Hi"))
+    screen.note("Queued")
+    screen.show(TurnFinished(outcome="failed", text="No key."))
+    screen.remark("Left.")
+    assert capsys.readouterr() == ("Hi\n", "[a pause]\n[Queued]\nNo key.\nLeft.\n")
 
 
 def test_what_was_said_before_looks_as_it_did(capsys: pytest.CaptureFixture[str]) -> None:

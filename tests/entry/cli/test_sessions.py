@@ -47,10 +47,13 @@ def talked(home: Path, tmp_path: Path, model_url: str) -> Run:
 def test_conversations_are_listed_newest_first_with_their_first_words(talked: Run) -> None:
     bread, trip = talked("sessions", "list").stdout.splitlines()
     assert bread.endswith("bread  Rye bread")
-    assert trip.endswith("trip  A trip to Oslo")
+    assert trip.endswith("trip   A trip to Oslo")
     found = [json.loads(line) for line in talked("sessions", "list", "--json").stdout.splitlines()]
     assert [one["chat"] for one in found] == ["bread", "trip"]
     assert talked("sessions", "list", "--platform", "telegram").stdout.startswith("No conversa")
+    assert talked("sessions", "list", "--platform", "fax").exit_code == 2
+    assert talked("sessions", "list", "--limit", "0").exit_code == 2
+    assert bread.index("bread") == trip.index("trip")
 
 
 def test_a_conversation_is_shown_as_it_was_said(talked: Run) -> None:
@@ -58,6 +61,12 @@ def test_a_conversation_is_shown_as_it_was_said(talked: Run) -> None:
     assert "you: A trip to Oslo" in shown
     assert "hermes: " in shown
     assert "· todo" in shown
+    assert "a new conversation" not in shown
+    talked("chat", "-s", "trip", "-q", "/new")
+    talked("chat", "-s", "trip", "-q", "And Bergen")
+    before, _, after = talked("sessions", "show", "trip").stdout.partition("── a new conversation")
+    assert "Oslo" in before
+    assert "you: And Bergen" in after
 
 
 def test_words_are_found_in_all_of_them(talked: Run) -> None:
@@ -80,6 +89,8 @@ def test_an_export_has_a_message_a_line(talked: Run, tmp_path: Path) -> None:
     assert "8 messages of 2 conversations" in done.stderr
     assert len((tmp_path / "all.jsonl").read_text("utf-8").splitlines()) == 8
     assert talked("sessions", "export").exit_code == 2
+    nowhere = talked("sessions", "export", "--all", "-o", str(tmp_path / "none" / "x"))
+    assert str(nowhere.exception).endswith("can't be written: No such file or directory")
 
 
 def test_a_deleted_one_is_gone(talked: Run) -> None:

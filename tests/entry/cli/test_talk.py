@@ -234,6 +234,20 @@ def test_what_is_typed_ahead_waits_for_the_prompt(terminal: Terminal, person: Pe
     assert person.asked() == "typed ahead"
 
 
+def test_lines_sent_while_it_works_are_queued_and_commands_act_at_once(
+    terminal: Terminal, person: Person
+) -> None:
+    terminal.send("hang" + ENTER)
+    terminal.until("thinking")
+    terminal.send("and then" + ENTER + "/status" + ENTER)
+    terminal.until("Queued (1): and then")
+    terminal.until("/stop ends it. 1 queued.")
+    terminal.send("/stop" + ENTER)
+    terminal.until("Stopped. 1 queued message follows.")
+    terminal.until(at_prompt(terminal))
+    assert person.asked() == "and then"
+
+
 def test_the_size_may_change_in_the_middle_of_a_turn(terminal: Terminal, person: Person) -> None:
     words = [f"word{number:03}" for number in range(60)]
     person.hears(Plan(text=f"{' '.join(words)}\n\n{ANSWER}", ttft=0.3, delay=0.01))
@@ -296,7 +310,7 @@ def test_a_question_is_asked_again_when_the_conversation_goes_on(person: Person)
             "? Which color?",
             "  1. red",
             "  2. blue",
-            "  a number picks one; or answer in your own words",
+            "  a number picks one, or answer in your own words; /stop drops the question",
         ]
         terminal.send(CTRL_D)
         assert terminal.ended() == 0

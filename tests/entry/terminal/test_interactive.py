@@ -50,7 +50,7 @@ class Broken(Prompt):
     def __init__(self) -> None:
         pass
 
-    async def read(self) -> str | None:
+    async def read(self, draft: str = "") -> str | None:
         raise PermissionError("Operation not permitted")
 
 

@@ -161,11 +161,14 @@ def test_a_question_has_its_choices_numbered() -> None:
         "? Which?",
         "  1. red",
         "  2. blue",
-        "  a number picks one; or answer in your",
-        "own words",
+        "  a number picks one, or answer in your",
+        "own words; /stop drops the question",
     ]
     free = QuestionAsked(id="q", call=ONE, kind="question", prompt="Who?")
-    assert shown(free, TurnFinished(outcome="suspended")) == ["? Who?"]
+    assert shown(free, TurnFinished(outcome="suspended")) == [
+        "? Who?",
+        "  /stop drops the question",
+    ]
     approval = QuestionAsked(id="q", call=ONE, kind="approval", prompt="Delete it?")
     assert "/approve q" in " ".join(shown(approval, TurnFinished(outcome="suspended")))
 

@@ -1,0 +1,19 @@
+"""The folder that a person at a terminal works in."""
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from hermes.settings import Settings
+from hermes.settings.sources import DEFAULT
+from hermes.types.errors import ConfigError
+
+
+def here(settings: Settings) -> Settings:
+    """Settings with the current directory as the workspace, unless one was chosen."""
+    if settings.sources.layer("workspace") != DEFAULT:
+        return settings
+    try:
+        return replace(settings, workspace=Path.cwd())
+    except FileNotFoundError:
+        raise ConfigError("the current directory is gone: change to one that exists") from None
