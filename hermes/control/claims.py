@@ -135,7 +135,7 @@ class Desk:
             spans.append((number, number))
         if claim.turn.reply_to:
             yield from deliveries.owe(claim.turn.reply_to, None, key.agent, row.id, now)
-        claim = _with_history(claim, (*before.messages, *new), prompt)
+        claim = _with_history(claim, (*before.messages, *new), prompt, before.size)
         return replace(claim, before=before, spans=tuple(spans))
 
     def open_next(self, session: str, now: float) -> Work[Claim | None]:
@@ -339,6 +339,6 @@ def _texts(messages: Sequence[Message]) -> tuple[str, ...]:
 
 
 def _with_history(
-    claim: Claim, history: tuple[Message, ...], prompt: Prompt | None = None
+    claim: Claim, history: tuple[Message, ...], prompt: Prompt | None = None, size: int = 0
 ) -> Claim:
-    return replace(claim, turn=replace(claim.turn, history=history, prompt=prompt))
+    return replace(claim, turn=replace(claim.turn, history=history, prompt=prompt, size=size))

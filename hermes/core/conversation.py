@@ -36,7 +36,7 @@ class Conversation:
         self.choice = choice
         self.tools = tools
         self._tools = tuple(tools.values())
-        self.history: list[Message] = []
+        self.history: list[Message] = list(turn.history)
         self.recalled = ""
         """What a memory gave for the last request."""
         self._window = window
@@ -48,8 +48,12 @@ class Conversation:
         self._gave_up = False
         self._again_at = 0
         """The size from which on summarising is tried again, where it was not enough."""
-        self._weight = 0
-        self.add(*turn.history)
+        self._weight: int | None = None
+        """Tokens of the history, once somebody has to know them."""
+        # Most conversations are far from long: the bytes of the store say so at no cost.
+        new = weight(turn.history[-1]) if turn.size and turn.history else 0
+        self._at_most = new + turn.size * 2 // 7
+        self._name = str(turn.session)
 
     async def begin(self, prompter: Prompter) -> None:
         """Settles what the model is told first."""
@@ -59,13 +63,17 @@ class Conversation:
 
     def add(self, *messages: Message) -> None:
         self.history += messages
-        self._weight += sum(map(weight, messages))
+        more = sum(map(weight, messages))
+        self._at_most += more
+        if self._weight is not None:
+            self._weight += more
 
     def answer(self, results: Sequence[ToolMessage]) -> None:
         """Adds results of the last step, in the order of its calls: some may stand there since
         before a restart, and later turns read them so."""
         self.add(*results)
-        made = max(i for i, one in enumerate(self.history) if isinstance(one, AssistantMessage))
+        places = reversed(range(len(self.history)))
+        made = next(i for i in places if isinstance(self.history[i], AssistantMessage))
         said = self.history[made]
         assert isinstance(said, AssistantMessage)
         found = {one.call: one for one in self.history[made:] if isinstance(one, ToolMessage)}
@@ -82,18 +90,20 @@ class Conversation:
             tools=self._tools,
             sampling=self.turn.sampling,
             live=self.turn.live,
-            conversation=str(self.turn.session),
+            conversation=self._name,
         )
 
     def heard(self, event: AgentEvent) -> None:
         """Passes an event of the model on, and learns from what it says of the size."""
-        if isinstance(event, UsageReported):
+        if isinstance(event, UsageReported) and self._weight is not None:
             self._scale.learn(self._estimate(), event.prompt_tokens)
         self._emit(event)
 
     def is_long(self) -> bool:
         limit = self._window.limit
         if limit is None or self._gave_up:
+            return False
+        if self._weight is None and self.turn.size and self._fixed() + self._at_most < limit // 2:
             return False
         return self._size() > max(limit, self._again_at)
 
@@ -135,15 +145,25 @@ class Conversation:
             )
             return False
         await self._checkpoint.compacted(cut.first, cut.last, summary)
+        whole = self._weighed()
         self.history[cut.first : cut.last] = [summary]
-        self._weight += weight(summary) - sum(map(weight, found))
+        self._weight = whole + weight(summary) - sum(map(weight, found))
         self._emit(ContextCompacted(messages=len(found)))
         return True
 
     def _estimate(self) -> int:
+        return self._fixed() + self._weighed()
+
+    def _fixed(self) -> int:
+        """Tokens of what is sent beside the history."""
         assert self._prompt is not None, "begin comes first"
         said = tokens(self._prompt.text) + tokens(self._ephemeral) + tokens(self.recalled)
-        return said + self._prompt.tools * 2 // 7 + self._weight
+        return said + self._prompt.tools * 2 // 7
+
+    def _weighed(self) -> int:
+        if self._weight is None:
+            self._weight = sum(map(weight, self.history))
+        return self._weight
 
     def _size(self) -> int:
         return self._scale(self._estimate())

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, tzinfo
 from pathlib import Path
 
+import anyio
 import anyio.to_thread
 
 from hermes.core.context_files import context_file
@@ -65,6 +66,7 @@ class Prompter:
             tuple[int, int, str, str, str], tuple[AgentProfile, Mapping[str, Tool], str]
         ] = {}
         """Fingerprints, with what they are of: what is kept here is not made anew elsewhere."""
+        self._writing = anyio.Lock()
         self._fresh: dict[str, tuple[float, Prompt]] = {}
 
     async def prompt(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, Tool]) -> Prompt:
@@ -95,9 +97,13 @@ class Prompter:
         now = time.monotonic()
         until, known = self._fresh.get(made_for, (0.0, None))
         if known is None or now >= until:
-            known = await self._written(turn, choice, tools, made_for)
-            self._fresh = {key: kept for key, kept in self._fresh.items() if kept[0] > now}
-            self._fresh[made_for] = (now + FRESH_SECONDS, known)
+            # One writes it for all who come in the same moment.
+            async with self._writing:
+                until, known = self._fresh.get(made_for, (0.0, None))
+                if known is None or now >= until:
+                    known = await self._written(turn, choice, tools, made_for)
+                    self._fresh = {key: kept for key, kept in self._fresh.items() if kept[0] > now}
+                    self._fresh[made_for] = (now + FRESH_SECONDS, known)
         return known
 
     async def _written(

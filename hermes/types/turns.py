@@ -65,6 +65,8 @@ class Turn(Value):
     profile: AgentProfile
     history: tuple[Message, ...]
     """Ends with the new message, or, when resumed, in unanswered tool calls."""
+    size: int = 0
+    """Bytes of the history in the store, without the new message; 0 where they are not known."""
     trigger: Trigger = "message"
     person: PersonId | None = None
     reply_to: Target | None = None

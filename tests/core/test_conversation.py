@@ -136,6 +136,7 @@ async def conversation(
 @pytest.mark.parametrize(("reported", "long"), [(900, True), (500, False)])
 async def test_what_the_provider_counts_decides(reported: int, long: bool) -> None:
     made = await conversation("x" * 2100)
+    made.is_long()
     made.heard(UsageReported(prompt_tokens=reported, completion_tokens=1))
     assert made.is_long() is long
 
@@ -198,3 +199,13 @@ async def test_results_stand_in_the_order_of_their_calls_also_after_a_restart() 
     made = Conversation(a_turn(*asked, b), CHOICE, {}, window, lambda event: None, Notebook())
     made.answer([a, c])
     assert made.history == [*asked, a, b, c]
+
+
+@pytest.mark.parametrize(("size", "looked"), [(2500, False), (25_000, True)])
+async def test_only_a_conversation_that_may_be_long_is_weighed(size: int, looked: bool) -> None:
+    turn = replace(a_turn(UserMessage(text="x" * 2000), UserMessage(text="hi")), size=size)
+    window = Window.of(8000, 1000, 0.75)
+    made = Conversation(turn, CHOICE, {}, window, lambda event: None, Notebook())
+    await made.begin(Prompter())
+    assert not made.is_long()
+    assert (made._weight is not None) is looked

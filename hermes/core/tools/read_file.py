@@ -35,6 +35,8 @@ def read_file_tool(spill: Spill) -> Tool:
         workspace = Workspace.of(context.turn.profile)
         text = await workspace.read_text(path)
         if not is_secretive("/".join(workspace.parts(path))):
+            if len(text) <= LONGEST:
+                return page(text, offset, limit)
             return await anyio.to_thread.run_sync(page, text, offset, limit)
         shown = await anyio.to_thread.run_sync(page, text, offset, limit, veiled)
         return f"{shown}\n\n{NOTE}"
