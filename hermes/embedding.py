@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from hermes.app import Parts, open_gateway
 from hermes.control.gateway import Gateway
+from hermes.entry.cli.main import sole
 from hermes.settings import ENVIRON, load
 from hermes.state import turns
 from hermes.streaming.final import final_text
@@ -19,7 +20,7 @@ from hermes.streaming.fold import Folder
 from hermes.types.errors import HermesError
 from hermes.types.events import AgentEvent, SegmentDiscarded, TextDelta, TurnFinished
 from hermes.types.identity import Source, TurnId, new_id
-from hermes.types.messages import Accepted, MessageEvent, Said
+from hermes.types.messages import Accepted, MessageEvent, Refused, Said
 from hermes.types.tools import Tool
 
 OWN_SET = ""
@@ -77,10 +78,10 @@ class Agent:
         try:
             self._gateway = await self._stack.enter_async_context(opened)
         except BaseExceptionGroup as group:
-            ours, others = group.split(HermesError)
-            if ours is None or others is not None:
+            error = sole(group)
+            if not isinstance(error, HermesError):
                 raise
-            raise _first(ours) from None
+            raise error from None
         return self
 
     async def __aexit__(
@@ -133,11 +134,15 @@ class Agent:
         if self._gateway is None:
             raise TurnFailed("the agent is not at work: use it inside `async with Agent(…)`")
         receipt = await self._gateway.accept(_said(text, conversation))
-        if not isinstance(receipt, Accepted) or receipt.turn is None:
-            reply = receipt.reply if isinstance(receipt, Accepted) else None
-            yield 1, TextDelta(text=reply or "")
-            yield 2, TurnFinished(outcome="completed")
-            return
+        match receipt:
+            case Refused(reason=reason):
+                raise TurnFailed(reason)
+            case Accepted(reply=str(reply)):
+                yield 1, TextDelta(text=reply)
+                yield 2, TurnFinished(outcome="completed")
+                return
+        assert isinstance(receipt, Accepted), "a fresh message was never taken before"
+        assert receipt.turn is not None, "what is no command has a turn"
         turn, finished = TurnId(receipt.turn), False
         try:
             with self._gateway.hub.following(turn) as log:
@@ -152,11 +157,6 @@ class Agent:
         finally:
             if not finished:
                 await _stop(self._gateway, turn)
-
-
-def _first(group: BaseExceptionGroup[HermesError]) -> HermesError:
-    error = group.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error
 
 
 async def _stop(gateway: Gateway, turn: TurnId) -> None:

@@ -79,6 +79,7 @@ class Equipment:
         self._store = store
         self._session = session
         self._model = model
+        self._auxiliary = Auxiliary(model, partial(_assistant, settings))
         self._memory = Memory(limits)
         self._hide = partial(hide_secrets, secrets=settings.secrets())
         self._spill = Spill(settings.home.spill)
@@ -98,7 +99,7 @@ class Equipment:
             registry,
             partial(choose_model, settings),
             self.prompter(),
-            Compactor(Auxiliary(self._model, partial(_assistant, settings))),
+            Compactor(self._auxiliary),
             Results(self._spill, hide=self._hide),
             threshold=compression.threshold if compression.enabled else None,
             recall=self._provider.recall if self._provider else recall_nothing,
@@ -151,8 +152,7 @@ class Equipment:
             return ""
         asked = next((m.text for m in turn.history if isinstance(m, UserMessage)), "")
         text = f"{asked[:TITLED]}\n\n{answer[:TITLED]}"
-        auxiliary = Auxiliary(self._model, partial(_assistant, settings))
-        return await auxiliary.write(main, TITLE, text, 30, lambda event: None)
+        return await self._auxiliary.write(main, TITLE, text, 30, lambda event: None)
 
     async def _remembered(self, turn: Turn) -> Sequence[PromptPart]:
         if not self._settings.memory.enabled:

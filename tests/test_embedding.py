@@ -84,6 +84,13 @@ async def test_a_failure_is_raised_with_its_reason(tmp_path: Path) -> None:
             _ = [piece async for piece in agent.stream("status:401")]
 
 
+async def test_words_that_can_not_be_taken_are_no_empty_answer(tmp_path: Path) -> None:
+    async with FakeModel() as model, an_agent(tmp_path, model) as agent:
+        with pytest.raises(TurnFailed, match="not valid text"):
+            await agent.ask("half a character: \ud800")
+        assert (await agent.ask("/status")).startswith("Idle")
+
+
 async def test_an_agent_that_is_not_at_work_says_so(tmp_path: Path) -> None:
     with pytest.raises(TurnFailed, match="async with"):
         await Agent(home=tmp_path).ask("hi")

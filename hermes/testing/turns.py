@@ -1,6 +1,6 @@
 """A turn, and a checkpoint that remembers: for tests of the agent and of its tools."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -127,8 +127,9 @@ async def use(
     notes: Notebook | None = None,
     events: list[AgentEvent] | None = None,
     call: CallId = CALL,
+    hide: Callable[[str], str] = str,
 ) -> str:
     """What the tool answers to the arguments, as the model would give them."""
     heard = events if events is not None else []
-    context = CallContext(turn, call, heard.append, notes or Notebook())
+    context = CallContext(turn, call, heard.append, notes or Notebook(), hide)
     return await tool.handler(context, msgspec.convert(arguments, tool.arguments))

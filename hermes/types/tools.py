@@ -38,6 +38,10 @@ class ToolContext(Protocol):
 
     def progress(self, text: str) -> None: ...
 
+    def hide(self, text: str) -> str:
+        """The text without secrets: for who cuts it, because nobody can hide half of one."""
+        ...
+
 
 Handler = Callable[[ToolContext, msgspec.Struct], Awaitable[str]]
 

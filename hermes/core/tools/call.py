@@ -44,7 +44,7 @@ class CallContext:
         self.call = call
         self._emit = emit
         self._checkpoint = checkpoint
-        self._hide = hide
+        self.hide = hide
 
     @property
     def workspace(self) -> Path:
@@ -58,7 +58,7 @@ class CallContext:
         await self._checkpoint.started(self.call, process)
 
     def progress(self, text: str) -> None:
-        self._emit(ToolProgress(call=self.call, text=self._hide(text)[:PROGRESS]))
+        self._emit(ToolProgress(call=self.call, text=self.hide(text)[:PROGRESS]))
 
 
 class CallRunner:

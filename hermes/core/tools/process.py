@@ -1,5 +1,6 @@
 """Background commands, for the agent."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Literal, assert_never
 
@@ -23,6 +24,10 @@ DESCRIPTION = (
     "list; poll (state, last lines); log (`limit` lines from `offset`); wait (for the end, up to"
     " `timeout` seconds); kill; write (`text` to its input)."
 )
+
+
+Hide = Callable[[str], str]
+"""Takes secrets out of a text."""
 
 
 class ProcessAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -56,7 +61,7 @@ async def _process(background: Background, context: ToolContext, arguments: msgs
             return "\n".join(map(_line, found)) or "[no background processes]"
         case "log":
             kept = await anyio.to_thread.run_sync(background.output, id, session)
-            return await anyio.to_thread.run_sync(_excerpt, kept, arguments)
+            return await anyio.to_thread.run_sync(_excerpt, kept, arguments, context.hide)
         case "write":
             data = arguments.text.encode() + b"\n" * arguments.newline
             await anyio.to_thread.run_sync(background.write, id, session, data)
@@ -70,7 +75,7 @@ async def _process(background: Background, context: ToolContext, arguments: msgs
         case _ as never:
             assert_never(never)
     kept = await anyio.to_thread.run_sync(background.output, id, session)
-    return f"{_latest(kept)}\n[{_state(status)}]"
+    return f"{_latest(kept, context.hide)}\n[{_state(status)}]"
 
 
 def _line(status: Status) -> str:
@@ -88,12 +93,16 @@ def _state(status: Status) -> str:
     return f"exit code {status.code}, {seconds}"
 
 
-def _latest(kept: Kept) -> str:
-    lines = plain(kept.data[-RECENT:]).rstrip("\n").splitlines()
-    return "\n".join(map(_narrow, lines[-LATEST:])) or "[no output]"
+def _latest(kept: Kept, hide: Hide) -> str:
+    recent = kept.data[-RECENT:]
+    if len(recent) < len(kept.data):
+        # The first line is not whole.
+        recent = recent[recent.find(b"\n") + 1 :]
+    lines = plain(recent).rstrip("\n").splitlines()
+    return "\n".join(_narrow(line, hide) for line in lines[-LATEST:]) or "[no output]"
 
 
-def _excerpt(kept: Kept, arguments: ProcessAction) -> str:
+def _excerpt(kept: Kept, arguments: ProcessAction, hide: Hide) -> str:
     lines = kept.data.removesuffix(b"\n").split(b"\n") if kept.data else []
     first = max(arguments.offset, 1)
     chosen = lines[first - 1 : first - 1 + max(arguments.limit, 1)]
@@ -101,8 +110,8 @@ def _excerpt(kept: Kept, arguments: ProcessAction) -> str:
     note = f"[lines {first}-{last} of {len(lines)}" if chosen else f"[{len(lines)} lines"
     if not kept.whole:
         note += "; earlier output is no longer kept"
-    return "\n".join([*(_narrow(plain(line)) for line in chosen), note + "]"])
+    return "\n".join([*(_narrow(plain(line), hide) for line in chosen), note + "]"])
 
 
-def _narrow(line: str) -> str:
-    return line if len(line) <= WIDTH else line[:WIDTH] + "…"
+def _narrow(line: str, hide: Hide) -> str:
+    return line if len(line) <= WIDTH else hide(line)[:WIDTH] + "…"

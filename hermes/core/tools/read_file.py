@@ -29,6 +29,11 @@ def read_file_tool(spill: Spill) -> Tool:
         assert isinstance(arguments, ReadFile)
         path, session = arguments.path, str(context.turn.session)
         offset, limit = arguments.offset, arguments.limit
+
+        def safe(line: str) -> str:
+            # It will be cut; what is shown whole is looked at later, with the rest.
+            return line if len(line) <= WIDTH else context.hide(line)
+
         if path.startswith(PREFIX):
             text = await anyio.to_thread.run_sync(spill.read, session, path)
             return await anyio.to_thread.run_sync(page, text, offset, limit)
@@ -36,8 +41,8 @@ def read_file_tool(spill: Spill) -> Tool:
         text = await workspace.read_text(path)
         if not is_secretive("/".join(workspace.parts(path))):
             if len(text) <= LONGEST:
-                return page(text, offset, limit)
-            return await anyio.to_thread.run_sync(page, text, offset, limit)
+                return page(text, offset, limit, safe)
+            return await anyio.to_thread.run_sync(page, text, offset, limit, safe)
         shown = await anyio.to_thread.run_sync(page, text, offset, limit, veiled)
         return f"{shown}\n\n{NOTE}"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hermes.boundary.execution.local import LocalExecution
-from hermes.core.tools.process import LATEST, WIDTH
+from hermes.core.tools.process import LATEST, WIDTH, _narrow
 from hermes.core.tools.terminal import terminal_tools
 from hermes.testing.commands import local_execution
 from hermes.testing.running import until
@@ -108,3 +108,10 @@ async def test_there_is_nothing_in_other_conversations(desk: Desk, action: str) 
         with pytest.raises(ToolFailed, match="There is no process"):
             await desk(action, **wrong)
     assert "running" in await desk("list")
+
+
+def test_a_secret_at_the_cut_of_a_line_is_hidden_before_it_is_cut() -> None:
+    line = "x" * (WIDTH - 4) + " hunter2hunter2 end"
+    shown = _narrow(line, lambda text: text.replace("hunter2hunter2", "…"))
+    assert "hun" not in shown
+    assert len(shown) == WIDTH + 1

@@ -102,3 +102,16 @@ async def test_a_file_of_secrets_is_shown_without_its_values(tmp_path: Path) -> 
 async def test_no_spelling_of_a_path_shows_a_secret(tmp_path: Path, path: str) -> None:
     (tmp_path / ".env").write_text("STRIPE=live_abc123456\n")
     assert await read(tmp_path, path=path) == f"STRIPE=…\n\n{NOTE}"
+
+
+async def test_a_secret_at_the_cut_of_a_line_is_hidden_before_it_is_cut(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("x" * (WIDTH - 4) + " hunter2hunter2 end")
+    tool = read_file_tool(Spill(tmp_path / "spill"))
+    shown = await use(
+        tool,
+        a_turn(workspace=tmp_path),
+        {"path": "f"},
+        hide=lambda text: text.replace("hunter2hunter2", "…"),
+    )
+    assert "hun" not in shown
+    assert len(shown) == WIDTH + 1
