@@ -127,7 +127,7 @@ async def _process(home: Home, *, terminal: bool) -> AsyncIterator[tuple[SQLiteS
         # The lock comes after the store: whoever is killed with a lock has left a log.
         async with open_store(home.store) as store:
             with OwnerLock(home.run) as lock:
-                await store.run(owners.register(lock.id, kind, time.time()))
+                await store.run(owners.register, lock.id, kind, time.time())
                 try:
                     yield store, lock.id
                 finally:
@@ -137,7 +137,7 @@ async def _process(home: Home, *, terminal: bool) -> AsyncIterator[tuple[SQLiteS
 async def _leave(store: SQLiteStore, owner: OwnerId) -> None:
     try:
         with anyio.CancelScope(shield=True):
-            await store.run(owners.leave(owner))
+            await store.run(owners.leave, owner)
     except StoreUnavailable as error:
         # Without its lock the next process takes us for dead: nothing is lost.
         log.error("can't sign off: %s", error)

@@ -162,7 +162,7 @@ class Agent:
 async def _stop(gateway: Gateway, turn: TurnId) -> None:
     """Ends a turn that nobody waits for any more."""
     with anyio.move_on_after(STOP_SECONDS, shield=True), suppress(HermesError):
-        await gateway.store.run(turns.request_stop(turn, "program"))
+        await gateway.store.run(turns.request_stop, turn, "program")
         gateway.notice_change()
 
 

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from types import GeneratorType
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import anyio
 import msgspec
@@ -32,7 +31,15 @@ from hermes.testing.crash_stage import Armed, Person, Stage, forked
 from hermes.testing.long_turn import ANSWER, FILE, PLANS, STEPS, TOKENS, LongModel
 from hermes.testing.model import FakeModel
 from hermes.testing.platforms import ChatServer, PlainAdapter
-from hermes.testing.running import DRAINING, Conditions, refused, rows, running, until
+from hermes.testing.running import (
+    DRAINING,
+    Conditions,
+    refused,
+    rows,
+    running,
+    transaction_name,
+    until,
+)
 from hermes.testing.scripted import Plan, ScriptedModel, says
 from hermes.testing.tools import append
 from hermes.types.identity import Target
@@ -45,6 +52,7 @@ from hermes.types.value import Value
 pytestmark = pytest.mark.slow
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 ENCODERS: dict[Wire, Callable[[ModelRequest], bytes]] = {
     "chat": openai_chat.encode,
@@ -125,21 +133,16 @@ class WatchedStore:
     def trouble(self) -> str | None:
         return self._store.trouble
 
-    async def run(self, work: Work[T]) -> T:
-        name = name_of(work)
+    async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        name = transaction_name(transaction)
         async with self._world.changing:
-            result = await self._store.run(work)
+            result = await self._store.run(transaction, *args, **kwargs)
             if name not in READS:
                 await self._world.changed(name)
         return result
 
-    async def read(self, work: Work[T]) -> T:
-        return await self._store.read(work)
-
-
-def name_of(work: object) -> str:
-    assert isinstance(work, GeneratorType)
-    return work.__qualname__
+    async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._store.read(transaction, *args, **kwargs)
 
 
 class WatchedAdapter(PlainAdapter):

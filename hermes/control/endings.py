@@ -59,11 +59,11 @@ class Endings:
             await self._end_all(session)
 
     async def _end_all(self, session: str | None) -> None:
-        while ending := await self._store.run(sessions.take_ending(time.time(), PATIENCE, session)):
-            ended = await self._store.read(self._turn(ending))
+        while ending := await self._store.run(sessions.take_ending, time.time(), PATIENCE, session):
+            ended = await self._store.read(self._turn, ending)
             if ended is not None:
                 await self._end(ended, ending.ended_at)
-            await self._store.run(sessions.forget_ending(ending))
+            await self._store.run(sessions.forget_ending, ending)
 
     def _turn(self, ending: Ending) -> Work[Turn | None]:
         """The conversation as a turn that has nothing left to answer."""

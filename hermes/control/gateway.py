@@ -122,7 +122,7 @@ class Gateway:
         key = session_key(DEFAULT_AGENT, source, sole_account=sole)
         person = self._access.person(source)
         try:
-            taken = await self.store.run(self._intake.take(event, key, person, time.time()))
+            taken = await self.store.run(self._intake.take, event, key, person, time.time())
         except UnicodeEncodeError as error:
             # Half a character can't be stored; raised, it would come again for ever.
             log.warning("a message of %s is not valid text: %s", source.account, error)
@@ -139,11 +139,11 @@ class Gateway:
 
     async def replay(self, turn: TurnId, after: int) -> Replay:
         """What checkpoints have kept of a turn's events, after a number."""
-        return await self.store.run(_replay(turn, after))
+        return await self.store.run(_replay, turn, after)
 
     async def seen(self, turn: TurnId, upto: int) -> list[tuple[int, AgentEvent]]:
         """What a reader has who has seen the turn's events up to a number."""
-        recorded = await self.store.run(turns.events_after(turn, 0))
+        recorded = await self.store.run(turns.events_after, turn, 0)
         found = [(one.seq, event) for one in recorded if (event := one.until(upto)) is not None]
         live = self.hub.get(turn)
         if live is not None:
@@ -152,7 +152,7 @@ class Gateway:
 
     async def knows(self, turn: TurnId, account: str) -> bool:
         """Whether this is a turn that was asked for through the account."""
-        row = await self.store.run(turns.get(turn))
+        row = await self.store.run(turns.get, turn)
         return row is not None and row.account == account
 
     async def hold_account(self, adapter: PlatformAdapter) -> bool:
@@ -197,7 +197,7 @@ class Gateway:
                 log.exception("can't see what another process changed")
 
     async def _sweep(self) -> None:
-        self._access.paired = await self.store.run(load_paired())
+        self._access.paired = await self.store.run(load_paired)
         # A terminal leaves to gateways what is theirs, but must not wait for one itself.
         kind = "terminal" if self._options.terminal else None
         for claim in await self._recovery.take_over(kind):

@@ -60,8 +60,8 @@ class Outbox:
     async def attach(self, adapter: PlatformAdapter, epoch: int) -> None:
         """Takes up an account's deliveries, where the process before us left them."""
         account = adapter.account
-        await self._store.run(deliveries.doubt_sending(account))
-        frozen = await self._store.run(deliveries.freezes(account, time.time()))
+        await self._store.run(deliveries.doubt_sending, account)
+        frozen = await self._store.run(deliveries.freezes, account, time.time())
         for chat_id, until in frozen.items():
             self._gate.freeze(account, chat_id, until)
         self._accounts[account] = (adapter, epoch)
@@ -72,7 +72,7 @@ class Outbox:
     async def look(self, account: str | None = None) -> None:
         """Wakes every chat that is owed something."""
         for name in [account] if account else list(self._accounts):
-            for chat_id in await self._store.run(deliveries.owed_chats(name)):
+            for chat_id in await self._store.run(deliveries.owed_chats, name):
                 self.wake(Target(account=name, chat_id=chat_id))
 
     def wake(self, target: Target) -> None:
@@ -128,7 +128,7 @@ class Outbox:
             target = Target(account=account, chat_id=chat_id)
             await self._gate.enter(target, 0)
             delivery = await self._store.run(
-                deliveries.take_next(account, chat_id, (self._owner, epoch), time.time())
+                deliveries.take_next, account, chat_id, (self._owner, epoch), time.time()
             )
             if delivery is None:
                 return False
@@ -149,31 +149,30 @@ class Outbox:
         except RateLimited as limit:
             until = time.time() + (limit.retry_after or BACKOFF[min(delivery.attempts, 5) - 1])
             self._gate.freeze(target.account, target.chat_id, until)
-            await self._store.run(deliveries.freeze(target.account, target.chat_id, until))
-            await self._store.run(deliveries.put_back(delivery.id, until, doubtful=False))
+            await self._store.run(deliveries.freeze, target.account, target.chat_id, until)
+            await self._store.run(deliveries.put_back, delivery.id, until, doubtful=False)
         except (Disconnected, TimeoutError) as error:
             pause = BACKOFF[min(delivery.attempts, len(BACKOFF)) - 1]
             log.warning("delivery to %s failed, again in %s s: %s", target.account, pause, error)
-            put_back = deliveries.put_back(delivery.id, time.time() + pause, doubtful=True)
-            await self._store.run(put_back)
+            again = time.time() + pause
+            await self._store.run(deliveries.put_back, delivery.id, again, doubtful=True)
         except AuthFailed as error:
             log.error("account %s can't send: %s", target.account, error)
-            put_back = deliveries.put_back(delivery.id, time.time() + BACKOFF[-1], doubtful=False)
-            await self._store.run(put_back)
+            again = time.time() + BACKOFF[-1]
+            await self._store.run(deliveries.put_back, delivery.id, again, doubtful=False)
         except Rejected as error:
             log.error("a message to %s was refused for good: %s", target.account, error)
-            await self._store.run(deliveries.mark_dead(delivery.id, str(error), time.time()))
+            await self._store.run(deliveries.mark_dead, delivery.id, str(error), time.time())
         except StoreUnavailable:
             raise
         except Exception as error:
             log.exception("the adapter of %s failed", target.account)
             # A fault of ours repeats itself: what is owed after it must not wait for ever.
             if delivery.attempts >= len(BACKOFF):
-                lost = deliveries.mark_dead(delivery.id, repr(error), time.time())
+                await self._store.run(deliveries.mark_dead, delivery.id, repr(error), time.time())
             else:
                 again = time.time() + BACKOFF[delivery.attempts - 1]
-                lost = deliveries.put_back(delivery.id, again, doubtful=True)
-            await self._store.run(lost)
+                await self._store.run(deliveries.put_back, delivery.id, again, doubtful=True)
 
 
 class Sending:
@@ -196,7 +195,7 @@ class Sending:
             elif index >= len(self._placed):
                 await self._send_plain(index, part, last=index + 1 == len(parts))
         placed, now = tuple(self._placed), time.time()
-        await self._store.run(deliveries.mark_delivered(self._delivery.id, placed, now))
+        await self._store.run(deliveries.mark_delivered, self._delivery.id, placed, now)
 
     async def _place_and_edit(self, adapter: CanEdit, index: int, part: str) -> None:
         if index == len(self._placed):
@@ -231,7 +230,7 @@ class Sending:
     async def _place(self, text: str, index: int) -> None:
         """Sends a new message for the part, also where the one that stood is gone."""
         self._placed[index : index + 1] = [Placed(ref=await self._send(text), text=text)]
-        await self._store.run(deliveries.mark_placed(self._delivery.id, tuple(self._placed)))
+        await self._store.run(deliveries.mark_placed, self._delivery.id, tuple(self._placed))
 
     async def _send(self, text: str) -> MessageRef:
         await self._enter()

@@ -59,7 +59,7 @@ class Preview:
 
     async def _follow(self, claim: Claim, live: Log) -> None:
         try:
-            delivery = await self._store.run(deliveries.open_of(claim.turn.id))
+            delivery = await self._store.run(deliveries.open_of, claim.turn.id)
             if delivery is None:
                 return
             adapter = await self._adapter_of(delivery.target.account)
@@ -108,7 +108,7 @@ class Preview:
                 else:
                     ref = await adapter.send(target, Content(text=text))
                 placed = (Placed(ref=ref, text=text),)
-                await self._store.run(deliveries.mark_placed(delivery.id, placed))
+                await self._store.run(deliveries.mark_placed, delivery.id, placed)
             except RateLimited as limit:
                 plan.frozen(anyio.current_time() + await self._freeze(delivery, limit))
                 return delivery
@@ -120,12 +120,12 @@ class Preview:
         return replace(delivery, placed=placed)
 
     async def _comes_later(self, delivery: Delivery) -> bool:
-        return await self._store.run(deliveries.owed_before(delivery.id))
+        return await self._store.run(deliveries.owed_before, delivery.id)
 
     async def _freeze(self, delivery: Delivery, limit: RateLimited) -> float:
         """Leaves the chat alone for so many seconds."""
         target, pause = delivery.target, limit.retry_after or FINISH_SECONDS
         self._gate.freeze(target.account, target.chat_id, time.time() + pause)
-        freeze = deliveries.freeze(target.account, target.chat_id, time.time() + pause)
-        await self._store.run(freeze)
+        until = time.time() + pause
+        await self._store.run(deliveries.freeze, target.account, target.chat_id, until)
         return pause

@@ -32,12 +32,13 @@ class Recovery:
     async def lease(self, name: str) -> int | None:
         """The epoch of a lease that this process holds from now on; None if another lives."""
         dead = await self.dead()
-        claim = owners.claim_lease(name, self._desk.owner, set(dead), time.time())
-        return await self._store.run(claim)
+        return await self._store.run(
+            owners.claim_lease, name, self._desk.owner, set(dead), time.time()
+        )
 
     async def dead(self, kind: str | None = None) -> list[OwnerId]:
         """Processes, of a kind if one is named, that died with their name in the store."""
-        known = await self._store.run(owners.others(self._desk.owner))
+        known = await self._store.run(owners.others, self._desk.owner)
         named = [owner for owner, what in known.items() if kind in (None, what)]
         if not named:
             return []
@@ -54,38 +55,38 @@ class Recovery:
             return []
         left: list[TurnRow] = []
         for owner in dead:
-            left += await self._store.run(turns.running_of(owner))
+            left += await self._store.run(turns.running_of, owner)
         found = [await self._take_turn(row) for row in left]
         claims = [claim for claim in found if claim is not None]
-        await self._store.run(self._adopt_the_rest(dead))
+        await self._store.run(self._adopt_the_rest, dead)
         if claims:
             log.info("going on with %s turns of processes that died", len(claims))
         return claims
 
     async def _take_turn(self, row: TurnRow) -> Claim | None:
-        for call, started in (await self._store.run(turns.started_calls(row.id))).items():
+        for call, started in (await self._store.run(turns.started_calls, row.id)).items():
             if started is None:
                 continue
             if await anyio.to_thread.run_sync(_end, call, started):
                 log.warning("ended what call %s of a turn that was cut left running", call)
         try:
-            return await self._store.run(self._desk.resume(row, time.time()))
+            return await self._store.run(self._desk.resume, row, time.time())
         except ClaimLost:
             return None
         except (msgspec.DecodeError, IndexError, KeyError):
             # One row that can't be read must not keep all others from being answered.
             log.exception("turn %s can't be resumed", row.id)
-            await self._store.run(turns.give_up(row.id, row.epoch, time.time()))
+            await self._store.run(turns.give_up, row.id, row.epoch, time.time())
             return None
 
     async def resume(self, runs: Callable[[TurnId], bool]) -> list[Claim]:
         """Turns to run now: decided or stopped while suspended, or waiting in an idle session;
         and those to be stopped whose lane broke."""
-        return await self._store.run(self._resume(runs))
+        return await self._store.run(self._resume, runs)
 
     async def stops(self) -> list[TurnId]:
         """Turns of ours for which a stop was asked, by whatever process."""
-        rows = await self._store.run(turns.running_of(self._desk.owner))
+        rows = await self._store.run(turns.running_of, self._desk.owner)
         return [row.id for row in rows if row.stop_requested]
 
     def _adopt_the_rest(self, dead: list[OwnerId]) -> Work[None]:

@@ -34,7 +34,7 @@ class Titles:
     async def _name(self, turn: Turn, answer: str) -> None:
         try:
             if title := await self._write(turn, answer):
-                await self._store.run(sessions.rename(str(turn.session), title))
+                await self._store.run(sessions.rename, str(turn.session), title)
         except HermesError as error:
             log.info("%s keeps its first words as its name: %s", turn.session, error)
         except Exception:

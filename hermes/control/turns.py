@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeVar
+from typing import Literal, ParamSpec, TypeVar
 
 import anyio
 
@@ -25,6 +25,7 @@ from hermes.types.turns import Completed, Failed, Outcome, Prompt, Stopped, Susp
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 Why = Literal["stop", "shutdown", "unread"]
 RETRY_SECONDS = 1.0
@@ -161,9 +162,7 @@ class TurnRunner:
             prompt=checkpoint.prompt,
             question_ids=ids,
         )
-        following = await persist(
-            self._store, lambda: self._desk.close(claim, closing, time.time())
-        )
+        following = await persist(self._store, self._desk.close, claim, closing, time.time())
         live.end(last)
         if claim.turn.reply_to:
             self._outbox.wake(claim.turn.reply_to)
@@ -264,11 +263,13 @@ class TurnCheckpoint:
                 return
 
 
-async def persist(store: Store, work: Callable[[], Work[T]]) -> T:
+async def persist(
+    store: Store, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs
+) -> T:
     """Commits, however long the disk is full: what a turn has done must not be forgotten."""
     while True:
         try:
-            return await store.run(work())
+            return await store.run(transaction, *args, **kwargs)
         except StoreUnavailable as error:
             log.error("can't store a turn's progress, trying again: %s", error)
             await anyio.sleep(RETRY_SECONDS)

@@ -58,20 +58,20 @@ class Upkeep:
 
     async def _tick(self) -> None:
         if self._store.trouble:
-            await self._store.run(_touch(self._owner))
+            await self._store.run(_touch, self._owner)
         if self._lease is None:
             self._lease = await self._recovery.lease("scheduler")
         if self._lease is None:
             return
-        expired = await self._store.run(_expire_questions(time.time()))
+        expired = await self._store.run(_expire_questions, time.time())
         if expired or await self._recovery.dead():
             await self._sweep()
         if time.monotonic() - self._forgotten_at > HOUR:
             self._forgotten_at = time.monotonic()
             now = time.time()
-            await self._store.run(forget_requests(now - self._retention.requests))
-            await self._store.run(forget_messages(now - self._retention.messages))
-            await self._store.run(sessions.forget_prompts())
+            await self._store.run(forget_requests, now - self._retention.requests)
+            await self._store.run(forget_messages, now - self._retention.messages)
+            await self._store.run(sessions.forget_prompts)
 
 
 def _touch(owner: OwnerId) -> Work[None]:

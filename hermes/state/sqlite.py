@@ -8,8 +8,9 @@ import sqlite3
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -19,6 +20,7 @@ from hermes.types.errors import StoreDamaged, StoreUnavailable
 from hermes.types.protocols import Work
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 POLL_SECONDS = 0.1
 """How soon a commit of another process is noticed."""
@@ -32,10 +34,10 @@ LOCK_SECONDS = 5.0
 class _Job:
     """A transaction on its way through the writer."""
 
-    __slots__ = ("error", "future", "result", "work")
+    __slots__ = ("error", "future", "result", "transaction")
 
-    def __init__(self, work: Work[Any], future: "asyncio.Future[Any]") -> None:
-        self.work = work
+    def __init__(self, transaction: Callable[[], Work[Any]], future: "asyncio.Future[Any]") -> None:
+        self.transaction = transaction
         self.future = future
         self.result: Any = None
         self.error: BaseException | None = None
@@ -69,27 +71,28 @@ class SQLiteStore:
         self._closed = False
         self._loop: asyncio.AbstractEventLoop
 
-    async def run(self, work: Work[T]) -> T:
+    async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         self._need_open()
         future: asyncio.Future[T] = self._loop.create_future()
-        self._jobs.put(_Job(work, future))
+        self._jobs.put(_Job(partial(transaction, *args, **kwargs), future))
         # The commit happens all the same: who is cancelled must not have to guess whether it did.
         with anyio.CancelScope(shield=True):
             await future
         return future.result()
 
-    async def read(self, work: Work[T]) -> T:
+    async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         self._need_open()
-        return await anyio.to_thread.run_sync(self._read, work, limiter=self._reading)
+        bound = partial(transaction, *args, **kwargs)
+        return await anyio.to_thread.run_sync(self._read, bound, limiter=self._reading)
 
-    def _read(self, work: Work[T]) -> T:
+    def _read(self, transaction: Callable[[], Work[T]]) -> T:
         self._need_open()  # again: it may have waited for its turn
         try:
             with translated():
                 connection = self._reader()
                 try:
                     connection.execute("begin")
-                    return drive(connection, work)
+                    return drive(connection, transaction())
                 finally:
                     connection.rollback()
                     self._readers.append(connection)
@@ -228,7 +231,7 @@ def _attempt(connection: sqlite3.Connection, job: _Job, *, alone: bool) -> None:
     if not alone:
         connection.execute("savepoint job")
     try:
-        job.result = drive(connection, job.work)
+        job.result = drive(connection, job.transaction())
     except BaseException as error:
         if not connection.in_transaction or kind_of(error) is not None:
             raise

@@ -1,5 +1,7 @@
 """What every store must make of sessions, their prompts and their summaries."""
 
+from functools import partial
+
 from msgspec.structs import replace
 
 from hermes.state import compactions, sessions, transcript, turns
@@ -54,21 +56,21 @@ class ConversationsContract(StoreContract):
     # --- sessions ----------------------------------------------------------------------------
 
     async def test_a_session_remembers_when_it_was_used_before(self, store: Store) -> None:
-        assert (await store.run(touch(NOW))).used_before is None
-        assert (await store.run(touch(NOW + 5))).used_before == NOW
-        assert (await store.run(touch(NOW + 9))).used_before == NOW + 5
+        assert (await store.run(touch, NOW)).used_before is None
+        assert (await store.run(touch, NOW + 5)).used_before == NOW
+        assert (await store.run(touch, NOW + 9)).used_before == NOW + 5
 
     async def test_a_session_is_named_by_its_first_words(self, store: Store) -> None:
-        await store.run(touch(title="How do I\n boil an egg? " + "x" * 80))
-        await store.run(touch(title="something else"))
-        (found,) = await store.read(sessions.listed())
+        await store.run(touch, title="How do I\n boil an egg? " + "x" * 80)
+        await store.run(touch, title="something else")
+        (found,) = await store.read(sessions.listed)
         assert found.title.startswith("How do I boil an egg? xxx")
         assert len(found.title) <= sessions.TITLE
 
     async def test_sessions_are_found_by_key_name_and_beginning(self, store: Store) -> None:
         for chat in ("abc1", "abc2", "a_c", "%"):
             await store.run(
-                sessions.touch(session(chat), replace(SOURCE, chat_id=chat), None, "", NOW)
+                sessions.touch, session(chat), replace(SOURCE, chat_id=chat), None, "", NOW
             )
         for name, found in {
             "abc1": ["abc1"],
@@ -77,118 +79,121 @@ class ConversationsContract(StoreContract):
             "%": ["%"],
             "nothing": [],
         }.items():
-            assert [one.chat for one in await store.read(sessions.named(name))] == found
-        assert len(await store.read(sessions.named("ab"))) == 2
+            assert [one.chat for one in await store.read(sessions.named, name)] == found
+        assert len(await store.read(sessions.named, "ab")) == 2
 
     async def test_a_deleted_session_leaves_nothing_behind(self, store: Store) -> None:
-        await store.run(touch())
-        await store.run(talk(2))
-        await store.run(turns.insert(turn_row("t000"), "main", "7"))
-        await store.run(sessions.keep_prompt(KEY, 0, a_prompt("hello")))
-        await store.run(sessions.delete(KEY))
-        await store.run(sessions.forget_prompts())
+        await store.run(touch)
+        await store.run(talk, 2)
+        await store.run(turns.insert, turn_row("t000"), "main", "7")
+        await store.run(sessions.keep_prompt, KEY, 0, a_prompt("hello"))
+        await store.run(sessions.delete, KEY)
+        await store.run(sessions.forget_prompts)
         for table in ("sessions", "messages", "turns", "prompts"):
-            assert await store.read(_count(table)) == 0
+            assert await store.read(_count, table) == 0
 
     async def test_a_conversation_that_ended_is_looked_after_once(self, store: Store) -> None:
-        await store.run(touch())
-        await store.run(sessions.begin_anew(KEY, NOW))
-        await store.run(sessions.begin_anew(KEY, NOW + 1))
+        await store.run(touch)
+        await store.run(sessions.begin_anew, KEY, NOW)
+        await store.run(sessions.begin_anew, KEY, NOW + 1)
         ended = [Ending(session=KEY, generation=n, ended_at=NOW + n) for n in (0, 1)]
-        taken = [await store.run(sessions.take_ending(NOW, 60)) for _ in range(3)]
+        taken = [await store.run(sessions.take_ending, NOW, 60) for _ in range(3)]
         assert taken == [*ended, None]
-        await store.run(sessions.forget_ending(ended[0]))
-        assert await store.run(sessions.take_ending(NOW + 61, 60)) == ended[1]
+        await store.run(sessions.forget_ending, ended[0])
+        assert await store.run(sessions.take_ending, NOW + 61, 60) == ended[1]
 
     # --- prompts -----------------------------------------------------------------------------
 
     async def test_an_epoch_s_prompt_comes_back_byte_for_byte(self, store: Store) -> None:
         prompt = a_prompt("naïve ☃\n\ntext")
-        await store.run(touch())
-        await store.run(sessions.keep_prompt(KEY, 0, prompt))
-        row = await store.run(touch())
+        await store.run(touch)
+        await store.run(sessions.keep_prompt, KEY, 0, prompt)
+        row = await store.run(touch)
         assert row.prompt is not None
-        assert await store.read(sessions.prompt_of(row.prompt)) == prompt
+        assert await store.read(sessions.prompt_of, row.prompt) == prompt
 
     async def test_a_new_conversation_and_a_summary_end_the_epoch(self, store: Store) -> None:
         for generation, end in enumerate(
-            (sessions.begin_anew(KEY, NOW), condense((1, 2), "s", generation=1))
+            (
+                partial(sessions.begin_anew, KEY, NOW),
+                partial(condense, (1, 2), "s", generation=1),
+            )
         ):
-            await store.run(touch())
-            await store.run(sessions.keep_prompt(KEY, generation, a_prompt("hello")))
-            assert (await store.run(touch())).prompt is not None
+            await store.run(touch)
+            await store.run(sessions.keep_prompt, KEY, generation, a_prompt("hello"))
+            assert (await store.run(touch)).prompt is not None
             await store.run(end)
-            assert (await store.run(touch())).prompt is None
+            assert (await store.run(touch)).prompt is None
 
     async def test_prompts_that_nobody_uses_are_forgotten(self, store: Store) -> None:
-        await store.run(touch())
+        await store.run(touch)
         for text in ("old", "new"):
-            await store.run(sessions.keep_prompt(KEY, 0, a_prompt(text)))
-        await store.run(sessions.forget_prompts())
-        row = await store.run(touch())
-        assert await store.read(sessions.prompt_of(row.prompt or "")) == a_prompt("new")
-        assert await store.read(_count("prompts")) == 1
+            await store.run(sessions.keep_prompt, KEY, 0, a_prompt(text))
+        await store.run(sessions.forget_prompts)
+        row = await store.run(touch)
+        assert await store.read(sessions.prompt_of, row.prompt or "") == a_prompt("new")
+        assert await store.read(_count, "prompts") == 1
 
     async def test_what_a_stopped_turn_leaves_is_not_for_the_conversation_after_it(
         self, store: Store
     ) -> None:
-        await store.run(touch())
-        rows = await store.run(talk(2))
-        await store.run(sessions.begin_anew(KEY, NOW))
-        await store.run(sessions.keep_prompt(KEY, 0, a_prompt("old")))
-        await store.run(condense((rows[0], rows[2]), "old"))
-        row = await store.run(touch())
+        await store.run(touch)
+        rows = await store.run(talk, 2)
+        await store.run(sessions.begin_anew, KEY, NOW)
+        await store.run(sessions.keep_prompt, KEY, 0, a_prompt("old"))
+        await store.run(condense, (rows[0], rows[2]), "old")
+        row = await store.run(touch)
         assert (row.generation, row.prompt, row.compaction) == (1, None, 0)
-        assert texts(await store.read(read(row))) == []
+        assert texts(await store.read(read, row)) == []
 
     async def test_a_prompt_that_can_not_be_read_is_none(self, store: Store) -> None:
-        await store.run(_write("insert into prompts (hash, body) values ('h', 'broken')"))
-        assert await store.read(sessions.prompt_of("h")) is None
+        await store.run(_write, "insert into prompts (hash, body) values ('h', 'broken')")
+        assert await store.read(sessions.prompt_of, "h") is None
 
     async def test_a_session_made_again_after_its_deletion_is_another(self, store: Store) -> None:
-        first = await store.run(touch(NOW))
-        await store.run(sessions.delete(KEY))
-        assert (await store.run(touch(NOW + 1))).created_at != first.created_at
+        first = await store.run(touch, NOW)
+        await store.run(sessions.delete, KEY)
+        assert (await store.run(touch, NOW + 1)).created_at != first.created_at
 
     async def test_the_ending_of_one_session_is_taken_by_its_name(self, store: Store) -> None:
-        await store.run(touch())
-        await store.run(sessions.begin_anew(KEY, NOW))
-        assert await store.run(sessions.take_ending(NOW, 60, "another")) is None
-        assert await store.run(sessions.take_ending(NOW, 60, KEY)) is not None
+        await store.run(touch)
+        await store.run(sessions.begin_anew, KEY, NOW)
+        assert await store.run(sessions.take_ending, NOW, 60, "another") is None
+        assert await store.run(sessions.take_ending, NOW, 60, KEY) is not None
 
     # --- summaries ---------------------------------------------------------------------------
 
     async def test_a_summary_stands_for_its_rows_and_they_can_be_restored(
         self, store: Store
     ) -> None:
-        await store.run(touch())
-        rows = await store.run(talk(5))
-        before = texts(await store.read(read(await store.run(touch()))))
-        await store.run(condense((rows[2], rows[6]), "summary"))
-        found = await store.read(read(await store.run(touch())))
+        await store.run(touch)
+        rows = await store.run(talk, 5)
+        before = texts(await store.read(read, await store.run(touch)))
+        await store.run(condense, (rows[2], rows[6]), "summary")
+        found = await store.read(read, await store.run(touch))
         assert texts(found) == [*before[:2], "summary", *before[7:]]
         assert found.spans[2] == (rows[2], rows[6])
-        assert [one.message.text for one in await store.read(transcript.entries(KEY))] == before
-        assert await store.run(compactions.restore(KEY)) == 1
-        assert texts(await store.read(read(await store.run(touch())))) == before
+        assert [one.message.text for one in await store.read(transcript.entries, KEY)] == before
+        assert await store.run(compactions.restore, KEY) == 1
+        assert texts(await store.read(read, await store.run(touch))) == before
 
     async def test_a_later_summary_takes_in_an_earlier_one(self, store: Store) -> None:
-        await store.run(touch())
-        rows = await store.run(talk(5))
+        await store.run(touch)
+        rows = await store.run(talk, 5)
         for span in ((rows[2], rows[3]), (rows[2], rows[7])):
             text = f"summary {span[1] - span[0]}"
-            await store.run(condense(span, text))
-        found = texts(await store.read(read(await store.run(touch()))))
+            await store.run(condense, span, text)
+        found = texts(await store.read(read, await store.run(touch)))
         assert found == ["q0", "a0", f"summary {rows[7] - rows[2]}", "q4", "a4"]
-        assert await store.run(compactions.restore(KEY)) == 2
+        assert await store.run(compactions.restore, KEY) == 2
 
     async def test_what_is_said_after_a_summary_is_read_behind_it(self, store: Store) -> None:
-        await store.run(touch())
-        rows = await store.run(talk(2))
-        await store.run(condense((rows[0], rows[3]), "summary"))
-        known = await store.read(read(await store.run(touch())))
-        await store.run(transcript.append(scribe("t9"), -1, 0, UserMessage(text="later"), NOW))
-        assert texts(await store.read(transcript.history(KEY, known))) == ["summary", "later"]
+        await store.run(touch)
+        rows = await store.run(talk, 2)
+        await store.run(condense, (rows[0], rows[3]), "summary")
+        known = await store.read(read, await store.run(touch))
+        await store.run(transcript.append, scribe("t9"), -1, 0, UserMessage(text="later"), NOW)
+        assert texts(await store.read(transcript.history, KEY, known)) == ["summary", "later"]
 
     async def test_results_that_came_out_of_order_are_read_in_order(self, store: Store) -> None:
         calls = tuple(
@@ -196,12 +201,12 @@ class ConversationsContract(StoreContract):
         )
         asked = AssistantMessage(calls=calls)
         results: list[Message] = [ToolMessage(call=call.id, text=call.id) for call in calls]
-        await store.run(touch())
-        await store.run(transcript.append(scribe("t"), -1, 0, UserMessage(text="go"), NOW))
-        await store.run(transcript.append(scribe("t"), 0, 0, asked, NOW))
+        await store.run(touch)
+        await store.run(transcript.append, scribe("t"), -1, 0, UserMessage(text="go"), NOW)
+        await store.run(transcript.append, scribe("t"), 0, 0, asked, NOW)
         for index in (2, 0, 1):
-            await store.run(transcript.append(scribe("t"), 0, index + 1, results[index], NOW))
-        found = await store.read(read(await store.run(touch())))
+            await store.run(transcript.append, scribe("t"), 0, index + 1, results[index], NOW)
+        found = await store.read(read, await store.run(touch))
         assert list(found.messages) == [UserMessage(text="go"), asked, *results]
 
 

@@ -9,10 +9,10 @@ import os
 import signal
 import sys
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import GeneratorType
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import aiohttp
 import anyio
@@ -31,6 +31,7 @@ from hermes.settings import Settings, load
 from hermes.state.spill import Spill
 from hermes.testing.platforms import EditingAdapter, PlainAdapter, Update, Wire
 from hermes.testing.remote import Link, RemoteWire
+from hermes.testing.running import transaction_name
 from hermes.types.events import AgentEvent, TextDelta
 from hermes.types.messages import AssistantMessage
 from hermes.types.protocols import Emit, ModelProvider, ModelRequest, PlatformAdapter, Store, Work
@@ -41,6 +42,7 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 APPENDED = "appended.txt"
 """Where `append` writes, in the workspace."""
@@ -113,22 +115,17 @@ class PointedStore:
     def trouble(self) -> str | None:
         return self._store.trouble
 
-    async def run(self, work: Work[T]) -> T:
-        name = _name(work)
+    async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        name = transaction_name(transaction).replace(".<locals>", "")
         if name in READS:
-            return await self._store.run(work)
+            return await self._store.run(transaction, *args, **kwargs)
         self._points.passes(f"before {name}")
-        result = await self._store.run(work)
+        result = await self._store.run(transaction, *args, **kwargs)
         self._points.passes(f"after {name}")
         return result
 
-    async def read(self, work: Work[T]) -> T:
-        return await self._store.read(work)
-
-
-def _name(work: object) -> str:
-    assert isinstance(work, GeneratorType)
-    return work.gi_code.co_qualname.replace(".<locals>", "")
+    async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._store.read(transaction, *args, **kwargs)
 
 
 class PointedWire:

@@ -1,6 +1,6 @@
 """Small rows and works for tests of the store."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import TypeVar
 
@@ -40,20 +40,22 @@ SOURCE = Source(
 )
 
 
-async def outcomes_of(store: Store, works: Sequence[Work[T]]) -> list[T | Exception]:
+async def outcomes_of(
+    store: Store, transactions: Sequence[Callable[[], Work[T]]]
+) -> list[T | Exception]:
     """Runs all at once; what each returned or raised."""
     outcomes: dict[int, T | Exception] = {}
 
-    async def one(number: int, work: Work[T]) -> None:
+    async def one(number: int, transaction: Callable[[], Work[T]]) -> None:
         try:
-            outcomes[number] = await store.run(work)
+            outcomes[number] = await store.run(transaction)
         except Exception as error:  # noqa: BLE001  # what is asked for
             outcomes[number] = error
 
     async with anyio.create_task_group() as group:
-        for number, work in enumerate(works):
-            group.start_soon(one, number, work)
-    return [outcomes[number] for number in range(len(works))]
+        for number, transaction in enumerate(transactions):
+            group.start_soon(one, number, transaction)
+    return [outcomes[number] for number in range(len(transactions))]
 
 
 def put(name: str) -> Work[None]:
@@ -139,7 +141,7 @@ def ask(id: str, call: str, kind: str = "approval", choices: tuple[str, ...] = (
 
 
 async def hold_account(store: Store) -> tuple[OwnerId, int]:
-    epoch = await store.run(owners.claim_lease(f"account:{CHAT.account}", US, set(), NOW))
+    epoch = await store.run(owners.claim_lease, f"account:{CHAT.account}", US, set(), NOW)
     assert epoch is not None
     return US, epoch
 

@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from types import GeneratorType
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import anyio
 import msgspec
@@ -40,6 +40,7 @@ from hermes.types.tools import Tool
 from hermes.types.value import Value
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 POLL_SECONDS = 0.01
 
@@ -117,7 +118,14 @@ async def rows(store: Store, sql: str, *parameters: object) -> list[Row]:
     def work() -> Work[list[Row]]:
         return (yield sql, parameters)
 
-    return await store.run(work())
+    return await store.run(work)
+
+
+def transaction_name(transaction: Callable[..., object]) -> str:
+    """The qualified name of the function, also where it is a `partial`."""
+    while isinstance(transaction, partial):
+        transaction = transaction.func
+    return transaction.__qualname__
 
 
 class TroubledStore:
@@ -126,19 +134,18 @@ class TroubledStore:
     def __init__(self, store: Store, before: Callable[[str], Awaitable[None]]) -> None:
         self._store = store
         self._before = before
-        """Given the qualified name of the transaction's generator."""
+        """Given the qualified name of the transaction's function."""
 
     @property
     def trouble(self) -> str | None:
         return self._store.trouble
 
-    async def run(self, work: Work[T]) -> T:
-        assert isinstance(work, GeneratorType)
-        await self._before(work.__qualname__)
-        return await self._store.run(work)
+    async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        await self._before(transaction_name(transaction))
+        return await self._store.run(transaction, *args, **kwargs)
 
-    async def read(self, work: Work[T]) -> T:
-        return await self._store.read(work)
+    async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._store.read(transaction, *args, **kwargs)
 
 
 def held(event: anyio.Event, answer: Answer, said: str = "") -> Answer:

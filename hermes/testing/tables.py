@@ -1,5 +1,7 @@
 """What every store must make of messages, turns and deliveries."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from hermes.state import deliveries, inbox, owners, sessions, transcript, turns
 from hermes.state.codec import record
 from hermes.state.search import search
+from hermes.state.transcript import Scribe
 from hermes.testing.contracts import StoreContract
 from hermes.testing.rows import (
     CHAT,
@@ -55,75 +58,75 @@ class TablesContract(StoreContract):
     # --- inbox -------------------------------------------------------------------------------
 
     async def test_a_key_is_taken_once(self, store: Store) -> None:
-        assert await store.run(inbox.insert("i1", said("k"), session(), None, US)) is None
-        again = await store.run(inbox.insert("i2", said("k"), session(), None, US))
+        assert await store.run(inbox.insert, "i1", said("k"), session(), None, US) is None
+        again = await store.run(inbox.insert, "i2", said("k"), session(), None, US)
         assert again == Duplicate(id="i1", turn=None)
-        other = await store.run(inbox.insert("i3", said("k", "f"), session(), None, US))
+        other = await store.run(inbox.insert, "i3", said("k", "f"), session(), None, US)
         assert other == Duplicate(id="i1", same=False)
-        assert await store.read(inbox.count_pending(str(session()))) == 1
+        assert await store.read(inbox.count_pending, str(session())) == 1
 
     async def test_a_key_is_taken_once_also_by_many_at_once(self, store: Store) -> None:
         works = [
-            inbox.insert(f"i{number}", said(f"k{number % 10}"), session(), None, US)
+            partial(inbox.insert, f"i{number}", said(f"k{number % 10}"), session(), None, US)
             for number in range(200)
         ]
         outcomes = await outcomes_of(store, works)
         assert sum(outcome is None for outcome in outcomes) == 10
         assert sum(isinstance(outcome, Duplicate) for outcome in outcomes) == 190
-        assert await store.read(inbox.count_pending(str(session()))) == 10
+        assert await store.read(inbox.count_pending, str(session())) == 10
 
     async def test_a_bound_row_names_the_turn_of_its_own_id(self, store: Store) -> None:
-        await store.run(inbox.insert("i1", said("k"), session(), None, US, "bound"))
-        again = await store.run(inbox.insert("i2", said("k"), session(), None, US))
+        await store.run(inbox.insert, "i1", said("k"), session(), None, US, "bound")
+        again = await store.run(inbox.insert, "i2", said("k"), session(), None, US)
         assert again == Duplicate(id="i1", turn="i1")
-        assert await store.read(inbox.turn_of("i1")) == "i1"
-        assert await store.read(inbox.turn_of("i2")) is None
-        assert await store.read(inbox.event_of("i1")) == said("k")
-        assert await store.read(inbox.first_pending(str(session()), US)) is None
+        assert await store.read(inbox.turn_of, "i1") == "i1"
+        assert await store.read(inbox.turn_of, "i2") is None
+        assert await store.read(inbox.event_of, "i1") == said("k")
+        assert await store.read(inbox.first_pending, str(session()), US) is None
 
     async def test_waiting_rows_come_in_the_order_of_their_arrival(self, store: Store) -> None:
         key = str(session())
         for number in range(9, 0, -1):
             event = said(f"k{number}")
-            await store.run(inbox.insert(f"i{number}", event, session(), None, US))
+            await store.run(inbox.insert, f"i{number}", event, session(), None, US)
         found = []
-        while waiting := await store.read(inbox.first_pending(key, US)):
+        while waiting := await store.read(inbox.first_pending, key, US):
             found.append(waiting.id)
-            await store.run(inbox.bind(waiting.id, waiting.id))
-            await store.run(inbox.finish(waiting.id))
+            await store.run(inbox.bind, waiting.id, waiting.id)
+            await store.run(inbox.finish, waiting.id)
         assert found == [f"i{number}" for number in range(9, 0, -1)]
 
     async def test_rows_of_the_dead_are_adopted_and_their_idle_sessions_found(
         self, store: Store
     ) -> None:
         busy, idle = session("1"), session("2")
-        await store.run(turns.insert(turn_row("t", str(busy)), "main", "1"))
-        await store.run(inbox.insert("i1", said("k1"), busy, None, THEM))
-        await store.run(inbox.insert("i2", said("k2"), idle, None, THEM))
-        assert await store.read(inbox.idle_sessions(US)) == []
-        await store.run(inbox.adopt([THEM], US))
-        assert await store.read(inbox.idle_sessions(THEM)) == []
-        assert await store.read(inbox.idle_sessions(US)) == [str(idle)]
+        await store.run(turns.insert, turn_row("t", str(busy)), "main", "1")
+        await store.run(inbox.insert, "i1", said("k1"), busy, None, THEM)
+        await store.run(inbox.insert, "i2", said("k2"), idle, None, THEM)
+        assert await store.read(inbox.idle_sessions, US) == []
+        await store.run(inbox.adopt, [THEM], US)
+        assert await store.read(inbox.idle_sessions, THEM) == []
+        assert await store.read(inbox.idle_sessions, US) == [str(idle)]
 
     # --- turns -------------------------------------------------------------------------------
 
     async def test_a_session_has_one_open_turn(self, store: Store) -> None:
-        await store.run(turns.insert(turn_row("t1"), "main", "7"))
+        await store.run(turns.insert, turn_row("t1"), "main", "7")
         for state in ("running", "suspended"):
             with pytest.raises(Exception, match=r"(?i)unique"):
-                await store.run(turns.insert(turn_row("t2", state=state), "main", "7"))
-        await store.run(turns.insert(turn_row("t3", "agent:main:x:private:8"), "main", "8"))
-        await store.run(turns.close(TurnId("t1"), 1, "completed", NOW))
-        await store.run(turns.insert(turn_row("t2"), "main", "7"))
-        found = await store.read(turns.open_in(str(session())))
+                await store.run(turns.insert, turn_row("t2", state=state), "main", "7")
+        await store.run(turns.insert, turn_row("t3", "agent:main:x:private:8"), "main", "8")
+        await store.run(turns.close, TurnId("t1"), 1, "completed", NOW)
+        await store.run(turns.insert, turn_row("t2"), "main", "7")
+        found = await store.read(turns.open_in, str(session()))
         assert found == turn_row("t2")
-        assert await store.read(turns.get("t9")) is None
+        assert await store.read(turns.get, "t9") is None
 
     async def test_a_claim_that_was_taken_over_writes_nothing(self, store: Store) -> None:
         turn = TurnId("t")
-        await store.run(turns.insert(turn_row("t"), "main", "7"))
-        assert await store.run(turns.claim(turn, 1, THEM)) == 2
-        before = await store.read(turns.get("t"))
+        await store.run(turns.insert, turn_row("t"), "main", "7")
+        assert await store.run(turns.claim, turn, 1, THEM) == 2
+        before = await store.read(turns.get, "t")
 
         def late(write: Work[T]) -> Work[T]:
             yield from put("lost")
@@ -135,90 +138,92 @@ class TablesContract(StoreContract):
             turns.hold(turn, 1),
         ):
             with pytest.raises(ClaimLost):
-                await store.run(late(write))
+                await store.run(late, write)
         with pytest.raises(ClaimLost):
-            await store.run(turns.claim(turn, 1, US))
-        assert await store.read(turns.get("t")) == before
-        assert await store.read(names()) == []
-        await store.run(turns.advance(turn, 2, 3, 4))
-        await store.run(turns.hold(turn, 2))
-        row = await store.read(turns.get("t"))
+            await store.run(turns.claim, turn, 1, US)
+        assert await store.read(turns.get, "t") == before
+        assert await store.read(names) == []
+        await store.run(turns.advance, turn, 2, 3, 4)
+        await store.run(turns.hold, turn, 2)
+        row = await store.read(turns.get, "t")
         assert row is not None
         assert (row.steps, row.seq, row.owner, row.epoch) == (3, 4, THEM, 2)
 
     async def test_a_closed_turn_can_be_neither_claimed_nor_advanced(self, store: Store) -> None:
         turn = TurnId("t")
-        await store.run(turns.insert(turn_row("t"), "main", "7"))
-        await store.run(turns.close(turn, 1, "failed", NOW, reason=("why", "code")))
-        for write in (turns.advance(turn, 1, 1, 1), turns.hold(turn, 1)):
+        await store.run(turns.insert, turn_row("t"), "main", "7")
+        await store.run(turns.close, turn, 1, "failed", NOW, reason=("why", "code"))
+        for write in (partial(turns.advance, turn, 1, 1, 1), partial(turns.hold, turn, 1)):
             with pytest.raises(ClaimLost):
                 await store.run(write)
         with pytest.raises(ClaimLost):
-            await store.run(turns.claim(turn, 1, US))
-        row = await store.read(turns.get("t"))
+            await store.run(turns.claim, turn, 1, US)
+        row = await store.read(turns.get, "t")
         assert row is not None
         assert (row.state, row.reason, row.code) == ("failed", "why", "code")
 
     async def test_of_many_who_claim_at_once_one_gets_it(self, store: Store) -> None:
-        await store.run(turns.insert(turn_row("t"), "main", "7"))
-        claims = [turns.claim(TurnId("t"), 1, OwnerId(f"o{number}")) for number in range(50)]
+        await store.run(turns.insert, turn_row("t"), "main", "7")
+        claims = [
+            partial(turns.claim, TurnId("t"), 1, OwnerId(f"o{number}")) for number in range(50)
+        ]
         outcomes = await outcomes_of(store, claims)
         assert sum(outcome == 2 for outcome in outcomes) == 1
         assert sum(isinstance(outcome, ClaimLost) for outcome in outcomes) == 49
 
     async def test_a_question_is_decided_once(self, store: Store) -> None:
-        await store.run(turns.insert(turn_row("t"), "main", "7"))
-        await store.run(turns.start_call(CallId("c0"), TurnId("t"), None, NOW))
-        await store.run(ask("q", "c0", kind="question", choices=("a", "b")))
-        assert await store.read(turns.started_calls(TurnId("t"))) == {}
-        (found,) = await store.read(turns.open_questions(TurnId("t")))
+        await store.run(turns.insert, turn_row("t"), "main", "7")
+        await store.run(turns.start_call, CallId("c0"), TurnId("t"), None, NOW)
+        await store.run(ask, "q", "c0", kind="question", choices=("a", "b"))
+        assert await store.read(turns.started_calls, TurnId("t")) == {}
+        (found,) = await store.read(turns.open_questions, TurnId("t"))
         assert (found.id, found.prompt, found.choices) == ("q", "Really?", ("a", "b"))
-        decides = [turns.decide("q", "answered", f"a{n}", "me", NOW) for n in range(20)]
+        decides = [partial(turns.decide, "q", "answered", f"a{n}", "me", NOW) for n in range(20)]
         outcomes = await outcomes_of(store, decides)
         assert sum(outcome == "t" for outcome in outcomes) == 1
         assert sum(outcome is None for outcome in outcomes) == 19
-        kept = (await store.read(turns.decisions(TurnId("t"))))[CallId("c0")]
+        kept = (await store.read(turns.decisions, TurnId("t")))[CallId("c0")]
         assert kept == Answered(text=f"a{outcomes.index(TurnId('t'))}")
-        assert await store.read(turns.open_questions(TurnId("t"))) == []
+        assert await store.read(turns.open_questions, TurnId("t")) == []
 
     async def test_a_suspended_turn_is_to_resume_when_all_is_decided(self, store: Store) -> None:
         turn = TurnId("t")
-        await store.run(turns.insert(turn_row("t"), "main", "7"))
+        await store.run(turns.insert, turn_row("t"), "main", "7")
         for number in range(3):
-            await store.run(ask(f"q{number}", f"c{number}"))
-        await store.run(turns.close(turn, 1, "suspended", NOW))
-        assert await store.run(turns.decide("q0", "approved", None, "me", NOW)) == "t"
-        assert await store.run(turns.decide("q1", "denied", "no", "me", NOW)) == "t"
-        assert await store.read(turns.suspended_to_resume(US)) == []
-        assert await store.read(turns.overdue_questions(NOW + 99)) == []
-        assert await store.read(turns.overdue_questions(NOW + 100)) == ["q2"]
-        assert await store.run(turns.decide("q2", "expired", None, "", NOW)) == "t"
-        assert [row.id for row in await store.read(turns.suspended_to_resume(US))] == ["t"]
-        assert await store.read(turns.decisions(turn)) == {
+            await store.run(ask, f"q{number}", f"c{number}")
+        await store.run(turns.close, turn, 1, "suspended", NOW)
+        assert await store.run(turns.decide, "q0", "approved", None, "me", NOW) == "t"
+        assert await store.run(turns.decide, "q1", "denied", "no", "me", NOW) == "t"
+        assert await store.read(turns.suspended_to_resume, US) == []
+        assert await store.read(turns.overdue_questions, NOW + 99) == []
+        assert await store.read(turns.overdue_questions, NOW + 100) == ["q2"]
+        assert await store.run(turns.decide, "q2", "expired", None, "", NOW) == "t"
+        assert [row.id for row in await store.read(turns.suspended_to_resume, US)] == ["t"]
+        assert await store.read(turns.decisions, turn) == {
             "c0": Approved(digest="d"),
             "c1": Denied(reason="no"),
             "c2": Expired(),
         }
-        await store.run(turns.adopt_suspended([US], THEM))
-        assert await store.read(turns.suspended_to_resume(US)) == []
-        assert await store.run(turns.claim(turn, 1, THEM)) == 2
-        assert [row.id for row in await store.read(turns.running_of(THEM))] == ["t"]
+        await store.run(turns.adopt_suspended, [US], THEM)
+        assert await store.read(turns.suspended_to_resume, US) == []
+        assert await store.run(turns.claim, turn, 1, THEM) == 2
+        assert [row.id for row in await store.read(turns.running_of, THEM)] == ["t"]
 
     async def test_a_stop_resumes_a_suspended_turn(self, store: Store) -> None:
-        await store.run(turns.insert(turn_row("t"), "main", "7"))
-        await store.run(ask("q", "c"))
-        await store.run(turns.close(TurnId("t"), 1, "suspended", NOW))
-        assert await store.read(turns.suspended_to_resume(US)) == []
-        await store.run(turns.request_stop(TurnId("t"), "me"))
-        (row,) = await store.read(turns.suspended_to_resume(US))
+        await store.run(turns.insert, turn_row("t"), "main", "7")
+        await store.run(ask, "q", "c")
+        await store.run(turns.close, TurnId("t"), 1, "suspended", NOW)
+        assert await store.read(turns.suspended_to_resume, US) == []
+        await store.run(turns.request_stop, TurnId("t"), "me")
+        (row,) = await store.read(turns.suspended_to_resume, US)
         assert row.stop_requested == "me"
 
     async def test_started_calls_are_remembered_with_their_process(self, store: Store) -> None:
         call, process = CallId("t_0_0"), Process(group=12, started=34)
-        await store.run(turns.start_call(call, TurnId("t"), None, NOW))
-        assert await store.read(turns.started_calls(TurnId("t"))) == {call: None}
-        await store.run(turns.start_call(call, TurnId("t"), process, NOW))
-        assert await store.read(turns.started_calls(TurnId("t"))) == {call: process}
+        await store.run(turns.start_call, call, TurnId("t"), None, NOW)
+        assert await store.read(turns.started_calls, TurnId("t")) == {call: None}
+        await store.run(turns.start_call, call, TurnId("t"), process, NOW)
+        assert await store.read(turns.started_calls, TurnId("t")) == {call: process}
 
     async def test_events_are_replayed_exactly_from_any_number_however_they_were_cut(
         self, store: Store
@@ -238,13 +243,13 @@ class TablesContract(StoreContract):
         for number, cut in enumerate(every):
             for start, end in zip((0, *cut), (*cut, len(events)), strict=True):
                 recorded = record(first + start, events[start:end])
-                keep = turns.keep_events(TurnId(f"t{number}"), first + start, recorded)
-                await store.run(keep)
+                turn = TurnId(f"t{number}")
+                await store.run(turns.keep_events, turn, first + start, recorded)
         assert len(every) == 2 ** (len(events) - 1)
         for number in range(len(every)):
             for seen in range(-1, len(events) + 1):
                 after = first - 1 + seen
-                rows = await store.read(turns.events_after(TurnId(f"t{number}"), after))
+                rows = await store.read(turns.events_after, TurnId(f"t{number}"), after)
                 pieces = [recorded.after(after) for recorded in rows]
                 lacking = [piece for piece in pieces if piece is not None]
                 assert merged(lacking) == merged(events[max(seen, 0) :])
@@ -252,9 +257,9 @@ class TablesContract(StoreContract):
     async def test_events_that_are_kept_twice_are_there_once(self, store: Store) -> None:
         recorded = record(1, [TextDelta(text="a"), SegmentEnded()])
         for _ in range(2):
-            await store.run(turns.keep_events(TurnId("t"), 1, recorded))
-        await store.run(turns.keep_events(TurnId("t"), 3, []))
-        assert await store.read(turns.events_after(TurnId("t"), 0)) == recorded
+            await store.run(turns.keep_events, TurnId("t"), 1, recorded)
+        await store.run(turns.keep_events, TurnId("t"), 3, [])
+        assert await store.read(turns.events_after, TurnId("t"), 0) == recorded
 
     # --- transcript --------------------------------------------------------------------------
 
@@ -266,132 +271,128 @@ class TablesContract(StoreContract):
             ToolMessage(call=call.id, text="ok", failed=True),
             AssistantMessage(text="done"),
         ]
-        assert (await store.run(sessions.touch(session(), SOURCE, None, "", NOW))).generation == 0
+        assert (await store.run(sessions.touch, session(), SOURCE, None, "", NOW)).generation == 0
         for step, message in enumerate(said_):
-            await store.run(transcript.append(scribe("t1"), step - 1, 0, message, NOW))
+            await store.run(transcript.append, scribe("t1"), step - 1, 0, message, NOW)
         key = str(session())
-        assert await store.read(said_in(key, 0)) == said_
-        await store.run(sessions.begin_anew(key, NOW))
-        assert (await store.run(sessions.touch(session(), SOURCE, None, "", NOW))).generation == 1
+        assert await store.read(said_in, key, 0) == said_
+        await store.run(sessions.begin_anew, key, NOW)
+        assert (await store.run(sessions.touch, session(), SOURCE, None, "", NOW)).generation == 1
         later = UserMessage(text="again")
-        await store.run(transcript.append(scribe("t2", generation=1), -1, 0, later, NOW))
-        assert await store.read(said_in(key, 1)) == [later]
-        assert await store.read(said_in(key, 0)) == said_
+        await store.run(transcript.append, scribe("t2", generation=1), -1, 0, later, NOW)
+        assert await store.read(said_in, key, 1) == [later]
+        assert await store.read(said_in, key, 0) == said_
 
     async def test_the_messages_of_a_turn_are_ordered_by_their_place(self, store: Store) -> None:
         places = [(1, 0), (0, 2), (0, 0), (-1, 0), (0, 1)]
         for step, index in places:
             message = UserMessage(text=f"{step} {index}")
-            await store.run(transcript.append(scribe("t"), step, index, message, NOW))
-        found = await store.read(transcript.of_turn("t"))
+            await store.run(transcript.append, scribe("t"), step, index, message, NOW)
+        found = await store.read(transcript.of_turn, "t")
         assert found == [UserMessage(text=f"{step} {index}") for step, index in sorted(places)]
 
     async def test_a_message_that_is_appended_twice_stands_once(self, store: Store) -> None:
         for text in ("first", "second"):
             message = UserMessage(text=text)
-            await store.run(transcript.append(scribe("t"), 0, 0, message, NOW))
-        assert await store.read(transcript.of_turn("t")) == [UserMessage(text="first")]
-        assert await store.read(search("second", EVERYBODY)) == []
+            await store.run(transcript.append, scribe("t"), 0, 0, message, NOW)
+        assert await store.read(transcript.of_turn, "t") == [UserMessage(text="first")]
+        assert await store.read(search, "second", EVERYBODY) == []
 
     async def test_what_was_said_is_found_by_its_agent_only(self, store: Store) -> None:
         for agent, text in (("main", "The red fox jumps"), ("other", "A red herring")):
-            write = transcript.append(scribe("t" + agent, agent), 0, 0, UserMessage(text=text), NOW)
-            await store.run(write)
-        (found,) = await store.read(search("fox red", EVERYBODY))
+            said_ = UserMessage(text=text)
+            await store.run(transcript.append, scribe("t" + agent, agent), 0, 0, said_, NOW)
+        (found,) = await store.read(search, "fox red", EVERYBODY)
         assert (found.session, found.role, found.text, found.at) == (
             str(session()),
             "user",
             "The red fox jumps",
             NOW,
         )
-        assert await store.read(search("herring", EVERYBODY)) == []
+        assert await store.read(search, "herring", EVERYBODY) == []
 
     async def test_transient_and_rolled_back_words_are_never_found(self, store: Store) -> None:
-        def failing() -> Work[None]:
+        def failing() -> Work[int]:
             yield from transcript.append(scribe("t2"), 0, 0, UserMessage(text="secret two"), NOW)
             raise ValueError
 
-        transient = scribe("t1", transient=True)
-        await outcomes_of(
-            store,
-            [
-                transcript.append(transient, 0, 0, UserMessage(text="secret one"), NOW),
-                failing(),
-                transcript.append(scribe("t3"), 0, 0, UserMessage(text="secret three"), NOW),
-            ],
-        )
-        found = await store.read(search("secret", EVERYBODY))
+        def append(writer: Scribe, text: str) -> Callable[[], Work[int]]:
+            return partial(transcript.append, writer, 0, 0, UserMessage(text=text), NOW)
+
+        first = append(scribe("t1", transient=True), "secret one")
+        await outcomes_of(store, [first, failing, append(scribe("t3"), "secret three")])
+        found = await store.read(search, "secret", EVERYBODY)
         assert [one.text for one in found] == ["secret three"]
-        assert await store.read(said_in(str(session()), 0)) == [UserMessage(text="secret three")]
-        assert await store.read(transcript.of_turn("t1")) == [UserMessage(text="secret one")]
+        assert await store.read(said_in, str(session()), 0) == [UserMessage(text="secret three")]
+        assert await store.read(transcript.of_turn, "t1") == [UserMessage(text="secret one")]
 
     @pytest.mark.parametrize(
         "query",
         ['"', '""', "a OR", "NOT", "*", "fox*", "NEAR(", "a:b", "(", "\0", "fox\0", "--", "'", "^"],
     )
     async def test_no_query_is_an_error(self, store: Store, query: str) -> None:
-        await store.run(transcript.append(scribe("t"), 0, 0, UserMessage(text="a red fox"), NOW))
-        assert len(await store.read(search(query, EVERYBODY))) <= 1
+        await store.run(transcript.append, scribe("t"), 0, 0, UserMessage(text="a red fox"), NOW)
+        assert len(await store.read(search, query, EVERYBODY)) <= 1
 
     # --- deliveries --------------------------------------------------------------------------
 
     async def test_a_chat_gets_its_deliveries_in_order(self, store: Store) -> None:
         lease = await hold_account(store)
         for number in range(5):
-            await store.run(deliveries.owe(CHAT, Content(text=str(number)), "main", None, NOW))
+            await store.run(deliveries.owe, CHAT, Content(text=str(number)), "main", None, NOW)
         other = Target(account="telegram", chat_id="8")
-        await store.run(deliveries.owe(other, Content(text="x"), "main", None, NOW))
-        assert sorted(await store.read(deliveries.owed_chats("telegram"))) == ["7", "8"]
+        await store.run(deliveries.owe, other, Content(text="x"), "main", None, NOW)
+        assert sorted(await store.read(deliveries.owed_chats, "telegram")) == ["7", "8"]
         for number in range(5):
-            taken = await store.run(deliveries.take_next("telegram", "7", lease, NOW))
+            taken = await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
             assert taken is not None
             assert (taken.content.text, taken.state) == (str(number), "sending")
             assert (taken.attempts, taken.doubtful) == (1, False)
-            await store.run(deliveries.mark_delivered(taken.id, (), NOW))
-        assert await store.run(deliveries.take_next("telegram", "7", lease, NOW)) is None
-        assert await store.read(deliveries.owed_chats("telegram")) == ["8"]
+            await store.run(deliveries.mark_delivered, taken.id, (), NOW)
+        assert await store.run(deliveries.take_next, "telegram", "7", lease, NOW) is None
+        assert await store.read(deliveries.owed_chats, "telegram") == ["8"]
 
     async def test_only_who_holds_the_account_takes_its_deliveries(self, store: Store) -> None:
         lease = await hold_account(store)
-        await store.run(deliveries.owe(CHAT, Content(text="x"), "main", None, NOW))
+        await store.run(deliveries.owe, CHAT, Content(text="x"), "main", None, NOW)
         for wrong in ((THEM, lease[1]), (US, lease[1] + 1)):
-            assert await store.run(deliveries.take_next("telegram", "7", wrong, NOW)) is None
-        taken_over = await store.run(owners.claim_lease("account:telegram", THEM, {US}, NOW))
+            assert await store.run(deliveries.take_next, "telegram", "7", wrong, NOW) is None
+        taken_over = await store.run(owners.claim_lease, "account:telegram", THEM, {US}, NOW)
         assert taken_over == lease[1] + 1
-        assert await store.run(deliveries.take_next("telegram", "7", lease, NOW)) is None
-        taken = await store.run(deliveries.take_next("telegram", "7", (THEM, taken_over), NOW))
+        assert await store.run(deliveries.take_next, "telegram", "7", lease, NOW) is None
+        taken = await store.run(deliveries.take_next, "telegram", "7", (THEM, taken_over), NOW)
         assert taken is not None
         assert taken.attempts == 1
 
     async def test_a_send_that_was_cut_is_doubtful_until_a_part_stands(self, store: Store) -> None:
         lease = await hold_account(store)
-        id = await store.run(deliveries.owe(CHAT, Content(text="x"), "main", None, NOW))
-        await store.run(deliveries.take_next("telegram", "7", lease, NOW))
-        again = await store.run(deliveries.take_next("telegram", "7", lease, NOW))
+        id = await store.run(deliveries.owe, CHAT, Content(text="x"), "main", None, NOW)
+        await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
+        again = await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
         assert again is not None
         assert (again.id, again.doubtful, again.attempts) == (id, True, 2)
         placed = (Placed(ref=MessageRef(id="m1"), text="x"),)
-        await store.run(deliveries.mark_placed(id, placed))
-        await store.run(deliveries.put_back(id, NOW + 5, doubtful=False))
-        early = await store.run(deliveries.take_next("telegram", "7", lease, NOW))
+        await store.run(deliveries.mark_placed, id, placed)
+        await store.run(deliveries.put_back, id, NOW + 5, doubtful=False)
+        early = await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
         assert early is not None
         assert (early.state, early.doubtful, early.placed) == ("ready", False, placed)
-        await store.run(deliveries.take_next("telegram", "7", lease, NOW + 5))
-        await store.run(deliveries.doubt_sending("another"))
-        await store.run(deliveries.doubt_sending("telegram"))
-        last = await store.run(deliveries.take_next("telegram", "7", lease, NOW + 5))
+        await store.run(deliveries.take_next, "telegram", "7", lease, NOW + 5)
+        await store.run(deliveries.doubt_sending, "another")
+        await store.run(deliveries.doubt_sending, "telegram")
+        last = await store.run(deliveries.take_next, "telegram", "7", lease, NOW + 5)
         assert last is not None
         assert last.doubtful
-        await store.run(deliveries.put_back(id, 0, doubtful=True))
-        await store.run(deliveries.mark_dead(id, "rejected", NOW))
-        assert await store.run(deliveries.take_next("telegram", "7", lease, NOW + 5)) is None
+        await store.run(deliveries.put_back, id, 0, doubtful=True)
+        await store.run(deliveries.mark_dead, id, "rejected", NOW)
+        assert await store.run(deliveries.take_next, "telegram", "7", lease, NOW + 5) is None
 
     async def test_what_is_put_back_in_doubt_stays_doubtful(self, store: Store) -> None:
         lease = await hold_account(store)
-        id = await store.run(deliveries.owe(CHAT, Content(text="x"), "main", None, NOW))
+        id = await store.run(deliveries.owe, CHAT, Content(text="x"), "main", None, NOW)
         for doubtful in (True, False):
-            await store.run(deliveries.put_back(id, 0, doubtful=doubtful))
-            taken = await store.run(deliveries.take_next("telegram", "7", lease, NOW))
+            await store.run(deliveries.put_back, id, 0, doubtful=doubtful)
+            taken = await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
             assert taken is not None
             assert taken.doubtful
 
@@ -399,24 +400,24 @@ class TablesContract(StoreContract):
         lease = await hold_account(store)
         topic = Target(account="telegram", chat_id="7", thread_id="9")
         for turn in ("t1", "t2"):
-            await store.run(deliveries.owe(topic, None, "main", TurnId(turn), NOW))
-        assert await store.run(deliveries.take_next("telegram", "7", lease, NOW)) is None
-        found = await store.read(deliveries.open_of(TurnId("t1")))
+            await store.run(deliveries.owe, topic, None, "main", TurnId(turn), NOW)
+        assert await store.run(deliveries.take_next, "telegram", "7", lease, NOW) is None
+        found = await store.read(deliveries.open_of, TurnId("t1"))
         assert found is not None
         assert (found.target, found.turn, found.placed) == (topic, "t1", ())
-        await store.run(deliveries.complete(TurnId("t2"), None, NOW))
-        await store.run(deliveries.complete(TurnId("t1"), Content(text="answer"), NOW))
-        assert await store.read(deliveries.open_of(TurnId("t1"))) is None
-        taken = await store.run(deliveries.take_next("telegram", "7", lease, NOW))
+        await store.run(deliveries.complete, TurnId("t2"), None, NOW)
+        await store.run(deliveries.complete, TurnId("t1"), Content(text="answer"), NOW)
+        assert await store.read(deliveries.open_of, TurnId("t1")) is None
+        taken = await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
         assert taken is not None
         assert taken.content.text == "answer"
-        await store.run(deliveries.mark_delivered(taken.id, (), NOW))
-        assert await store.run(deliveries.take_next("telegram", "7", lease, NOW)) is None
+        await store.run(deliveries.mark_delivered, taken.id, (), NOW)
+        assert await store.run(deliveries.take_next, "telegram", "7", lease, NOW) is None
 
     async def test_the_longest_freeze_of_a_chat_counts(self, store: Store) -> None:
         for until in (NOW + 5, NOW + 30, NOW + 1):
-            await store.run(deliveries.freeze("telegram", "7", until))
-        await store.run(deliveries.freeze("telegram", "8", NOW - 1))
-        await store.run(deliveries.freeze("discord", "9", NOW + 1))
-        assert await store.read(deliveries.freezes("telegram", NOW)) == {"7": NOW + 30}
-        assert await store.read(deliveries.freezes("telegram", NOW + 30)) == {}
+            await store.run(deliveries.freeze, "telegram", "7", until)
+        await store.run(deliveries.freeze, "telegram", "8", NOW - 1)
+        await store.run(deliveries.freeze, "discord", "9", NOW + 1)
+        assert await store.read(deliveries.freezes, "telegram", NOW) == {"7": NOW + 30}
+        assert await store.read(deliveries.freezes, "telegram", NOW + 30) == {}

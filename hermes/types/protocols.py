@@ -1,7 +1,7 @@
 """The seams: each can be faked in ten lines."""
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from hermes.types.events import AgentEvent
 from hermes.types.identity import CallId, Target
@@ -22,6 +22,7 @@ from hermes.types.turns import Outcome, Prompt, Turn
 from hermes.types.value import Value
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 Accept = Callable[[MessageEvent], Awaitable[Receipt]]
 """Returns once the event is durable: acknowledge only after."""
@@ -43,12 +44,15 @@ class Store(Protocol):
         """Why the last commit failed; None while commits succeed."""
         ...
 
-    async def run(self, work: Work[T]) -> T:
-        """Commits the work, or raises and leaves nothing of it."""
+    async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Commits `transaction(*args, **kwargs)`, or raises an error and changes nothing.
+
+        The function is called again if its transaction has to be retried.
+        """
         ...
 
-    async def read(self, work: Work[T]) -> T:
-        """Runs the work on one snapshot; it must not write."""
+    async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Runs `transaction(*args, **kwargs)`, which must not write, on one snapshot."""
         ...
 
 

@@ -77,7 +77,7 @@ async def test_what_goes_wrong_is_tried_again_later_and_stops_nothing(tmp_path: 
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
         server.says("hi")
         await until(server.texts)
-        await gateway.store.run(sessions.begin_anew("agent:main:plain:private:1", 0.0))
+        await gateway.store.run(sessions.begin_anew, "agent:main:plain:private:1", 0.0)
 
         def profile(agent: AgentId) -> AgentProfile:
             return AgentProfile()

@@ -81,7 +81,7 @@ async def test_a_stop_that_another_process_asks_for_acts_here(tmp_path: Path) ->
         await until(lambda: model.requests)
         ((turn,),) = await rows(gateway.store, "select id from turns")
         async with open_store(tmp_path / "state.db") as foreign:
-            await foreign.run(turns.request_stop(TurnId(turn), "operator"))
+            await foreign.run(turns.request_stop, TurnId(turn), "operator")
             await until(lambda: server.texts() == ["(stopped: by you)"])
 
 
@@ -92,7 +92,7 @@ async def test_a_question_that_is_decided_elsewhere_resumes_here(tmp_path: Path)
         await until(server.texts)
         ((question,),) = await rows(gateway.store, "select id from questions")
         async with open_store(tmp_path / "state.db") as foreign:
-            await foreign.run(turns.decide(question, "answered", "blue", "operator", 0.0))
+            await foreign.run(turns.decide, question, "answered", "blue", "operator", 0.0)
             await until(lambda: "blue it is" in server.texts())
 
 

@@ -30,10 +30,10 @@ async def test_stateless_requests_leave_nothing_behind(tmp_path: Path) -> None:
         tables = ("turns", "inbox", "messages", "calls", "run_events")
         for table in tables:
             assert await rows(gateway.store, f"select 1 from {table}")
-        await gateway.store.run(forget_requests(time.time() - 60))
+        await gateway.store.run(forget_requests, time.time() - 60)
         for table in tables:
             assert await rows(gateway.store, f"select 1 from {table}")
-        await gateway.store.run(forget_requests(time.time() + 60))
+        await gateway.store.run(forget_requests, time.time() + 60)
         for table in (*tables, "questions"):
             assert await rows(gateway.store, f"select 1 from {table}") == []
 
@@ -48,8 +48,8 @@ async def test_conversations_and_open_questions_are_kept(tmp_path: Path) -> None
         await until(lambda: len(server.texts()) == 2)
         while await rows(gateway.store, "select 1 from deliveries where state <> 'delivered'"):
             await anyio.lowlevel.checkpoint()
-        await gateway.store.run(forget_requests(time.time() + 60))
-        await gateway.store.run(forget_messages(time.time() + 60))
+        await gateway.store.run(forget_requests, time.time() + 60)
+        await gateway.store.run(forget_messages, time.time() + 60)
         assert await rows(gateway.store, "select 1 from deliveries") == []
         assert await rows(gateway.store, "select state from inbox") == [("bound",)]
         server.says("red")

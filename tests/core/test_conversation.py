@@ -71,7 +71,7 @@ async def talk(home: Path, server: ChatServer, model: Summariser) -> list[str]:
     ending = [f"and then {number} " + "words " * 40 for number in range(12)]
     async with running(home, [PlainAdapter(server)], model, SMALL) as gateway:
         await converse(server, model, [*opening, *middle, *ending])
-        entries = await gateway.store.read(sessions.entries(KEY))
+        entries = await gateway.store.read(sessions.entries, KEY)
     return [entry.message.text for entry in entries]
 
 
@@ -90,7 +90,7 @@ async def test_facts_in_the_middle_reach_the_summary_and_can_be_restored(tmp_pat
     assert last.messages[0].text.startswith("let us begin")
 
     async with running(tmp_path, [PlainAdapter(server)], model, QUIET) as gateway:
-        assert await gateway.store.run(sessions.restore(KEY)) >= 1
+        assert await gateway.store.run(sessions.restore, KEY) >= 1
         before = len(model.requests)
         server.says("what was it?")
         await until(lambda: len(model.requests) > before)

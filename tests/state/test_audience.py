@@ -98,9 +98,9 @@ class World:
             account=turn.source.account,
             person=turn.person,
         )
-        await self._store.run(sessions.touch(turn.session, turn.source, turn.person, "", 0.0))
-        await self._store.run(transcript.append(scribe, 0, 0, said, 0.0))
-        await self._store.run(sessions.begin_anew(str(turn.session), 0.0))
+        await self._store.run(sessions.touch, turn.session, turn.source, turn.person, "", 0.0)
+        await self._store.run(transcript.append, scribe, 0, 0, said, 0.0)
+        await self._store.run(sessions.begin_anew, str(turn.session), 0.0)
 
     async def seen(self, who: str, where: str) -> str:
         """All that the agent is shown, or can find, when it answers here."""

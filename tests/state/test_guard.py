@@ -61,10 +61,10 @@ async def home(tmp_path: Path) -> Home:
     home.ensure()
     async with open_store(home.store) as store:
         for number in range(ROWS // 2):
-            await store.run(row(number))
+            await store.run(row, number)
         take_snapshot(home)
         for number in range(ROWS // 2, ROWS):
-            await store.run(row(number))
+            await store.run(row, number)
     return home
 
 
@@ -93,10 +93,10 @@ async def use(home: Home) -> list[str]:
     """One start and end, with reads and writes of every kind between."""
     with guarded(home):
         async with open_store(home.store) as store:
-            found = await store.read(names())
-            await store.run(row(90_000 + len(found)))
-            await store.read(search("filler", EVERYBODY))
-            await store.read(said_in(str(scribe("t").session), 0))
+            found = await store.read(names)
+            await store.run(row, 90_000 + len(found))
+            await store.read(search, "filler", EVERYBODY)
+            await store.read(said_in, str(scribe("t").session), 0)
     return found
 
 
@@ -270,11 +270,11 @@ async def test_a_suspicion_is_looked_into_and_the_index_of_words_made_anew(home:
     with guarded(home):
         async with open_store(home.store) as store:
             with pytest.raises(StoreDamaged):
-                await store.read(search("filler", EVERYBODY, limit=999))
+                await store.read(search, "filler", EVERYBODY, limit=999)
     assert suspicion(home.store).exists()
     await use(home)
     async with open_store(home.store) as store:
-        found = await store.read(search("filler", EVERYBODY, limit=999))
+        found = await store.read(search, "filler", EVERYBODY, limit=999)
     assert len(found) == ROWS + 1
     assert not suspicion(home.store).exists()
     assert set_aside(home) == []

@@ -53,7 +53,7 @@ class Talk:
         if key:
             place = replace(place, session=key)
         said = UserMessage(text=message) if isinstance(message, str) else message
-        return await self._store.run(transcript.append(place, 0, 0, said, NOW))
+        return await self._store.run(transcript.append, place, 0, 0, said, NOW)
 
 
 @pytest.fixture
@@ -72,9 +72,9 @@ async def test_a_person_finds_their_own_words_wherever_they_said_them(
     await talk.say("fox in the group", key=replace(PLACE, user="1"))
     await talk.say("fox on slack", key=replace(PLACE, platform="slack", kind="private"))
     await talk.say("fox of another", BOB)
-    found = await store.read(search("fox", to(ANN)))
+    found = await store.read(search, "fox", to(ANN))
     assert set(texts(found)) == {"fox at home", "fox in the group", "fox on slack"}
-    assert texts(await store.read(search("fox", to(BOB)))) == ["fox of another"]
+    assert texts(await store.read(search, "fox", to(BOB))) == ["fox of another"]
 
 
 async def test_a_shared_chat_finds_what_was_said_in_it(store: Store, talk: Talk) -> None:
@@ -84,7 +84,7 @@ async def test_a_shared_chat_finds_what_was_said_in_it(store: Store, talk: Talk)
     await talk.say("fox next door", key=replace(PLACE, chat="77", user="1"))
     await talk.say("fox elsewhere", key=replace(PLACE, user="1"), account="telegram.support")
     await talk.say("fox on slack", key=replace(PLACE, platform="slack", user="1"))
-    found = await store.read(search("fox", GROUP))
+    found = await store.read(search, "fox", GROUP)
     assert set(texts(found)) == {"fox of ann here", "fox of bob here"}
 
 
@@ -92,22 +92,22 @@ async def test_a_channel_without_single_people_is_found(store: Store, talk: Talk
     channel = replace(PLACE, kind="channel")
     await talk.say("fox in the channel", key=channel)
     room = replace(GROUP, sessions=str(channel))
-    assert texts(await store.read(search("fox", room))) == ["fox in the channel"]
-    assert await store.read(search("fox", GROUP)) == []
+    assert texts(await store.read(search, "fox", room)) == ["fox in the channel"]
+    assert await store.read(search, "fox", GROUP) == []
 
 
 async def test_the_best_match_comes_first_and_any_word_will_do(store: Store, talk: Talk) -> None:
     for number in range(5):
         await talk.say(f"the red house {number}")
     await talk.say("the red fox")
-    found = await store.read(search("red fox jumping", EVERYBODY, limit=3))
+    found = await store.read(search, "red fox jumping", EVERYBODY, limit=3)
     assert len(found) == 3
     assert found[0].text == "the red fox"
 
 
 async def test_a_long_message_is_shown_around_what_was_found(store: Store, talk: Talk) -> None:
     await talk.say("filler " * 500 + "the needle is here" + " filler" * 500)
-    (found,) = await store.read(search("needle", to(ANN)))
+    (found,) = await store.read(search, "needle", to(ANN))
     assert "the needle is here" in found.text
     assert found.text.startswith("…")
     assert len(found.text) < 300
@@ -115,29 +115,29 @@ async def test_a_long_message_is_shown_around_what_was_found(store: Store, talk:
 
 async def test_this_turn_and_this_conversation_can_be_left_out(store: Store, talk: Talk) -> None:
     key = scribe("").session
-    await store.run(sessions.touch(key, SOURCE, ANN, "", NOW))
+    await store.run(sessions.touch, key, SOURCE, ANN, "", NOW)
     await talk.say("fox of old")
-    await store.run(sessions.begin_anew(str(key), NOW))
+    await store.run(sessions.begin_anew, str(key), NOW)
     await talk.say("fox of today", generation=1)
     await talk.say("fox of elsewhere", key=replace(PLACE, user="1"))
-    found = await store.read(search("fox", to(ANN), turn="t2"))
+    found = await store.read(search, "fox", to(ANN), turn="t2")
     assert set(texts(found)) == {"fox of old", "fox of elsewhere"}
-    found = await store.read(search("fox", to(ANN), session=str(key)))
+    found = await store.read(search, "fox", to(ANN), session=str(key))
     assert set(texts(found)) == {"fox of old", "fox of elsewhere"}
 
 
 async def test_a_query_may_be_as_long_as_it_likes(store: Store, talk: Talk) -> None:
     await talk.say("fox")
     query = "fox " + " ".join(f"word{number}" for number in range(5000))
-    assert texts(await store.read(search(query, EVERYBODY))) == ["fox"]
+    assert texts(await store.read(search, query, EVERYBODY)) == ["fox"]
 
 
 async def test_a_hit_has_neighbours(store: Store, talk: Talk) -> None:
     numbers = [await talk.say(f"number {n}") for n in range(9)]
     await talk.say(AssistantMessage(text="an answer"))
-    found = await store.read(around(numbers[4], to(ANN), span=2))
+    found = await store.read(around, numbers[4], to(ANN), span=2)
     assert texts(found) == [f"number {n}" for n in (2, 3, 4, 5, 6)]
-    found = await store.read(around(numbers[8], to(ANN), span=2))
+    found = await store.read(around, numbers[8], to(ANN), span=2)
     assert texts(found) == ["number 6", "number 7", "number 8", "an answer"]
 
 
@@ -146,7 +146,7 @@ async def test_neighbours_are_of_one_conversation_and_have_words(store: Store, t
     number = await talk.say("hit", generation=1)
     await talk.say(ToolMessage(call=scribe("").turn, text="a result"), generation=1)  # type: ignore[arg-type]
     await talk.say("elsewhere", key=replace(PLACE, user="1"), generation=1)
-    assert texts(await store.read(around(number, to(ANN)))) == ["hit"]
+    assert texts(await store.read(around, number, to(ANN))) == ["hit"]
 
 
 async def test_neighbours_that_the_audience_has_not_heard_are_left_out(
@@ -156,8 +156,8 @@ async def test_neighbours_that_the_audience_has_not_heard_are_left_out(
     number = await talk.say("asks ann", key=channel)
     other = await talk.say("asks bob", BOB, channel)
     private = await talk.say("in private")
-    assert texts(await store.read(around(number, to(ANN)))) == ["asks ann"]
-    assert texts(await store.read(around(other, to(ANN)))) == ["asks ann"]
-    assert await store.read(around(private, to(BOB))) == []
-    assert await store.read(around(private, replace(GROUP, sessions=str(channel)))) == []
-    assert await store.read(around(999, EVERYBODY)) == []
+    assert texts(await store.read(around, number, to(ANN))) == ["asks ann"]
+    assert texts(await store.read(around, other, to(ANN))) == ["asks ann"]
+    assert await store.read(around, private, to(BOB)) == []
+    assert await store.read(around, private, replace(GROUP, sessions=str(channel))) == []
+    assert await store.read(around, 999, EVERYBODY) == []

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -101,18 +102,18 @@ def mode(path: Path) -> int:
 
 async def test_transactions_that_come_together_share_a_commit(store: SQLiteStore) -> None:
     """Counted by SQLite itself: the log's frames that end a commit, of 24 + 4096 bytes each."""
-    await store.run(put("counter"))
+    await store.run(put, "counter")
 
     def commits() -> int:
         data = store.path.with_name("state.db-wal").read_bytes()
         return sum(data[at + 4 : at + 8] != bytes(4) for at in range(32, len(data), 24 + 4096))
 
     before = commits()
-    await outcomes_of(store, [add("counter") for _ in range(500)])
+    await outcomes_of(store, [partial(add, "counter") for _ in range(500)])
     assert 1 <= commits() - before <= 500 // BATCH + 3
     before = commits()
     for _ in range(10):
-        await store.run(add("counter"))
+        await store.run(add, "counter")
     assert commits() - before == 10
 
 
@@ -124,30 +125,30 @@ async def test_a_failing_neighbour_leaves_the_index_of_words_sound(store: SQLite
             raise ValueError
 
     for _ in range(3):
-        await outcomes_of(store, [work(number) for number in range(100)])
-    assert len(await store.read(search("shared", EVERYBODY, limit=999))) == 50
+        await outcomes_of(store, [partial(work, number) for number in range(100)])
+    assert len(await store.read(search, "shared", EVERYBODY, limit=999)) == 50
 
     def check() -> Work[None]:
         yield "insert into messages_fts (messages_fts) values ('integrity-check')", ()
 
-    await store.run(check())
+    await store.run(check)
 
 
 async def test_many_readers_at_once_share_few_connections(store: SQLiteStore) -> None:
-    await store.run(put("a"))
+    await store.run(put, "a")
     async with anyio.create_task_group() as group:
         for _ in range(300):
-            group.start_soon(store.read, value("a"))
+            group.start_soon(store.read, value, "a")
     assert 1 <= len(store._readers) <= sqlite.READERS
 
 
 async def test_who_comes_after_the_end_is_told_so(tmp_path: Path) -> None:
     async with open_store(tmp_path / "state.db") as store:
-        await store.run(put("a"))
+        await store.run(put, "a")
     with pytest.raises(StoreUnavailable, match="closed"):
-        await store.run(put("b"))
+        await store.run(put, "b")
     with pytest.raises(StoreUnavailable, match="closed"):
-        await store.read(names())
+        await store.read(names)
     assert not store.path.with_name("state.db-wal").exists()
 
 
@@ -158,7 +159,7 @@ async def test_what_is_queued_at_the_end_is_committed_and_nobody_waits_forever(
 
     async def one(store: SQLiteStore, number: int) -> None:
         try:
-            await store.run(put(f"{number:04}"))
+            await store.run(put, f"{number:04}")
         except StoreUnavailable:
             refused.append(number)
         else:
@@ -166,7 +167,7 @@ async def test_what_is_queued_at_the_end_is_committed_and_nobody_waits_forever(
 
     async def look(store: SQLiteStore) -> None:
         try:
-            await store.read(names())
+            await store.read(names)
         except StoreUnavailable:
             refused.append(-1)
 
@@ -182,7 +183,7 @@ async def test_what_is_queued_at_the_end_is_committed_and_nobody_waits_forever(
     assert 9999 in refused
     assert len(committed) == 1000
     async with open_store(tmp_path / "state.db") as reopened:
-        assert await reopened.read(names()) == sorted(committed)
+        assert await reopened.read(names) == sorted(committed)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -203,12 +204,12 @@ async def test_when_the_writer_dies_nobody_waits_forever(store: SQLiteStore) -> 
     def failing() -> Work[None]:
         yield "nonsense", ()
 
-    store._jobs.put(Poison(failing(), store._loop.create_future()))
+    store._jobs.put(Poison(failing, store._loop.create_future()))
     with anyio.fail_after(10):
-        outcomes = await outcomes_of(store, [put(f"{number}") for number in range(50)])
+        outcomes = await outcomes_of(store, [partial(put, f"{number}") for number in range(50)])
         assert all(isinstance(outcome, StoreUnavailable) for outcome in outcomes)
         with pytest.raises(StoreUnavailable):
-            await store.run(put("late"))
+            await store.run(put, "late")
 
 
 # --- the file --------------------------------------------------------------------------------
@@ -219,16 +220,16 @@ async def test_the_log_is_written_through_at_each_commit(store: SQLiteStore) -> 
         rows = yield f"pragma {name}", ()
         return rows[0][0]
 
-    assert await store.run(pragma("journal_mode")) == "wal"
-    assert await store.run(pragma("synchronous")) == 2
-    assert await store.read(pragma("query_only")) == 1
+    assert await store.run(pragma, "journal_mode") == "wal"
+    assert await store.run(pragma, "synchronous") == 2
+    assert await store.read(pragma, "query_only") == 1
 
 
 async def test_only_the_owner_can_read_the_file_its_log_and_its_copies(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         async with open_store(tmp_path / "deep" / "state.db") as store:
-            await store.run(put("a"))
+            await store.run(put, "a")
             await anyio.to_thread.run_sync(copy, store.path, tmp_path / "copy.db")
             files = [tmp_path / "copy.db", *store.path.parent.iterdir()]
             assert {path.name: mode(path) for path in files} == {
@@ -311,14 +312,14 @@ async def test_a_commit_of_another_process_is_noticed_soon_and_our_own_never(
             with anyio.fail_after(5):
                 while not noticed:
                     # Our own commits must not put the look off.
-                    await store.run(put(f"{number} {time.time_ns()}"))
+                    await store.run(put, f"{number} {time.time_ns()}")
                     await anyio.sleep(0.02)
             assert noticed.pop() - at < 0.2
             assert not noticed
     await until_quiet(store, noticed)
     for number in range(30):
-        await store.run(put(f"ours{number}"))
-        await store.read(names())
+        await store.run(put, f"ours{number}")
+        await store.read(names)
         await anyio.sleep(0.01)
     await anyio.to_thread.run_sync(copy, store.path, tmp_path / "copy.db")
     await anyio.sleep(2 * sqlite.POLL_SECONDS)
@@ -340,10 +341,10 @@ async def test_two_processes_write_without_losing_anything(store: SQLiteStore) -
     with another_process(store.path) as process:
         async with anyio.create_task_group() as group:
             for number in range(200):
-                group.start_soon(store.run, put(f"ours{number}"))
+                group.start_soon(store.run, put, f"ours{number}")
             for number in range(50):
                 await anyio.to_thread.run_sync(tell, process, f"theirs{number}")
-    assert len(await store.read(names())) == 250
+    assert len(await store.read(names)) == 250
 
 
 # --- backups ---------------------------------------------------------------------------------
@@ -360,10 +361,10 @@ async def test_a_backup_taken_while_others_write_is_whole_and_can_be_opened(
 
     async def write() -> None:
         for number in range(100_000):
-            await store.run(pair(number))
+            await store.run(pair, number)
             await anyio.lowlevel.checkpoint()
 
-    await outcomes_of(store, [pair(-number) for number in range(1, 1500)])
+    await outcomes_of(store, [partial(pair, -number) for number in range(1, 1500)])
     counts = []
     async with anyio.create_task_group() as group:
         group.start_soon(write)
@@ -373,8 +374,8 @@ async def test_a_backup_taken_while_others_write_is_whole_and_can_be_opened(
             with closing(sqlite3.connect(target)) as copied:
                 assert copied.execute("pragma integrity_check").fetchall() == [("ok",)]
             async with open_store(target) as restored:
-                found = await restored.read(names())
-                words = await restored.read(search("filler", EVERYBODY, limit=99999))
+                found = await restored.read(names)
+                words = await restored.read(search, "filler", EVERYBODY, limit=99999)
             assert {name[1:] for name in found if name[0] == "a"} == {
                 name[1:] for name in found if name[0] == "b"
             }

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -71,7 +72,7 @@ async def fill(store: SQLiteStore) -> int:
     """Writes until nothing fits any more; how many were acknowledged."""
     for number in range(10_000):
         try:
-            await store.run(big(number))
+            await store.run(big, number)
         except StoreUnavailable as error:
             return number if "full" in str(error) and store.trouble == str(error) else -1
     raise AssertionError("the disk was never full")
@@ -79,24 +80,24 @@ async def fill(store: SQLiteStore) -> int:
 
 async def holds_exactly(store: SQLiteStore, numbers: range) -> None:
     expected = [f"{letter}{number:05}" for letter in "ab" for number in numbers]
-    assert await store.read(names()) == expected
+    assert await store.read(names) == expected
 
 
 async def test_a_full_database_refuses_whole_transactions_and_recovers_by_itself(
     tmp_path: Path,
 ) -> None:
     async with open_store(tmp_path / "state.db") as store:
-        await store.run(limit(150))
+        await store.run(limit, 150)
         done = await fill(store)
         assert done > 5
-        works = [big(number) for number in range(done, done + 20)]
+        works = [partial(big, number) for number in range(done, done + 20)]
         outcomes = await outcomes_of(store, works)
         # One commit, one fate: the first of them may have gone alone.
         assert all(isinstance(outcome, StoreUnavailable) for outcome in outcomes)
         assert len({id(outcome) for outcome in outcomes}) == 20
         await holds_exactly(store, range(done))
-        await store.run(limit(1_000_000))
-        await outcomes_of(store, [big(number) for number in range(done, done + 20)])
+        await store.run(limit, 1_000_000)
+        await outcomes_of(store, [partial(big, number) for number in range(done, done + 20)])
         assert store.trouble is None
         await holds_exactly(store, range(done + 20))
         assert not suspicion(store.path).exists()
@@ -124,21 +125,23 @@ async def test_a_full_disk_refuses_whole_transactions_and_recovers_by_itself(
 ) -> None:
     ballast = small_disk / "ballast"
     async with open_store(small_disk / "state.db") as store:
-        await store.run(put("a"))
+        await store.run(put, "a")
         ballast.write_bytes(bytes(300_000))
-        await store.run(put("b"))
+        await store.run(put, "b")
         done = await fill(store)
         assert done > 3
-        outcomes = await outcomes_of(store, [big(number) for number in range(done, done + 20)])
+        outcomes = await outcomes_of(
+            store, [partial(big, number) for number in range(done, done + 20)]
+        )
         assert all(isinstance(outcome, StoreUnavailable) for outcome in outcomes)
-        found = await store.read(names())
+        found = await store.read(names)
         assert len(found) == 2 + 2 * done
         ballast.unlink()
-        await store.run(big(done))
+        await store.run(big, done)
         assert store.trouble is None
-        assert len(await store.read(names())) == 4 + 2 * done
+        assert len(await store.read(names)) == 4 + 2 * done
     async with open_store(small_disk / "state.db") as store:
-        assert len(await store.read(names())) == 4 + 2 * done
+        assert len(await store.read(names)) == 4 + 2 * done
 
 
 def test_a_failing_disk_costs_nothing_that_was_acknowledged(tmp_path: Path) -> None:
@@ -170,7 +173,7 @@ async def test_a_power_cut_at_any_byte_keeps_what_was_acknowledged(tmp_path: Pat
     safe: list[int] = []
     async with open_store(path) as store:
         for number in range(60):
-            await store.run(big(number) if number % 4 == 0 else put(f"{number}"))
+            await (store.run(big, number) if number % 4 == 0 else store.run(put, f"{number}"))
             safe.append(log.stat().st_size)
         data, logged = path.read_bytes(), log.read_bytes()
     assert safe == sorted(safe), "a checkpoint would begin the log anew"
@@ -206,7 +209,7 @@ async def test_damage_that_is_met_in_use_is_remembered_for_the_next_start(tmp_pa
     path = tmp_path / "state.db"
     async with open_store(path) as store:
         for number in range(30):
-            await store.run(big(number))
+            await store.run(big, number)
     with path.open("r+b") as file:
         size = file.seek(0, os.SEEK_END)
         for at in range(4096 * 40, size, 4096):
@@ -214,5 +217,5 @@ async def test_damage_that_is_met_in_use_is_remembered_for_the_next_start(tmp_pa
             file.write(b"\xff" * 100)
     async with open_store(path) as store:
         with pytest.raises(StoreUnavailable, match="damaged"):
-            await store.read(said_in(str(scribe("t").session), 0))
+            await store.read(said_in, str(scribe("t").session), 0)
     assert suspicion(path).exists()

@@ -40,13 +40,12 @@ class LocalMemory:
         if audience is None or not words:
             return ""
         found = await self._store.read(
-            search(
-                " ".join(words),
-                audience,
-                turn=turn.id,
-                session=str(turn.session),
-                limit=CANDIDATES,
-            )
+            search,
+            " ".join(words),
+            audience,
+            turn=turn.id,
+            session=str(turn.session),
+            limit=CANDIDATES,
         )
         return _framed([one for one in found if _fitting(one, words)])
 

@@ -41,12 +41,12 @@ def session_search_tool(store: Store) -> Tool:
         if audience is None:
             raise ToolFailed("Nothing can be searched here: it is not known who is talking.")
         if arguments.around:
-            found = await store.read(around(arguments.around, audience))
+            found = await store.read(around, arguments.around, audience)
             return listed(found, MESSAGE) or f"There is no message #{arguments.around} here."
         if not arguments.query.strip():
             raise ToolFailed("Give words to look for in 'query', or the number of a hit.")
         limit = min(max(arguments.limit, 1), MOST)
-        found = await store.read(search(arguments.query, audience, turn=turn.id, limit=limit))
+        found = await store.read(search, arguments.query, audience, turn=turn.id, limit=limit)
         return listed(found, SNIPPET) or "Nothing was found. Try other words."
 
     return Tool(

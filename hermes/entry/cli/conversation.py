@@ -159,7 +159,7 @@ class Conversation:
         """Whether something that was added can be answered now, without a word of the person."""
         if not self._queued or self.interrupts.leaving:
             return False
-        return not await self._gateway.store.read(sessions.waiting(self._key))
+        return not await self._gateway.store.read(sessions.waiting, self._key)
 
     async def follow(self) -> Ending:
         """Shows what comes of what was added first."""

@@ -1,10 +1,10 @@
 """`hermes sessions`: earlier conversations, listed, shown, searched, exported and deleted."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import anyio
 import click
@@ -21,6 +21,7 @@ from hermes.types.protocols import Work
 from hermes.types.value import Value
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 PLATFORM = click.Choice(["cli", "api", *PLATFORMS])
 COUNT = click.IntRange(min=1)
@@ -66,7 +67,7 @@ def sessions() -> None:
 @click.pass_obj
 def list_(runtime: Runtime, platform: str | None, limit: int, as_json: bool) -> None:
     """List conversations, those used last first."""
-    found = _work(runtime, conversations.listed(platform, limit))
+    found = _run(runtime, conversations.listed, platform, limit)
     if as_json:
         _print_json(found)
         return
@@ -88,11 +89,11 @@ def list_(runtime: Runtime, platform: str | None, limit: int, as_json: bool) -> 
 def show(runtime: Runtime, name: str, as_json: bool) -> None:
     """Show what was said, as it was said."""
     if as_json:
-        found = _work(runtime, conversations.find(name))
-        click.echo(_work(runtime, _exported([found])), nl=False)
+        found = _run(runtime, conversations.find, name)
+        click.echo(_run(runtime, _exported, [found]), nl=False)
         return
     begun = 0
-    for number, entry in enumerate(_work(runtime, conversations.entries(name))):
+    for number, entry in enumerate(_run(runtime, conversations.entries, name)):
         if number and entry.generation != begun:
             click.echo("\n── a new conversation")
         begun = entry.generation
@@ -106,7 +107,7 @@ def show(runtime: Runtime, name: str, as_json: bool) -> None:
 @click.pass_obj
 def search(runtime: Runtime, words: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Find messages with these words, in all conversations."""
-    found = _work(runtime, conversations.searched(" ".join(words), limit))
+    found = _run(runtime, conversations.searched, " ".join(words), limit)
     if as_json:
         _print_json(found)
     for one in [] if as_json else found:
@@ -127,10 +128,10 @@ def export(runtime: Runtime, name: str | None, everything: bool, output: Path | 
     if (name is None) == (not everything):
         raise click.UsageError("name one conversation, or say --all")
     if everything:
-        found = _work(runtime, conversations.listed(limit=sys.maxsize))
+        found = _run(runtime, conversations.listed, limit=sys.maxsize)
     else:
-        found = [_work(runtime, conversations.find(name or ""))]
-    text = _work(runtime, _exported(found))
+        found = [_run(runtime, conversations.find, name or "")]
+    text = _run(runtime, _exported, found)
     if output is None:
         click.echo(text, nl=False)
         return
@@ -149,11 +150,11 @@ def export(runtime: Runtime, name: str | None, everything: bool, output: Path | 
 @click.pass_obj
 def delete(runtime: Runtime, name: str, yes: bool) -> None:
     """Delete a conversation and all that was said in it."""
-    found = _work(runtime, conversations.find(name))
+    found = _run(runtime, conversations.find, name)
     if not yes:
         question = f"Delete {found.key} with {counted(found.messages)}? This can't be undone."
         click.confirm(question, abort=True)
-    _work(runtime, conversations.delete(found.key))
+    _run(runtime, conversations.delete, found.key)
     runtime.forget_session(configuration.load(), found.key)
     click.echo(f"deleted {found.key}")
 
@@ -163,7 +164,7 @@ def delete(runtime: Runtime, name: str, yes: bool) -> None:
 @click.pass_obj
 def restore(runtime: Runtime, name: str) -> None:
     """Put back what summaries stand for; the model then reads it all again."""
-    count = _work(runtime, conversations.restore(name))
+    count = _run(runtime, conversations.restore, name)
     click.echo(f"restored: {count} summaries removed" if count else "there was no summary")
 
 
@@ -211,12 +212,14 @@ def _print_json(found: Sequence[Value]) -> None:
         click.echo(msgspec.json.encode(one).decode())
 
 
-def _work(runtime: Runtime, work: Work[T]) -> T:
-    """What the home's store answers."""
+def _run(
+    runtime: Runtime, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """The result of one transaction on the home's store."""
     settings = configuration.load()
 
     async def run() -> T:
         async with runtime.open_store(settings) as store:
-            return await store.run(work)
+            return await store.run(transaction, *args, **kwargs)
 
     return anyio.run(run)

@@ -84,14 +84,14 @@ class Earlier(Value):
 async def session_of(store: Store, wish: Wish) -> str:
     """The name of the session that is wished for."""
     if wish.resume is not None:
-        found = await store.read(sessions.find(wish.resume))
+        found = await store.read(sessions.find, wish.resume)
         if found.platform != PLATFORM:
             raise sessions.NoSuchSession(
                 f"{found.chat!r} is a conversation of {found.platform}: it goes on there"
             )
         return found.chat
     if wish.latest:
-        last = await store.read(sessions.latest(PLATFORM))
+        last = await store.read(sessions.latest, PLATFORM)
         return last.chat if last else new_id()
     return wish.name or new_id()
 
@@ -114,7 +114,7 @@ class Talk:
         terminal.greet(title_of(self._settings), notes_of(self._settings))
         async with self._runtime.open_gateway(self._settings, terminal=True) as gateway:
             session = await session_of(gateway.store, self._wish)
-            earlier = await gateway.store.read(recalled(session))
+            earlier = await gateway.store.read(recalled, session)
             if earlier is not None:
                 terminal.recall(earlier.asked, earlier.answer)
             elif self._wish.latest:

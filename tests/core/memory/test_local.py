@@ -28,7 +28,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 async def say(store: Store, *texts: str, generation: int = 0, turn: str = "earlier") -> None:
     place = replace(scribe(turn, generation=generation), person=ANN)
     for step, text in enumerate(texts):
-        await store.run(transcript.append(place, step, 0, UserMessage(text=text), NOW))
+        await store.run(transcript.append, place, step, 0, UserMessage(text=text), NOW)
 
 
 def asking(text: str) -> Turn:
@@ -59,9 +59,9 @@ async def test_a_message_without_words_recalls_nothing(store: Store, text: str) 
 
 
 async def test_the_conversation_itself_is_not_recalled(store: Store) -> None:
-    await store.run(sessions.touch(session(), SOURCE, ANN, "", NOW))
+    await store.run(sessions.touch, session(), SOURCE, ANN, "", NOW)
     await say(store, "Our hotel in Oslo of old")
-    await store.run(sessions.begin_anew(str(session()), NOW))
+    await store.run(sessions.begin_anew, str(session()), NOW)
     await say(store, "Our hotel in Oslo of today", generation=1, turn="later")
     here = replace(asking("hotel in Oslo"), session=session())
     recalled = await LocalMemory(store).recall(here)

@@ -27,7 +27,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 async def say(store: Store, *messages: Message, turn: str = "earlier") -> None:
     place = replace(scribe(turn), person=PersonId("ann"))
     for step, message in enumerate(messages):
-        await store.run(transcript.append(place, step, 0, message, NOW))
+        await store.run(transcript.append, place, step, 0, message, NOW)
 
 
 async def ask(store: Store, **arguments: object) -> str:

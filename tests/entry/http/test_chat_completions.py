@@ -74,7 +74,7 @@ async def test_a_session_remembers_and_takes_only_what_is_new(tmp_path: Path) ->
 async def test_a_stateless_request_leaves_no_transcript(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         await client.chat.completions.create(model="main", messages=says("private matter"))
-        found = await service.gateway.store.read(search("private", EVERYBODY))
+        found = await service.gateway.store.read(search, "private", EVERYBODY)
         kept = await rows(service.gateway.store, "select min(transient) from messages")
     assert found == []
     assert kept == [(1,)]
