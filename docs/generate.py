@@ -10,14 +10,15 @@ import aiohttp
 import anyio
 import click
 
-from hermes.app import home_store
-from hermes.control.commands import builtin_commands
+from hermes.app.agent import AgentBuilder
+from hermes.app.gateway import home_store
+from hermes.control.commands import CommandTable, builtin_commands
+from hermes.control.routing import DEFAULT_AGENT
 from hermes.core.models.wires import Wires
 from hermes.core.tools.registry import SETS
 from hermes.core.tools.schema import schema_of
 from hermes.entry.cli.main import cli
 from hermes.entry.http.server import ROUTES
-from hermes.equipment import Equipment
 from hermes.settings import Settings, describe
 from hermes.settings.sections import TerminalSettings, WebSettings
 from hermes.state.paths import Home
@@ -111,7 +112,7 @@ def slash_commands() -> Iterator[str]:
     )
     rows = [
         (f"`/{one.name}`", " ".join(f"`/{alias}`" for alias in one.aliases), one.help)
-        for one in builtin_commands().commands.values()
+        for one in CommandTable(builtin_commands()).commands.values()
     ]
     yield from table(("command", "also", "what it does"), rows)
 
@@ -127,7 +128,7 @@ def every_tool() -> tuple[Tool, ...]:
                 web=WebSettings(searxng_url="http://localhost:8888"),
             )
             async with home_store(settings.home) as store, aiohttp.ClientSession() as session:
-                return Equipment(settings, store, session, Wires(session)).tools()
+                return AgentBuilder(DEFAULT_AGENT, settings, store, session, Wires(session)).tools()
 
     return anyio.run(made)
 

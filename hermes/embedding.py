@@ -10,17 +10,18 @@ from typing import Self
 import anyio
 from msgspec.structs import replace
 
-from hermes.app import Parts, open_gateway
+from hermes.app.gateway import Parts, open_gateway
 from hermes.control.gateway import Gateway
 from hermes.entry.cli.main import sole
+from hermes.hookspecs import hookimpl
 from hermes.settings import ENVIRON, load
 from hermes.state import turns
 from hermes.streaming.final import final_text
 from hermes.streaming.fold import Folder
 from hermes.types.errors import HermesError
 from hermes.types.events import AgentEvent, SegmentDiscarded, TextDelta, TurnFinished
-from hermes.types.identity import Source, TurnId, new_id
-from hermes.types.messages import Accepted, MessageEvent, Refused, Said
+from hermes.types.identity import Principal, Source, TurnId, new_id
+from hermes.types.messages import Accepted, MessageEvent, Origin, Refused, Said
 from hermes.types.tools import Tool
 
 OWN_SET = ""
@@ -73,7 +74,7 @@ class Agent:
         self._gateway: Gateway | None = None
 
     async def __aenter__(self) -> Self:
-        parts = Parts(own_tools=self._tools)
+        parts = Parts(plugins=[_OwnTools(self._tools)])
         opened = open_gateway(self._settings, parts, terminal=True)
         try:
             self._gateway = await self._stack.enter_async_context(opened)
@@ -159,6 +160,17 @@ class Agent:
                 await _stop(self._gateway, turn)
 
 
+class _OwnTools:
+    """The embedder's tools, as a plugin."""
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self._tools = tools
+
+    @hookimpl
+    def register_tools(self) -> Sequence[Tool]:
+        return self._tools
+
+
 async def _stop(gateway: Gateway, turn: TurnId) -> None:
     """Ends a turn that nobody waits for any more."""
     with anyio.move_on_after(STOP_SECONDS, shield=True), suppress(HermesError):
@@ -176,6 +188,7 @@ def _said(text: str, conversation: str) -> MessageEvent:
             chat_id=conversation,
             user_id="program",
         ),
+        origin=Origin(principal=Principal(name="embedded")),
         received_at=time.time(),
         body=Said(text=text),
     )

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from hermes import __version__
-from hermes.control.commands import builtin_commands
+from hermes.control.commands import CommandTable, builtin_commands
 from hermes.entry.cli.main import SUBCOMMANDS
 from hermes.entry.http.server import ROUTES
 from hermes.settings import describe
@@ -38,7 +38,7 @@ def test_everything_a_user_can_use_is_documented() -> None:
     text = "\n".join(path.read_text("utf-8") for path in REFERENCE.glob("*.md"))
     wanted = [f"`{field.key}`" for field in describe()]
     wanted += [f"`{name}`" for field in describe() for name in field.env]
-    wanted += [f"`/{name}`" for name in builtin_commands().commands]
+    wanted += [f"`/{name}`" for name in CommandTable(builtin_commands()).commands]
     wanted += [f"## {tool.name}" for tool in generator().every_tool()]
     wanted += [f"## hermes {name}" for name in SUBCOMMANDS]
     wanted += [f"`{method} {path}`" for method, path, _ in ROUTES]

@@ -12,8 +12,8 @@ import anyio.to_thread
 import pytest
 
 from hermes import Agent, TurnFailed, tool
-from hermes.__main__ import Application
-from hermes.app import THREADS
+from hermes.app.application import Application
+from hermes.app.gateway import THREADS
 from hermes.settings import load
 from hermes.testing.model import FakeModel
 from hermes.types.errors import ConfigError

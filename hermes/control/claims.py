@@ -1,11 +1,10 @@
 """Opening, resuming and closing turns: the transactions around a run of the agent."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from hermes.control.access import AUTHENTICATED
 from hermes.control.histories import Histories, Prompts
 from hermes.state import deliveries, inbox, sessions, transcript, turns
 from hermes.state.codec import Recorded
@@ -14,8 +13,9 @@ from hermes.state.sessions import SessionRow
 from hermes.state.transcript import History, Scribe
 from hermes.state.turns import TurnRow
 from hermes.text.commands import unescaped
+from hermes.types.agents import HostedAgent
 from hermes.types.events import UsageReported
-from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey, Source, Target, TurnId
+from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey, TurnId
 from hermes.types.messages import (
     Asked,
     AssistantMessage,
@@ -40,8 +40,6 @@ from hermes.types.turns import (
     Turn,
 )
 from hermes.types.value import Value
-
-Profiles = Callable[[AgentId], AgentProfile]
 
 EPOCH_SECONDS = 3600.0
 """After so long without a word a provider has forgotten what it cached: a new prompt is free."""
@@ -86,11 +84,11 @@ class Closing(Value):
 class Desk:
     """Writes turns for one process."""
 
-    def __init__(self, owner: OwnerId, profiles: Profiles) -> None:
+    def __init__(self, owner: OwnerId, agents: Mapping[AgentId, HostedAgent]) -> None:
         self.owner = owner
         self.histories = Histories()
         self._prompts = Prompts()
-        self._profiles = profiles
+        self._agents = agents
 
     def open(
         self, id: str, event: MessageEvent, key: SessionKey, person: PersonId | None, now: float
@@ -111,7 +109,7 @@ class Desk:
             state="running",
             owner=self.owner,
             epoch=1,
-            trigger="api" if isinstance(body, Asked) else "message",
+            trigger=event.origin.trigger,
             transient=transient,
             generation=session.generation if session else 0,
             steps=0,
@@ -121,7 +119,7 @@ class Desk:
             reason=None,
             code=None,
             started_at=now,
-            workspace=self._profiles(key.agent).workspace,
+            workspace=self._agents[key.agent].profile.workspace,
         )
         yield from turns.insert(row, key.agent, source.chat_id)
         claim = self._claim(row, key, event)
@@ -249,20 +247,21 @@ class Desk:
             yield from turns.ask(id, claim.row, claim.turn.agent, question, now)
 
     def _claim(self, row: TurnRow, key: SessionKey, event: MessageEvent) -> Claim:
-        body, source = event.body, event.source
+        body, origin = event.body, event.origin
         turn = Turn(
             id=row.id,
             session=key,
             agent=key.agent,
-            source=source,
-            profile=_at(self._profiles(key.agent), row.workspace),
+            source=event.source,
+            profile=_at(self._agents[key.agent].profile, row.workspace),
             history=(),
-            trigger="api" if isinstance(body, Asked) else "message",
+            trigger=origin.trigger,
             person=row.person,
+            principal=origin.principal,
             stateless=row.transient,
-            reply_to=target_of(source),
+            reply_to=origin.reply_to,
             # A preview on a platform is edited once a second at the most.
-            live=body.live if isinstance(body, Asked) else target_of(source) is None,
+            live=body.live if isinstance(body, Asked) else origin.reply_to is None,
         )
         if isinstance(body, Asked):
             turn = replace(
@@ -286,13 +285,6 @@ def _at(profile: AgentProfile, workspace: str | None) -> AgentProfile:
         return profile
     # The home may have been moved to another machine meanwhile.
     return replace(profile, workspace=workspace) if Path(workspace).is_dir() else profile
-
-
-def target_of(source: Source) -> Target | None:
-    """Where the outbox sends the answer; None where who asks reads it himself."""
-    if source.platform in AUTHENTICATED:
-        return None
-    return Target(account=source.account, chat_id=source.chat_id, thread_id=source.thread_id)
 
 
 def new_messages(event: MessageEvent) -> tuple[Message, ...]:

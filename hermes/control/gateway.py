@@ -2,16 +2,16 @@
 
 import logging
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import anyio
 import anyio.abc
 
 from hermes.control.access import Access, AccessPolicy, load_paired
-from hermes.control.claims import Desk, Profiles
-from hermes.control.commands import builtin_commands
-from hermes.control.endings import Endings, EndSession
+from hermes.control.claims import Desk
+from hermes.control.commands import CommandTable
+from hermes.control.endings import Endings
 from hermes.control.hub import Hub
 from hermes.control.intake import Intake
 from hermes.control.keys import session_key
@@ -19,16 +19,18 @@ from hermes.control.lanes import Lanes
 from hermes.control.outbox import Outbox
 from hermes.control.rate_gate import RateGate
 from hermes.control.recovery import IsAlive, Recovery
-from hermes.control.titles import Titles, WriteTitle
+from hermes.control.routing import Route
+from hermes.control.titles import Titles
 from hermes.control.turns import TurnRunner
 from hermes.control.upkeep import Retention, Upkeep
 from hermes.state import turns
 from hermes.streaming.policy import StreamingPolicy
+from hermes.types.agents import HostedAgent
 from hermes.types.errors import HermesError, IntakeClosed, TooBusy
 from hermes.types.events import AgentEvent
-from hermes.types.identity import DEFAULT_AGENT, OwnerId, TurnId
+from hermes.types.identity import AgentId, OwnerId, SessionKey, TurnId
 from hermes.types.messages import Asked, MessageEvent, Receipt, Refused
-from hermes.types.protocols import AgentRunner, PlatformAdapter, Store, Work
+from hermes.types.protocols import PlatformAdapter, Store, Work
 from hermes.types.value import Value
 
 log = logging.getLogger(__name__)
@@ -64,8 +66,6 @@ class Process(Value):
     store: Store
     owner: OwnerId
     is_alive: IsAlive
-    end_session: EndSession
-    write_title: WriteTitle
 
 
 class Gateway:
@@ -73,9 +73,9 @@ class Gateway:
         self,
         process: Process,
         group: anyio.abc.TaskGroup,
-        agent: AgentRunner,
-        profiles: Profiles,
-        accounts: Sequence[str],
+        agents: Mapping[AgentId, HostedAgent],
+        route: Route,
+        commands: CommandTable,
         options: GatewayOptions,
     ) -> None:
         store, owner = process.store, process.owner
@@ -84,19 +84,19 @@ class Gateway:
         self.outbox = Outbox(store, group, owner, options.streaming, RateGate())
         self._group = group
         self._options = options
-        self._platforms = [account.partition(".")[0] for account in accounts]
+        self._route = route
         self._access = Access(options.access)
-        desk = Desk(owner, profiles)
-        self._intake = Intake(desk, builtin_commands())
-        self._runner = TurnRunner(store, desk, self.hub, self.outbox, agent)
+        desk = Desk(owner, agents)
+        self._intake = Intake(desk, commands)
+        self._runner = TurnRunner(store, desk, self.hub, self.outbox, agents)
         self._lanes = Lanes(group, self._runner)
         self._recovery = Recovery(store, desk, process.is_alive)
-        self._endings = Endings(store, profiles, process.end_session, gateway=not options.terminal)
+        self._endings = Endings(store, agents, gateway=not options.terminal)
         self._upkeep = Upkeep(store, owner, self._recovery, options.retention, self._sweep)
         self._changed = anyio.Event()
         self._closed = False
         self.hub.on_unread = self._mind_unread
-        self._runner.on_closed = Titles(store, group, process.write_title).consider
+        self._runner.on_closed = Titles(store, group, agents).consider
 
     @property
     def busy(self) -> int:
@@ -110,17 +110,16 @@ class Gateway:
 
     async def accept(self, event: MessageEvent) -> Receipt:
         """Takes a message in; returns once it is durable."""
-        source = event.source
+        source, principal = event.source, event.origin.principal
         if self._closed:
             raise IntakeClosed("The gateway is shutting down; try again after the restart.")
-        if not event.addressed or not self._access.admits(source):
+        if not event.addressed or not self._access.admits(source, principal):
             log.info("not admitted: user %s of %s", source.user_id, source.account)
             return Refused(reason="not admitted")
         if isinstance(event.body, Asked) and 0 < self._options.most_runs <= self.busy:
             raise TooBusy(f"{self.busy} requests are under way; try again shortly.")
-        sole = self._platforms.count(source.platform) < 2 and source.platform != "api"
-        key = session_key(DEFAULT_AGENT, source, sole_account=sole)
-        person = self._access.person(source)
+        key = self.session_of(event)
+        person = self._access.person(source, principal)
         try:
             taken = await self.store.run(self._intake.take, event, key, person, time.time())
         except UnicodeEncodeError as error:
@@ -136,6 +135,10 @@ class Gateway:
         if taken.stop and not self._runner.stop(taken.stop, "stop"):
             await self._resume()
         return taken.receipt
+
+    def session_of(self, event: MessageEvent) -> SessionKey:
+        """The key of the session that a message belongs to."""
+        return session_key(self._route(event), event.source)
 
     async def replay(self, turn: TurnId, after: int) -> Replay:
         """What checkpoints have kept of a turn's events, after a number."""
@@ -237,15 +240,15 @@ def _replay(turn: TurnId, after: int) -> Work[Replay]:
 @asynccontextmanager
 async def running_gateway(
     process: Process,
-    agent: AgentRunner,
-    profiles: Profiles,
-    accounts: Sequence[str],
+    agents: Mapping[AgentId, HostedAgent],
+    route: Route,
+    commands: CommandTable,
     options: GatewayOptions,
     drain_seconds: float,
 ) -> AsyncIterator[Gateway]:
     """A gateway at work; it drains when the block ends."""
     async with anyio.create_task_group() as group:
-        gateway = Gateway(process, group, agent, profiles, accounts, options)
+        gateway = Gateway(process, group, agents, route, commands, options)
         await gateway.start()
         try:
             yield gateway

@@ -7,7 +7,6 @@ from hermes.state.sessions import Summary
 from hermes.state.transcript import Entry
 from hermes.state.turns import OpenQuestion
 from hermes.types.errors import HermesError
-from hermes.types.identity import DEFAULT_AGENT
 from hermes.types.protocols import Work
 
 __all__ = ["Entry", "Found", "Summary"]
@@ -58,7 +57,7 @@ def waiting(name: str) -> Work[list[OpenQuestion]]:
 
 def searched(query: str, limit: int = 20) -> Work[list[Found]]:
     """Messages of all sessions that hold words of the query, best first."""
-    return (yield from search.search(query, Operator(agent=DEFAULT_AGENT), limit=limit))
+    return (yield from search.search(query, Operator(), limit=limit))
 
 
 def delete(name: str) -> Work[Summary]:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, ParamSpec, TypeVar
 
 import anyio
@@ -14,11 +14,12 @@ from hermes.state import compactions, sessions, transcript, turns
 from hermes.state.compactions import Condensed
 from hermes.streaming.final import final_text
 from hermes.streaming.fold import View
+from hermes.types.agents import HostedAgent
 from hermes.types.errors import ClaimLost, StoreUnavailable
 from hermes.types.events import AgentEvent, Notice, QuestionAsked, SegmentDiscarded, TurnFinished
-from hermes.types.identity import CallId, TurnId, new_id
+from hermes.types.identity import AgentId, CallId, TurnId, new_id
 from hermes.types.messages import AssistantMessage, Content, ToolMessage, UserMessage
-from hermes.types.protocols import AgentRunner, Store, Work
+from hermes.types.protocols import Store, Work
 from hermes.types.tools import Process
 from hermes.types.turns import Completed, Failed, Outcome, Prompt, Stopped, Suspended
 
@@ -35,13 +36,18 @@ class TurnRunner:
     """Runs turns; knows the scopes of those that run here, so that they can be stopped."""
 
     def __init__(
-        self, store: Store, desk: Desk, hub: Hub, outbox: Outbox, agent: AgentRunner
+        self,
+        store: Store,
+        desk: Desk,
+        hub: Hub,
+        outbox: Outbox,
+        agents: Mapping[AgentId, HostedAgent],
     ) -> None:
         self._store = store
         self._desk = desk
         self._hub = hub
         self._outbox = outbox
-        self._agent = agent
+        self._agents = agents
         self._scopes: dict[TurnId, anyio.CancelScope] = {}
         self._whys: dict[TurnId, Why] = {}
         self._fleeting: set[TurnId] = set()
@@ -110,7 +116,7 @@ class TurnRunner:
         scope.deadline = anyio.current_time() + turn.profile.budget.seconds
         with scope:
             try:
-                return await self._agent.run(turn, live.emit, checkpoint)
+                return await self._agents[turn.agent].runner.run(turn, live.emit, checkpoint)
             except ClaimLost as lost:
                 log.warning("%s", lost)
                 return None

@@ -83,7 +83,7 @@ def _heard(audience: Audience) -> tuple[str, tuple[str | int, ...]]:
                 (agent, account, sessions, len(sessions) + 1, f"{sessions}:"),
             )
         case Operator(agent=agent):
-            return "m.agent = ?", (agent,)
+            return ("true", ()) if agent is None else ("m.agent = ?", (agent,))
 
 
 def _found(row: Row) -> Found:

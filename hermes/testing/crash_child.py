@@ -21,7 +21,7 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from hermes.app import Parts, open_gateway
+from hermes.app.gateway import Parts, open_gateway
 from hermes.boundary.execution.process import spawn_gated
 from hermes.core.models.openai_chat import OpenAIChat
 from hermes.core.models.retry import Retrying
@@ -285,7 +285,6 @@ async def work(options: Options) -> None:
             EditingAdapter(wire("editing")),
         ]
         parts = Parts(
-            adapters=adapters,
             tools=tools(points, Path(options.home)),
             model=PointedModel(points, Retrying(OpenAIChat(http))),
             wrap_store=partial(PointedStore, points),

@@ -12,7 +12,6 @@ from hermes.state.transcript import History, Scribe
 from hermes.state.turns import TurnRow
 from hermes.types.events import AgentEvent, TextDelta
 from hermes.types.identity import (
-    DEFAULT_AGENT,
     AgentId,
     CallId,
     OwnerId,
@@ -24,6 +23,7 @@ from hermes.types.identity import (
 from hermes.types.messages import (
     Message,
     MessageEvent,
+    Origin,
     Said,
 )
 from hermes.types.protocols import Store, Work
@@ -32,7 +32,7 @@ from hermes.types.turns import Question
 T = TypeVar("T")
 
 NOW = 1_700_000_000.0
-EVERYBODY = Operator(agent=DEFAULT_AGENT)
+EVERYBODY = Operator(agent=AgentId("main"))
 US, THEM = OwnerId("us"), OwnerId("them")
 CHAT = Target(account="telegram", chat_id="7")
 SOURCE = Source(
@@ -83,6 +83,7 @@ def said(key: str, fingerprint: str = "") -> MessageEvent:
     return MessageEvent(
         dedupe_key=key,
         source=SOURCE,
+        origin=Origin(reply_to=CHAT),
         received_at=NOW,
         body=Said(text="hi"),
         fingerprint=fingerprint,

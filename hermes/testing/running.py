@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 import anyio
 import msgspec
 
-from hermes.app import Parts, open_gateway
+from hermes.app.gateway import Parts, open_gateway
 from hermes.control.gateway import Gateway
 from hermes.core.models.openai_chat import encode
 from hermes.entry.messaging import serve
@@ -58,6 +58,7 @@ class Conditions(Value):
     """Off: it would ask the model when a conversation ends."""
     tools: tuple[Tool, ...] | None = TEST_TOOLS
     """None for all that the settings allow."""
+    plugins: tuple[object, ...] = ()
     workspace: str = "workspace"
     """A folder in the home."""
     wrap_store: Callable[[Store], Store] = lambda store: store
@@ -88,7 +89,7 @@ async def running(
         memory=conditions.memory,
     )
     parts = Parts(
-        adapters=adapters,
+        plugins=conditions.plugins,
         tools=conditions.tools,
         model=model,
         wrap_store=conditions.wrap_store,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio
 
-from hermes.app import Parts, open_gateway
+from hermes.app.gateway import Parts, open_gateway
 from hermes.control.gateway import Gateway
 from hermes.entry.http.server import ApiOptions, serve_http
 from hermes.settings import load

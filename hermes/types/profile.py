@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from hermes.types.identity import DEFAULT_AGENT, AgentId
+from hermes.types.identity import AgentId
 from hermes.types.messages import Message
 from hermes.types.value import Value
 
@@ -49,7 +49,7 @@ class Budget(Value):
 
 
 class AgentProfile(Value):
-    id: AgentId = DEFAULT_AGENT
+    id: AgentId
     home: str = ""
     workspace: str = ""
     """The folder that file tools stay inside."""

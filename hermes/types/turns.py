@@ -4,7 +4,17 @@ from typing import Literal
 
 import msgspec
 
-from hermes.types.identity import AgentId, CallId, PersonId, SessionKey, Source, Target, TurnId
+from hermes.types.identity import (
+    AgentId,
+    CallId,
+    PersonId,
+    Principal,
+    SessionKey,
+    Source,
+    Target,
+    Trigger,
+    TurnId,
+)
 from hermes.types.messages import AssistantMessage, Message, Sampling
 from hermes.types.profile import AgentProfile
 from hermes.types.value import Value
@@ -28,7 +38,6 @@ class Answered(Value, tag=True):
 
 
 Decision = Approved | Denied | Expired | Answered
-Trigger = Literal["message", "api", "job", "webhook"]
 
 
 class PromptPart(Value):
@@ -69,6 +78,8 @@ class Turn(Value):
     """Bytes of the history in the store, without the new message; 0 where they are not known."""
     trigger: Trigger = "message"
     person: PersonId | None = None
+    principal: Principal | None = None
+    """The identity that the entry point has authenticated; None for a chat platform."""
     reply_to: Target | None = None
     stateless: bool = False
     """A request that belongs to no session."""

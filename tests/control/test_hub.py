@@ -17,8 +17,8 @@ from hermes.types.events import (
     TurnFinished,
     UsageReported,
 )
-from hermes.types.identity import Source, TurnId
-from hermes.types.messages import Accepted, Asked, MessageEvent, UserMessage
+from hermes.types.identity import Principal, Source, TurnId
+from hermes.types.messages import Accepted, Asked, MessageEvent, Origin, UserMessage
 
 TURN = TurnId("t")
 
@@ -149,6 +149,7 @@ def request(*, detached: bool) -> MessageEvent:
     return MessageEvent(
         dedupe_key=f"api:{detached}",
         source=Source(platform="api", account="api", chat_kind="private", chat_id="", user_id="k"),
+        origin=Origin(trigger="api", principal=Principal(name="api")),
         received_at=time.time(),
         body=Asked(messages=(UserMessage(text="hi"),), detached=detached),
     )

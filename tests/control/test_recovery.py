@@ -16,8 +16,8 @@ from hermes.testing.running import QUIET, TroubledStore, refused, rows, running,
 from hermes.testing.scripted import ScriptedModel, calls, hangs, says
 from hermes.types.errors import StoreUnavailable
 from hermes.types.events import UsageReported
-from hermes.types.identity import Source, TurnId
-from hermes.types.messages import AssistantMessage, MessageEvent, Said, ToolMessage
+from hermes.types.identity import Principal, Source, TurnId
+from hermes.types.messages import AssistantMessage, MessageEvent, Origin, Said, ToolMessage
 from hermes.types.protocols import Emit, ModelRequest
 
 
@@ -215,7 +215,13 @@ def typed(text: str) -> MessageEvent:
     source = Source(
         platform="cli", account="cli", chat_kind="private", chat_id="work", user_id="ada"
     )
-    return MessageEvent(dedupe_key=text, source=source, received_at=0.0, body=Said(text=text))
+    return MessageEvent(
+        dedupe_key=text,
+        source=source,
+        origin=Origin(principal=Principal(name="cli")),
+        received_at=0.0,
+        body=Said(text=text),
+    )
 
 
 async def test_a_terminal_goes_on_where_a_terminal_that_died_stopped(tmp_path: Path) -> None:

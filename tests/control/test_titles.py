@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from hermes.equipment import TITLE
+from hermes.app.agent import TITLE
 from hermes.settings.sections import AuxiliarySettings
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import QUIET, Conditions, running, until

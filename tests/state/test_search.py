@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from hermes.control.routing import DEFAULT_AGENT
 from hermes.state import sessions, transcript
 from hermes.state.audience import Person, Room
 from hermes.state.search import Found, around, search
 from hermes.state.sqlite import open_store
 from hermes.testing.rows import EVERYBODY, NOW, SOURCE, scribe
-from hermes.types.identity import DEFAULT_AGENT, PersonId, SessionKey
+from hermes.types.identity import PersonId, SessionKey
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hermes.types.protocols import Store
 

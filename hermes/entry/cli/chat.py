@@ -10,7 +10,6 @@ import anyio
 import click
 
 from hermes import settings as configuration
-from hermes.control.commands import builtin_commands
 from hermes.entry.cli.conversation import Conversation, Screen
 from hermes.entry.cli.folder import here
 from hermes.entry.cli.logs import start_logging
@@ -71,7 +70,7 @@ def chat(
             from hermes.entry.cli.embedded import offer  # noqa: PLC0415  # rarely needed
 
             settings = offer(settings, runtime)
-        anyio.run(Talk(runtime, settings, wish, terminal_of(settings, color=color)).run)
+        anyio.run(Talk(runtime, settings, wish, terminal_of(runtime, settings, color=color)).run)
         return
     if not text.strip():
         raise click.UsageError("there is nothing to ask: the question is empty")
@@ -124,7 +123,7 @@ def can_draw() -> bool:
     return sys.stdout.isatty() and configuration.ENVIRON.get("TERM", "").lower() not in DUMB
 
 
-def terminal_of(settings: Settings, *, color: bool) -> Terminal:
+def terminal_of(runtime: Runtime, settings: Settings, *, color: bool) -> Terminal:
     """The best that this terminal can do."""
     if not can_draw():
         return PlainTerminal(color=color)
@@ -135,7 +134,7 @@ def terminal_of(settings: Settings, *, color: bool) -> Terminal:
     except ImportError as error:
         log.warning("the terminal stays plain: %s", error)
         return PlainTerminal(color=color)
-    commands = {one.name: one.help for one in builtin_commands().commands.values()}
+    commands = {one.name: one.help for one in runtime.commands()}
     history = settings.home.root / "history"
     terminal = InteractiveTerminal(history, {**commands, "exit": "leave"}, color=color)
     start_logging("WARNING", settings.secrets(), terminal.log)

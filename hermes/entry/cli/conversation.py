@@ -16,12 +16,13 @@ from hermes.control.gateway import Gateway
 from hermes.control.hub import finished
 from hermes.types.errors import HermesError
 from hermes.types.events import AgentEvent, QuestionAsked
-from hermes.types.identity import DEFAULT_AGENT, SessionKey, Source, TurnId, new_id
+from hermes.types.identity import Principal, Source, TurnId, new_id
 from hermes.types.messages import (
     Accepted,
     Body,
     Duplicate,
     MessageEvent,
+    Origin,
     Pressed,
     Receipt,
     Refused,
@@ -34,6 +35,8 @@ EARLIER = "An earlier message of this conversation is answered first; /stop ends
 EARLIER_SECONDS = 1.0
 """How long a turn may take to begin before its reader is told that it waits."""
 PLATFORM = "cli"
+TERMINAL = Principal(name=PLATFORM)
+"""Whoever can start the command owns the home."""
 
 Ending = Literal["completed", "suspended", "stopped", "failed", "left", "refused"]
 
@@ -111,7 +114,6 @@ class Conversation:
         """Said while a turn ran, and not shown since."""
         self._screen: Screen | None = None
         """Where the present turn is shown."""
-        self._key = str(key_of(session))
         self._source = Source(
             platform=PLATFORM,
             account="cli",
@@ -119,6 +121,8 @@ class Conversation:
             chat_id=session,
             user_id=user_name(),
         )
+        self.key = str(gateway.session_of(self._event(Said(text=""))))
+        """The key of the session."""
 
     async def say(self, text: str) -> Ending:
         """Hands the words in and shows what comes of them; an interrupt stops the turn."""
@@ -159,7 +163,7 @@ class Conversation:
         """Whether something that was added can be answered now, without a word of the person."""
         if not self._queued or self.interrupts.leaving:
             return False
-        return not await self._gateway.store.read(sessions.waiting, self._key)
+        return not await self._gateway.store.read(sessions.waiting, self.key)
 
     async def follow(self) -> Ending:
         """Shows what comes of what was added first."""
@@ -213,6 +217,7 @@ class Conversation:
         return MessageEvent(
             dedupe_key=f"cli:{new_id()}",
             source=self._source,
+            origin=Origin(principal=TERMINAL),
             received_at=time.time(),
             body=body,
         )
@@ -226,10 +231,6 @@ class Queued:
         self.after = after
         self.kept = ExitStack()
         self.kept.enter_context(gateway.hub.following(turn))
-
-
-def key_of(session: str) -> SessionKey:
-    return SessionKey(agent=DEFAULT_AGENT, platform=PLATFORM, kind="private", chat=session)
 
 
 def out_of_range(question: QuestionAsked, text: str) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from hermes.control.gateway import Gateway
     from hermes.settings import Settings
+    from hermes.types.commands import SlashCommand
     from hermes.types.messages import AssistantMessage
     from hermes.types.profile import ModelChoice
     from hermes.types.protocols import Emit, Store
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Runtime(Protocol):
-    """The application, as `hermes.__main__` hands it to the commands."""
+    """The application, as `hermes.__main__` passes it to the commands."""
 
     def open_gateway(
         self, settings: Settings, *, terminal: bool
@@ -27,6 +28,10 @@ class Runtime(Protocol):
 
     def open_store(self, settings: Settings) -> AbstractAsyncContextManager[Store]:
         """The home's store, for a look or a small change beside the gateway."""
+        ...
+
+    def commands(self) -> Sequence[SlashCommand]:
+        """The slash commands, with those of plugins."""
         ...
 
     def forget_session(self, settings: Settings, session: str) -> None:

@@ -11,11 +11,11 @@ import anyio
 
 from hermes import __version__
 from hermes.control import sessions
-from hermes.control.commands import builtin_commands
-from hermes.entry.cli.conversation import PLATFORM, Conversation, Ending, Screen, key_of
+from hermes.entry.cli.conversation import PLATFORM, Conversation, Ending, Screen
 from hermes.entry.cli.runtime import Runtime
 from hermes.settings import Settings
 from hermes.settings.models import resolve_model
+from hermes.types.commands import SlashCommand
 from hermes.types.errors import HermesError
 from hermes.types.identity import new_id
 from hermes.types.messages import AssistantMessage, UserMessage
@@ -114,12 +114,12 @@ class Talk:
         terminal.greet(title_of(self._settings), notes_of(self._settings))
         async with self._runtime.open_gateway(self._settings, terminal=True) as gateway:
             session = await session_of(gateway.store, self._wish)
-            earlier = await gateway.store.read(recalled, session)
+            conversation = Conversation(gateway, session, terminal.new_screen)
+            earlier = await gateway.store.read(recalled, conversation.key)
             if earlier is not None:
                 terminal.recall(earlier.asked, earlier.answer)
             elif self._wish.latest:
                 terminal.remark("There is no earlier conversation: this is a new one.")
-            conversation = Conversation(gateway, session, terminal.new_screen)
             async with conversation.interrupts.heard():
                 spoken = earlier is not None
                 while (text := await self._read(conversation)) is not None:
@@ -144,7 +144,7 @@ class Talk:
         while not self._leaving and await conversation.owes():
             await self._listen(conversation, conversation.follow)
         if text.strip().casefold() == "/help":
-            self._terminal.remark(own_help())
+            self._terminal.remark(own_help(self._runtime.commands()))
 
     async def _listen(
         self, conversation: Conversation, answer: Callable[[], Awaitable[Ending]]
@@ -167,9 +167,8 @@ class Talk:
                 group.cancel_scope.cancel()
 
 
-def own_help() -> str:
-    """What /help does not know: the other names of commands, and what the terminal does itself."""
-    commands = builtin_commands().commands.values()
+def own_help(commands: Sequence[SlashCommand]) -> str:
+    """Adds to /help the other names of the commands, and the keys of the terminal."""
     others = [f"/{other} is /{one.name}" for one in commands for other in one.aliases]
     return "\n".join([", ".join(others), KEYS])
 
@@ -207,9 +206,8 @@ def own_folder() -> Path | None:
         return None
 
 
-def recalled(session: str) -> Work[Earlier | None]:
-    """The last exchange of a session of the terminal."""
-    key = str(key_of(session))
+def recalled(key: str) -> Work[Earlier | None]:
+    """The last exchange of the session."""
     try:
         said = yield from sessions.entries(key)
     except sessions.NoSuchSession:

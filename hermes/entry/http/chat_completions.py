@@ -17,7 +17,7 @@ from hermes.streaming.sse import ChatStream, plain_completion
 from hermes.types.errors import HermesError
 from hermes.types.events import TextDelta, TurnFinished
 from hermes.types.identity import Source, TurnId, new_id
-from hermes.types.messages import Accepted, Asked, Duplicate, MessageEvent, Receipt, Refused
+from hermes.types.messages import Accepted, Asked, Duplicate, MessageEvent, Origin, Receipt, Refused
 
 HEADER = 256
 """Characters of an id in a header."""
@@ -93,6 +93,7 @@ def to_event(call: Call, asked: ChatRequest, override: str | None) -> MessageEve
         dedupe_key=f"api:{principal.name}:{unique}",
         fingerprint=fingerprint(call.body) if key else "",
         source=source,
+        origin=Origin(trigger="api", principal=principal),
         received_at=time.time(),
         body=Asked(
             messages=tuple(asked.news() if session else asked.conversation()),

@@ -8,13 +8,14 @@ import anyio.lowlevel
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
-from hermes.entry.http.auth import Auth, Principal
+from hermes.entry.http.auth import Auth
 from hermes.entry.http.call import Call, Handler
 from hermes.entry.http.connection import connection_of
 from hermes.entry.http.errors import ApiError
 from hermes.entry.http.reply import Reply
 from hermes.entry.http.sse import Stalled
 from hermes.entry.http.turnstile import Turnstile
+from hermes.types.identity import Principal
 
 log = logging.getLogger(__name__)
 

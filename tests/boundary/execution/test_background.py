@@ -24,11 +24,12 @@ from hermes.boundary.execution.background import (
 from hermes.boundary.execution.local import LocalExecution
 from hermes.boundary.execution.process import end_marked
 from hermes.boundary.execution.supervisor import PIECE
+from hermes.control.routing import DEFAULT_AGENT
 from hermes.testing.commands import children, lives
 from hermes.testing.running import until
 from hermes.testing.turns import GROUP, a_turn
 from hermes.types.errors import ToolFailed
-from hermes.types.identity import DEFAULT_AGENT, AgentId
+from hermes.types.identity import AgentId
 
 OURS, THEIRS = a_turn().session, a_turn(source=GROUP).session
 

@@ -1,4 +1,4 @@
-"""What the agent is made of: the size of its prompt, its tools, and what settings do to them."""
+"""The size of the prompt, the tools, and what settings do to them."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,11 +8,12 @@ import aiohttp
 import pytest
 from msgspec.structs import replace
 
-from hermes.app import home_store
+from hermes.app.agent import AgentBuilder, choose_model, prefill_of, profile_of
+from hermes.app.gateway import home_store
+from hermes.control.routing import DEFAULT_AGENT
 from hermes.core.models.wires import Wires
 from hermes.core.tools.registry import Registry
 from hermes.core.tools.schema import tools_json
-from hermes.equipment import Equipment, choose_model, prefill_of, profile_of
 from hermes.settings import Settings, load
 from hermes.settings.sections import (
     AgentSettings,
@@ -27,7 +28,7 @@ from hermes.state.paths import Home
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.testing.turns import CHOICE, PRIVATE, Notebook, a_turn
 from hermes.types.errors import ConfigError
-from hermes.types.identity import DEFAULT_AGENT, OWNER
+from hermes.types.identity import OWNER
 from hermes.types.messages import AssistantMessage, UserMessage
 from hermes.types.profile import AgentProfile
 from hermes.types.turns import Completed
@@ -52,26 +53,26 @@ def settings(home: Path, **sections: object) -> Settings:
 
 
 @asynccontextmanager
-async def equipped(settings: Settings) -> AsyncIterator[Equipment]:
+async def builder_of(settings: Settings) -> AsyncIterator[AgentBuilder]:
     async with home_store(settings.home) as store, aiohttp.ClientSession() as session:
-        yield Equipment(settings, store, session, Wires(session))
+        yield AgentBuilder(DEFAULT_AGENT, settings, store, session, Wires(session))
 
 
 async def names(settings: Settings, platform: str = "p") -> list[str]:
-    async with equipped(settings) as equipment:
+    async with builder_of(settings) as builder:
         turn = a_turn(source=replace(PRIVATE, platform=platform))
         turn = replace(turn, profile=profile_of(settings, DEFAULT_AGENT))
-        return list(Registry(equipment.tools()).for_turn(turn))
+        return list(Registry(builder.tools()).for_turn(turn))
 
 
 async def test_the_default_prompt_is_short(tmp_path: Path) -> None:
     """Every part is listed, so that who makes one longer sees what it costs."""
     chosen = settings(tmp_path)
-    async with equipped(chosen) as equipment:
-        tools = {tool.name: tool for tool in equipment.tools()}
+    async with builder_of(chosen) as builder:
+        tools = {tool.name: tool for tool in builder.tools()}
         turn = a_turn(source=replace(PRIVATE, platform="telegram"))
         turn = replace(turn, profile=profile_of(chosen, DEFAULT_AGENT))
-        prompt = await equipment.prompter().prompt(turn, CHOICE, tools)
+        prompt = await builder.prompter().prompt(turn, CHOICE, tools)
     sizes = {part.name: len(part.text) for part in prompt.parts}
     sizes |= {f"tool {name}": len(tools_json((tool,))) for name, tool in tools.items()}
     assert list(sizes) == [
@@ -91,10 +92,10 @@ async def test_a_full_memory_and_persona_stay_within_the_bound(tmp_path: Path) -
         path = chosen.home.memories / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x" * (size - 1))
-    async with equipped(chosen) as equipment:
-        tools = {tool.name: tool for tool in equipment.tools()}
+    async with builder_of(chosen) as builder:
+        tools = {tool.name: tool for tool in builder.tools()}
         turn = replace(a_turn(person=OWNER), profile=profile_of(chosen, DEFAULT_AGENT))
-        prompt = await equipment.prompter().prompt(turn, CHOICE, tools)
+        prompt = await builder.prompter().prompt(turn, CHOICE, tools)
     assert {"memory", "user"} <= {part.name for part in prompt.parts}
     assert len(prompt.text) + prompt.tools <= MOST
 
@@ -153,9 +154,11 @@ async def test_an_unknown_toolset_is_named_with_those_there_are(tmp_path: Path, 
             agent = AgentSettings(disabled_toolsets=("nonsense",))
         case _:
             platform = PlatformSettings(toolsets=("todo", "nonsense"))
-    async with equipped(settings(tmp_path, agent=agent, platforms={"telegram": platform})) as made:
+    async with builder_of(
+        settings(tmp_path, agent=agent, platforms={"telegram": platform})
+    ) as made:
         with pytest.raises(ConfigError, match=f"{where}: 'nonsense' .* terminal"):
-            made.agent(made.tools())
+            made.build(made.tools())
 
 
 def test_prefilled_messages_are_read_from_a_file(tmp_path: Path) -> None:
@@ -176,13 +179,13 @@ def test_prefilled_messages_are_read_from_a_file(tmp_path: Path) -> None:
 )
 def test_a_request_can_not_name_a_file_of_the_machine(tmp_path: Path, named: str) -> None:
     with pytest.raises(ConfigError, match="is not a model in"):
-        choose_model(settings(tmp_path), AgentProfile(), named)
+        choose_model(settings(tmp_path), AgentProfile(id=DEFAULT_AGENT), named)
 
 
 def test_a_request_can_name_a_model_that_the_operator_put_there(tmp_path: Path) -> None:
-    choice = choose_model(settings(tmp_path), AgentProfile(), "local/qwen.gguf")
+    choice = choose_model(settings(tmp_path), AgentProfile(id=DEFAULT_AGENT), "local/qwen.gguf")
     assert (choice.model, choice.tools) == ("qwen.gguf", True)
-    assert not choose_model(settings(tmp_path), AgentProfile(), "local").tools
+    assert not choose_model(settings(tmp_path), AgentProfile(id=DEFAULT_AGENT), "local").tools
 
 
 async def test_with_compression_off_a_long_conversation_goes_to_the_model_as_it_is(
@@ -192,8 +195,8 @@ async def test_with_compression_off_a_long_conversation_goes_to_the_model_as_it_
     model = ScriptedModel([says("hello")])
     turn = a_turn(*[UserMessage(text="word " * 200_000)] * 3)
     async with home_store(off.home) as store, aiohttp.ClientSession() as session:
-        equipment = Equipment(off, store, session, model)
-        agent = equipment.agent(equipment.tools())
+        builder = AgentBuilder(DEFAULT_AGENT, off, store, session, model)
+        agent = builder.build(builder.tools()).runner
         outcome = await agent.run(turn, lambda event: None, Notebook())
     assert isinstance(outcome, Completed)
     assert model.requests[0].messages == turn.history

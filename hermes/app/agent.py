@@ -1,4 +1,4 @@
-"""What the agent is made of: its model, its tools, its memory, as the settings say."""
+"""Builds one hosted agent from the settings of its profile."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -48,6 +48,7 @@ from hermes.state.memory import Limits, Memory
 from hermes.state.paths import Home
 from hermes.state.spill import Spill
 from hermes.text.redact import hide as hide_secrets
+from hermes.types.agents import HostedAgent
 from hermes.types.errors import ConfigError
 from hermes.types.identity import AgentId
 from hermes.types.messages import AssistantMessage, Message, UserMessage
@@ -57,24 +58,26 @@ from hermes.types.tools import Tool
 from hermes.types.turns import PromptPart, Turn
 
 TITLE = "Name this conversation in three to six words, in its language. Write the name only."
-TITLED = 1000
-"""Characters of a question and of its answer that it is named by."""
+TITLE_CHARS = 1000
+"""Characters of the question and of the answer that the title is written from."""
 
 PATIENT, HURRIED = 60.0, 10.0
 """Seconds that a provider's pause may take: fewer where another model can be asked."""
 
 
-class Equipment:
-    """Puts an agent together, and knows what to do when a conversation of it ends."""
+class AgentBuilder:
+    """Holds the parts that one agent shares between its tools, its prompt and its memory."""
 
     def __init__(
         self,
+        id: AgentId,
         settings: Settings,
         store: Store,
         session: aiohttp.ClientSession,
         model: ModelProvider,
     ) -> None:
         limits = Limits(memory=settings.memory.memory_chars, user=settings.memory.user_chars)
+        self.profile = profile_of(settings, id)
         self._settings = settings
         self._store = store
         self._session = session
@@ -87,7 +90,16 @@ class Equipment:
         if settings.memory.provider == "local":
             self._provider = LocalMemory(store)
 
-    def agent(self, tools: Sequence[Tool]) -> Agent:
+    def build(self, tools: Sequence[Tool]) -> HostedAgent:
+        """The agent with these tools; ConfigError where its settings name an unknown toolset."""
+        return HostedAgent(
+            profile=self.profile,
+            runner=self._runner(tools),
+            end_session=self._end_session,
+            write_title=self._write_title,
+        )
+
+    def _runner(self, tools: Sequence[Tool]) -> Agent:
         settings, compression = self._settings, self._settings.compression
         registry = Registry(tools)
         registry.check("agent.toolsets", settings.agent.toolsets)
@@ -110,7 +122,7 @@ class Equipment:
         return Prompter(self._remembered, hide=self._hide, zone=ZoneInfo(name) if name else None)
 
     def tools(self) -> tuple[Tool, ...]:
-        """All that the settings allow, in the order in which the model is told of them."""
+        """The built-in tools that the settings allow, in the order that the model sees."""
         settings, home, web = self._settings, self._settings.home, self._settings.web
         found = [*file_tools(self._spill)]
         if settings.terminal.backend == "local":
@@ -134,7 +146,7 @@ class Equipment:
         found += [todo_tool(home.todos), clarify_tool(settings.agent.clarify_timeout)]
         return tuple(found)
 
-    async def end_session(self, ended: Turn, ended_at: float) -> None:
+    async def _end_session(self, ended: Turn, ended_at: float) -> None:
         """Makes notes of a conversation that is over, and drops its list of tasks."""
         settings = self._settings
         drop = partial(forget_todos, settings.home.todos, str(ended.session), before=ended_at)
@@ -145,13 +157,13 @@ class Equipment:
         if self._provider:
             await self._provider.on_session_end(ended)
 
-    async def write_title(self, turn: Turn, answer: str) -> str:
+    async def _write_title(self, turn: Turn, answer: str) -> str:
         """A name for the conversation, where there is a model for such work."""
         settings, main = self._settings, turn.profile.model
         if main is None or resolve_auxiliary(settings) is None:
             return ""
         asked = next((m.text for m in turn.history if isinstance(m, UserMessage)), "")
-        text = f"{asked[:TITLED]}\n\n{answer[:TITLED]}"
+        text = f"{asked[:TITLE_CHARS]}\n\n{answer[:TITLE_CHARS]}"
         return await self._auxiliary.write(main, TITLE, text, 30, lambda event: None)
 
     async def _remembered(self, turn: Turn) -> Sequence[PromptPart]:

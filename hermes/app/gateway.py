@@ -1,10 +1,10 @@
-"""The composition root: the one module that knows every concrete class."""
+"""Opens a gateway: the store, the hosted agents and the plugins of a home."""
 
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 import aiohttp
@@ -13,37 +13,33 @@ import anyio.to_thread
 import msgspec
 from msgspec.structs import replace
 
+from hermes import settings as configuration
+from hermes.app.agent import AgentBuilder, opened_model
+from hermes.app.builtins import Builtins
 from hermes.control.access import AccessPolicy, Allowed
+from hermes.control.commands import CommandTable
 from hermes.control.gateway import Gateway, GatewayOptions, Process, running_gateway
-from hermes.control.keys import session_key
+from hermes.control.routing import Router
 from hermes.control.upkeep import DAY, HOUR, Retention
-from hermes.core.models.listing import refresh_lists
-from hermes.core.models.wires import Wires
-from hermes.core.tools.registry import Registry
 from hermes.core.tools.todo import forget_todos
-from hermes.equipment import Equipment, choose_model, opened_model, profile_of
+from hermes.plugins import Plugins, installed_plugins
 from hermes.settings import Settings
-from hermes.settings.facts import lists
-from hermes.settings.offers import places
 from hermes.state import owners
-from hermes.state.guard import guarded, snapshot_due, take_snapshot
+from hermes.state.guard import guarded
 from hermes.state.owners import OwnerLock, is_alive
 from hermes.state.paths import Home
 from hermes.state.spill import Spill
 from hermes.state.sqlite import SQLiteStore, open_store
 from hermes.streaming.policy import StreamingPolicy
-from hermes.types.errors import HermesError, StoreUnavailable
-from hermes.types.identity import DEFAULT_AGENT, OWNER, OwnerId, Source, TurnId, new_id
-from hermes.types.protocols import ModelProvider, PlatformAdapter, Store
+from hermes.types.agents import HostedAgent
+from hermes.types.commands import SlashCommand
+from hermes.types.errors import StoreUnavailable
+from hermes.types.identity import AgentId, OwnerId
+from hermes.types.protocols import ModelProvider, Store
 from hermes.types.tools import Tool
-from hermes.types.turns import Prompt, Turn
 
 log = logging.getLogger(__name__)
 
-SNAPSHOT_SECONDS = 300.0
-"""The age at which a snapshot is replaced, if anything has changed since."""
-LOOK_SECONDS = 30.0
-RESULT_DAYS = 7
 THREADS = 4
 """For blocking work, beside the loop's thread, the store's, and its readers'."""
 
@@ -54,13 +50,12 @@ def limit_threads() -> None:
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
-    """What an embedder or a test puts in place of the usual."""
+    """Parts that an embedder or a test adds or replaces."""
 
-    adapters: Sequence[PlatformAdapter] = ()
+    plugins: Sequence[object] = ()
+    """Beside the built-in ones and those of installed packages."""
     tools: Sequence[Tool] | None = None
-    """In place of all that the settings allow."""
-    own_tools: Sequence[Tool] = ()
-    """An embedder's, beside the others."""
+    """In place of all tools that the settings and plugins offer."""
     model: ModelProvider | None = None
     wrap_store: Callable[[Store], Store] = lambda store: store
     unread_seconds: float = 10.0
@@ -73,35 +68,61 @@ async def open_gateway(
 ) -> AsyncIterator[Gateway]:
     """A gateway at work on the home's store, until the block ends."""
     parts = parts or Parts()
+    builtins = Builtins()
+    plugins = Plugins([builtins, *installed_plugins(), *parts.plugins])
+    profiles = agent_settings(settings, plugins)
     settings.home.ensure()
-    settings.workspace.mkdir(parents=True, exist_ok=True)
-    profiles = {DEFAULT_AGENT: profile_of(settings, DEFAULT_AGENT)}
     async with (
         _process(settings.home, terminal=terminal) as (store, owner),
-        _http() as session,
-        opened_model(settings, session) as model,
+        http_session() as session,
+        AsyncExitStack() as models,
     ):
         watched = parts.wrap_store(store)
-        equipment = Equipment(settings, watched, session, parts.model or model)
-        tools = equipment.tools() if parts.tools is None else parts.tools
-        process = Process(
-            store=watched,
-            owner=owner,
-            is_alive=partial(is_alive, settings.home.run),
-            end_session=equipment.end_session,
-            write_title=equipment.write_title,
-        )
+        builders: dict[AgentId, AgentBuilder] = {}
+        for id, own in profiles.items():
+            own.workspace.mkdir(parents=True, exist_ok=True)
+            model = parts.model
+            if model is None:
+                model = await models.enter_async_context(opened_model(own, session))
+            builders[id] = AgentBuilder(id, own, watched, session, model)
+        builtins.builders = builders
+        agents = hosted_agents(builders, plugins, parts.tools)
         async with running_gateway(
-            process,
-            equipment.agent((*tools, *parts.own_tools)),
-            profiles.__getitem__,
-            [adapter.account for adapter in parts.adapters],
+            Process(store=watched, owner=owner, is_alive=partial(is_alive, settings.home.run)),
+            agents,
+            Router(agents, plugins.select_agent),
+            CommandTable(plugins.commands()),
             replace(options_of(settings, terminal=terminal), unread_seconds=parts.unread_seconds),
             settings.agent.drain_seconds,
         ) as gateway:
             store.on_foreign_change = gateway.notice_change
             gateway.notice_change()  # of what came while we started
             yield gateway
+
+
+def all_commands() -> Sequence[SlashCommand]:
+    """The slash commands of a gateway, with those of plugins."""
+    plugins = Plugins([Builtins(), *installed_plugins()])
+    return tuple(CommandTable(plugins.commands()).commands.values())
+
+
+def agent_settings(settings: Settings, plugins: Plugins) -> dict[AgentId, Settings]:
+    """The settings of every agent; the default agent has those of the gateway."""
+    return {
+        agent.id: settings
+        if agent.home == settings.home.root
+        else configuration.load(agent.home, settings.sources.environ)
+        for agent in plugins.agents(settings.home.root)
+    }
+
+
+def hosted_agents(
+    builders: Mapping[AgentId, AgentBuilder], plugins: Plugins, tools: Sequence[Tool] | None
+) -> dict[AgentId, HostedAgent]:
+    return {
+        id: builder.build(plugins.tools(builder.profile) if tools is None else tools)
+        for id, builder in builders.items()
+    }
 
 
 @asynccontextmanager
@@ -144,69 +165,12 @@ async def _leave(store: SQLiteStore, owner: OwnerId) -> None:
 
 
 @asynccontextmanager
-async def _http() -> AsyncIterator[aiohttp.ClientSession]:
+async def http_session() -> AsyncIterator[aiohttp.ClientSession]:
     connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300)
     # No cookies: a model's answer to one person must not carry over to another's request.
     jar = aiohttp.DummyCookieJar()
     async with aiohttp.ClientSession(connector=connector, cookie_jar=jar) as session:
         yield session
-
-
-async def new_prompt(settings: Settings, platform: str) -> Prompt:
-    """What the model is told when the owner begins a conversation on the platform."""
-    profile = profile_of(settings, DEFAULT_AGENT)
-    choice = choose_model(settings, profile, None)
-    place = Source(
-        platform=platform, account=platform, chat_kind="private", chat_id="new", user_id=OWNER
-    )
-    turn = Turn(
-        id=TurnId(new_id()),
-        session=session_key(DEFAULT_AGENT, place, sole_account=True),
-        agent=DEFAULT_AGENT,
-        source=place,
-        profile=profile,
-        history=(),
-        person=OWNER,
-    )
-    async with home_store(settings.home) as store, _http() as session:
-        equipment = Equipment(settings, store, session, Wires(session))
-        tools = Registry(equipment.tools()).for_turn(turn) if choice.tools else {}
-        return await equipment.prompter().prompt(turn, choice, tools)
-
-
-async def keep_house(settings: Settings) -> None:
-    """Snapshots of the store and current lists of models, until cancelled."""
-    async with anyio.create_task_group() as group, _http() as session:
-        group.start_soon(keep_snapshots, settings.home)
-        group.start_soon(forget_results, settings.home)
-        group.start_soon(refresh_lists, session, lists(settings), places(settings))
-        await anyio.sleep_forever()
-
-
-async def forget_results(home: Home) -> None:
-    """Deletes long results of tools that are so old that nobody reads on in them."""
-    while True:
-        forget = partial(Spill(home.spill).forget, time.time() - RESULT_DAYS * DAY)
-        try:
-            await anyio.to_thread.run_sync(forget, abandon_on_cancel=True)
-        except OSError as error:
-            log.error("old results of tools can't be deleted: %s", error)
-        await anyio.sleep(HOUR)
-
-
-async def keep_snapshots(home: Home) -> None:
-    """Copies the store every few minutes, for the day when its file is damaged."""
-
-    def snapshot() -> None:
-        if snapshot_due(home, SNAPSHOT_SECONDS):
-            take_snapshot(home)
-
-    while True:
-        try:
-            await anyio.to_thread.run_sync(snapshot, abandon_on_cancel=True)
-        except (HermesError, OSError) as error:
-            log.error("no snapshot could be taken: %s", error)
-        await anyio.sleep(LOOK_SECONDS)
 
 
 def options_of(settings: Settings, *, terminal: bool) -> GatewayOptions:

@@ -1,0 +1,50 @@
+"""What the command line does with models directly: calls one, lists them, downloads one."""
+
+from collections.abc import Callable
+
+from hermes.app.agent import choose_model
+from hermes.app.gateway import http_session
+from hermes.control.routing import DEFAULT_AGENT
+from hermes.core.models.catalog import LOCAL
+from hermes.core.models.download import fetch
+from hermes.core.models.listing import ask, renew
+from hermes.core.models.local import EMBEDDED, check_installed, local_models
+from hermes.core.models.wires import Wires
+from hermes.settings import Settings
+from hermes.settings.facts import lists
+from hermes.types.errors import ConfigError
+from hermes.types.messages import AssistantMessage, UserMessage
+from hermes.types.profile import AgentProfile, ModelChoice
+from hermes.types.protocols import Emit, ModelRequest
+
+
+def can_reach(settings: Settings, model: str) -> bool:
+    try:
+        choose_model(settings, AgentProfile(id=DEFAULT_AGENT), model)
+    except ConfigError:
+        return False
+    return True
+
+
+async def refresh_models(settings: Settings, place: ModelChoice, *, fresh: bool) -> None:
+    async with http_session() as session:
+        await (renew if fresh else ask)(session, lists(settings), place)
+
+
+async def ask_model(
+    settings: Settings, choice: ModelChoice, text: str, emit: Emit
+) -> AssistantMessage:
+    request = ModelRequest(
+        choice=choice, system="", messages=[UserMessage(text=text)], step="test_0"
+    )
+    async with http_session() as session:
+        wires, environ = Wires(session), settings.sources.environ
+        async with local_models(settings.home.models, wires, environ) as local:
+            model = local if choice.provider == LOCAL else wires
+            return await model.complete(request, emit)
+
+
+async def fetch_model(settings: Settings, progress: Callable[[int, int], None]) -> str:
+    check_installed()
+    await fetch(settings.home.models, progress, settings.sources.environ)
+    return EMBEDDED

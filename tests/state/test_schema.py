@@ -1,0 +1,78 @@
+"""Every migration finds what the version before it has stored."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hermes.state import inbox
+from hermes.state.schema import MIGRATIONS
+from hermes.state.sqlite import open_store, statements
+from hermes.types.identity import Principal, Target
+from hermes.types.messages import Origin
+
+
+def database_of(version: str, path: Path) -> sqlite3.Connection:
+    """A database as the version that ended with this migration made it."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    for number, (name, script) in enumerate(MIGRATIONS, 1):
+        for statement in statements(script):
+            connection.execute(statement)
+        connection.execute(f"pragma user_version = {number}")
+        if name == version:
+            return connection
+    raise AssertionError(f"there is no migration {version!r}")
+
+
+@pytest.mark.parametrize(
+    ("platform", "account", "thread", "expected"),
+    [
+        ("api", "default", None, Origin(trigger="api", principal=Principal(name="default"))),
+        ("cli", "cli", None, Origin(principal=Principal(name="cli"))),
+        ("embedded", "embedded", None, Origin(principal=Principal(name="embedded"))),
+        (
+            "telegram",
+            "telegram.support",
+            None,
+            Origin(reply_to=Target(account="telegram.support", chat_id="7")),
+        ),
+        (
+            "telegram",
+            "telegram",
+            "9",
+            Origin(reply_to=Target(account="telegram", chat_id="7", thread_id="9")),
+        ),
+    ],
+)
+async def test_a_message_that_waited_during_an_upgrade_gets_its_origin(
+    tmp_path: Path, platform: str, account: str, thread: str | None, expected: Origin
+) -> None:
+    source = {
+        "platform": platform,
+        "account": account,
+        "chat_kind": "private",
+        "chat_id": "7",
+        "user_id": "42",
+        "thread_id": thread,
+    }
+    event = {
+        "dedupe_key": "k",
+        "source": source,
+        "received_at": 1.0,
+        "body": {"type": "Said", "text": "über"},
+    }
+    path = tmp_path / "state.db"
+    with closing(database_of("m002_core", path)) as connection:
+        connection.execute(
+            "insert into inbox (id, dedupe_key, fingerprint, session, agent, account, chat_id,"
+            " user_id, state, owner, event, received_at)"
+            " values ('i', 'k', '', 's', 'main', ?, '7', '42', 'pending', 'o', ?, 1.0)",
+            (account, msgspec.json.encode(event)),
+        )
+    async with open_store(path) as store:
+        found = await store.read(inbox.event_of, "i")
+    assert found.origin == expected
+    assert found.source.account == account
+    assert msgspec.to_builtins(found.body) == event["body"]
