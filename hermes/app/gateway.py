@@ -2,6 +2,7 @@
 
 import logging
 import math
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -40,12 +41,15 @@ from hermes.types.tools import Tool
 
 log = logging.getLogger(__name__)
 
-THREADS = 4
-"""For blocking work, beside the loop's thread, the store's, and its readers'."""
+THREADS = 3
+"""For blocking work. With the event loop, the store's writer and two readers, and one thread of
+libuv the process has at most 8."""
 
 
 def limit_threads() -> None:
-    """For a process that is all ours; an embedder's threads are its own."""
+    """Bounds the threads of a process that is all ours; an embedder's threads are its own."""
+    # libuv resolves addresses in a pool of 4 threads otherwise. It reads this when it first does.
+    os.putenv("UV_THREADPOOL_SIZE", "1")
     anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
 
 
