@@ -1,7 +1,8 @@
 """Writes docs/reference from the code: `make docs`. A test fails while a page is not current."""
 
 import inspect
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -10,6 +11,7 @@ import aiohttp
 import anyio
 import click
 
+from hermes import hookspecs
 from hermes.app.agent import AgentBuilder
 from hermes.app.gateway import home_store
 from hermes.control.commands import CommandTable, builtin_commands
@@ -37,6 +39,7 @@ def pages() -> dict[str, str]:
         "commands.md": slash_commands(),
         "tools.md": tools(),
         "http.md": routes(),
+        "hooks.md": hooks(),
     }
     return {name: "\n".join(lines).rstrip() + "\n" for name, lines in made.items()}
 
@@ -196,6 +199,25 @@ def routes() -> Iterator[str]:
     yield from table(
         ("request", ""), [(f"`{method} {path}`", text) for method, path, text in ROUTES]
     )
+
+
+def hooks() -> Iterator[str]:
+    yield from ("# Hooks", "")
+    yield from (*inspect.cleandoc(hookspecs.__doc__ or "").split("\n")[2:], "")
+    for name, function in hook_functions().items():
+        signature = str(inspect.signature(function)).replace("hermes.types.", "")
+        shown = re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", signature)
+        yield from (f"## {name}", "", "```python", f"def {name}{shown}: ...", "```", "")
+        yield from (inspect.getdoc(function) or "", "")
+
+
+def hook_functions() -> dict[str, Callable[..., object]]:
+    """Every extension point by its name."""
+    return {
+        name: function
+        for name, function in vars(hookspecs).items()
+        if inspect.isfunction(function) and function.__module__ == hookspecs.__name__
+    }
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:

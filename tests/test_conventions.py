@@ -43,7 +43,6 @@ BULKHEADS = {
 }
 """Where a foreign failure is caught, logged, and kept from the rest."""
 UNTESTED_ALONE = {
-    "control/lanes.py",
     "entry/http/auth.py",
     "entry/http/call.py",
     "entry/http/chat_request.py",
