@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from hermes.settings import Settings
     from hermes.types.messages import AssistantMessage
     from hermes.types.profile import ModelChoice
-    from hermes.types.protocols import Emit, Store
+    from hermes.types.protocols import Emit
+    from hermes.types.store import Store
     from hermes.types.turns import Prompt
 
 

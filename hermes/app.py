@@ -25,16 +25,16 @@ from hermes.equipment import Equipment, choose_model, opened_model, profile_of
 from hermes.settings import Settings
 from hermes.settings.facts import lists
 from hermes.settings.offers import places
-from hermes.state import owners
-from hermes.state.guard import guarded, snapshot_due, take_snapshot
-from hermes.state.owners import OwnerLock, is_alive
 from hermes.state.paths import Home
 from hermes.state.spill import Spill
-from hermes.state.sqlite import SQLiteStore, open_store
+from hermes.state.sqlite.guard import guarded
+from hermes.state.sqlite.snapshots import snapshot_due, take_snapshot
+from hermes.state.sqlite.store import open_store
 from hermes.streaming.policy import StreamingPolicy
-from hermes.types.errors import HermesError, StoreUnavailable
-from hermes.types.identity import DEFAULT_AGENT, OWNER, OwnerId, Source, TurnId, new_id
-from hermes.types.protocols import ModelProvider, PlatformAdapter, Store
+from hermes.types.errors import HermesError
+from hermes.types.identity import DEFAULT_AGENT, OWNER, Source, TurnId, new_id
+from hermes.types.protocols import ModelProvider, PlatformAdapter
+from hermes.types.store import OwnerKind, Store
 from hermes.types.tools import Tool
 from hermes.types.turns import Prompt, Turn
 
@@ -77,7 +77,7 @@ async def open_gateway(
     settings.workspace.mkdir(parents=True, exist_ok=True)
     profiles = {DEFAULT_AGENT: profile_of(settings, DEFAULT_AGENT)}
     async with (
-        _process(settings.home, terminal=terminal) as (store, owner),
+        home_store(settings.home, "terminal" if terminal else "gateway") as store,
         _http() as session,
         opened_model(settings, session) as model,
     ):
@@ -86,8 +86,6 @@ async def open_gateway(
         tools = equipment.tools() if parts.tools is None else parts.tools
         process = Process(
             store=watched,
-            owner=owner,
-            is_alive=partial(is_alive, settings.home.run),
             end_session=equipment.end_session,
             write_title=equipment.write_title,
         )
@@ -99,17 +97,15 @@ async def open_gateway(
             replace(options_of(settings, terminal=terminal), unread_seconds=parts.unread_seconds),
             settings.agent.drain_seconds,
         ) as gateway:
-            store.on_foreign_change = gateway.notice_change
-            gateway.notice_change()  # of what came while we started
             yield gateway
 
 
 @asynccontextmanager
-async def home_store(home: Home) -> AsyncIterator[Store]:
-    """The home's store, beside whoever else works on it."""
+async def home_store(home: Home, kind: OwnerKind | None = None) -> AsyncIterator[Store]:
+    """The home's store; a process that works on it, and does not only look, names its kind."""
     home.ensure()
     with guarded(home):
-        async with open_store(home.store) as store:
+        async with open_store(home.store, kind) as store:
             yield store
 
 
@@ -117,30 +113,6 @@ def forget_session(home: Home, session: str) -> None:
     """Deletes the files of a session that was deleted."""
     forget_todos(home.todos, session, before=math.inf)
     Spill(home.spill).forget_session(session)
-
-
-@asynccontextmanager
-async def _process(home: Home, *, terminal: bool) -> AsyncIterator[tuple[SQLiteStore, OwnerId]]:
-    """The home's store, with this process known to all others that work on it."""
-    kind = "terminal" if terminal else "gateway"
-    with guarded(home):
-        # The lock comes after the store: whoever is killed with a lock has left a log.
-        async with open_store(home.store) as store:
-            with OwnerLock(home.run) as lock:
-                await store.run(owners.register, lock.id, kind, time.time())
-                try:
-                    yield store, lock.id
-                finally:
-                    await _leave(store, lock.id)
-
-
-async def _leave(store: SQLiteStore, owner: OwnerId) -> None:
-    try:
-        with anyio.CancelScope(shield=True):
-            await store.run(owners.leave, owner)
-    except StoreUnavailable as error:
-        # Without its lock the next process takes us for dead: nothing is lost.
-        log.error("can't sign off: %s", error)
 
 
 @asynccontextmanager

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from hermes.types.identity import OWNER, PersonId, Source
-from hermes.types.protocols import Work
 from hermes.types.value import Value
 
 AUTHENTICATED = frozenset({"api", "cli", "embedded"})
@@ -48,8 +47,3 @@ class Access:
             return OWNER
         known = self.paired.get((source.platform, source.user_id))
         return known or PersonId(f"{source.platform}:{source.user_id}")
-
-
-def load_paired() -> Work[dict[tuple[str, str], PersonId]]:
-    rows = yield "select platform, user_id, person from access", ()
-    return {(platform, user): PersonId(person) for platform, user, person in rows}

@@ -8,7 +8,7 @@ import anyio.abc
 from hermes.control.claims import Claim
 from hermes.state import sessions
 from hermes.types.errors import HermesError
-from hermes.types.protocols import Store
+from hermes.types.store import Store
 from hermes.types.turns import Completed, Outcome, Turn
 
 log = logging.getLogger(__name__)
