@@ -13,7 +13,7 @@ from hermes.types.commands import CommandContext, CommandResult, SlashCommand
 from hermes.types.errors import ConfigError
 from hermes.types.identity import AgentId
 from hermes.types.messages import MessageEvent
-from hermes.types.protocols import Work
+from hermes.types.store import Work
 
 EVENT = to_event(Update(id=1, chat="1", user="7", text="hi"), "plain")
 

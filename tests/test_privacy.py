@@ -17,7 +17,8 @@ from hermes.testing.running import DRAINING, Conditions, rows, running, until
 from hermes.testing.scripted import Answer, calls, says
 from hermes.types.identity import ChatKind, SessionKey
 from hermes.types.messages import AssistantMessage, UserMessage
-from hermes.types.protocols import Emit, ModelRequest, Store
+from hermes.types.protocols import Emit, ModelRequest
+from hermes.types.store import Store
 from hermes.types.value import Value
 
 RESTARTS, HOURS = 3, 4

@@ -24,7 +24,7 @@ from hermes.core.models import anthropic, openai_chat, openai_responses
 from hermes.core.tools.call import UNKNOWN_OUTCOME
 from hermes.core.tools.read_file import read_file_tool
 from hermes.state.spill import Spill
-from hermes.state.sqlite import open_store
+from hermes.state.sqlite.store import open_store
 from hermes.testing import crash_checks, vendors
 from hermes.testing.crash_child import APPENDED, READS
 from hermes.testing.crash_stage import Armed, Person, Stage, forked
@@ -34,6 +34,7 @@ from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import (
     DRAINING,
     Conditions,
+    WrappedStore,
     refused,
     rows,
     running,
@@ -45,7 +46,8 @@ from hermes.testing.tools import append
 from hermes.types.identity import Target
 from hermes.types.messages import Content, Message, MessageRef, ToolMessage
 from hermes.types.profile import Wire
-from hermes.types.protocols import ModelRequest, Store, Work
+from hermes.types.protocols import ModelRequest
+from hermes.types.store import Store, Work
 from hermes.types.tools import Tool, ToolContext
 from hermes.types.value import Value
 
@@ -124,25 +126,18 @@ class World:
         return replace(tool, handler=handler)
 
 
-class WatchedStore:
+class WatchedStore(WrappedStore):
     def __init__(self, world: World, store: Store) -> None:
+        super().__init__(store)
         self._world = world
-        self._store = store
-
-    @property
-    def trouble(self) -> str | None:
-        return self._store.trouble
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         name = transaction_name(transaction)
         async with self._world.changing:
-            result = await self._store.run(transaction, *args, **kwargs)
+            result = await self.inner.run(transaction, *args, **kwargs)
             if name not in READS:
                 await self._world.changed(name)
         return result
-
-    async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._store.read(transaction, *args, **kwargs)
 
 
 class WatchedAdapter(PlainAdapter):

@@ -53,7 +53,8 @@ from hermes.types.errors import ConfigError
 from hermes.types.identity import AgentId
 from hermes.types.messages import AssistantMessage, Message, UserMessage
 from hermes.types.profile import AgentProfile, ModelChoice
-from hermes.types.protocols import Emit, MemoryProvider, ModelProvider, ModelRequest, Store
+from hermes.types.protocols import Emit, MemoryProvider, ModelProvider, ModelRequest
+from hermes.types.store import Store
 from hermes.types.tools import Tool
 from hermes.types.turns import PromptPart, Turn
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from hermes.types.commands import SlashCommand
     from hermes.types.messages import AssistantMessage
     from hermes.types.profile import ModelChoice
-    from hermes.types.protocols import Emit, Store
+    from hermes.types.protocols import Emit
+    from hermes.types.store import Store
     from hermes.types.turns import Prompt
 
 # The modules behind these methods take half a second to import, and `hermes --help` needs none.

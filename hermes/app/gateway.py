@@ -3,10 +3,8 @@
 import logging
 import math
 import os
-import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 
 import aiohttp
 import anyio
@@ -19,24 +17,22 @@ from hermes.app.agent import AgentBuilder, opened_model
 from hermes.app.builtins import Builtins
 from hermes.control.access import AccessPolicy, Allowed
 from hermes.control.commands import CommandTable
-from hermes.control.gateway import Gateway, GatewayOptions, Process, running_gateway
+from hermes.control.gateway import Gateway, GatewayOptions, running_gateway
 from hermes.control.routing import Router
 from hermes.control.upkeep import DAY, HOUR, Retention
 from hermes.core.tools.todo import forget_todos
 from hermes.plugins import Plugins, installed_plugins
 from hermes.settings import Settings
-from hermes.state import owners
-from hermes.state.guard import guarded
-from hermes.state.owners import OwnerLock, is_alive
 from hermes.state.paths import Home
 from hermes.state.spill import Spill
-from hermes.state.sqlite import SQLiteStore, open_store
+from hermes.state.sqlite.guard import guarded
+from hermes.state.sqlite.store import open_store
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.agents import HostedAgent
 from hermes.types.commands import SlashCommand
-from hermes.types.errors import StoreUnavailable
-from hermes.types.identity import AgentId, OwnerId
-from hermes.types.protocols import ModelProvider, Store
+from hermes.types.identity import AgentId
+from hermes.types.protocols import ModelProvider
+from hermes.types.store import OwnerKind, Store
 from hermes.types.tools import Tool
 
 log = logging.getLogger(__name__)
@@ -77,7 +73,7 @@ async def open_gateway(
     profiles = agent_settings(settings, plugins)
     settings.home.ensure()
     async with (
-        _process(settings.home, terminal=terminal) as (store, owner),
+        home_store(settings.home, "terminal" if terminal else "gateway") as store,
         http_session() as session,
         AsyncExitStack() as models,
     ):
@@ -92,15 +88,13 @@ async def open_gateway(
         builtins.builders = builders
         agents = hosted_agents(builders, plugins, parts.tools)
         async with running_gateway(
-            Process(store=watched, owner=owner, is_alive=partial(is_alive, settings.home.run)),
+            watched,
             agents,
             Router(agents, plugins.select_agent),
             CommandTable(plugins.commands()),
             replace(options_of(settings, terminal=terminal), unread_seconds=parts.unread_seconds),
             settings.agent.drain_seconds,
         ) as gateway:
-            store.on_foreign_change = gateway.notice_change
-            gateway.notice_change()  # of what came while we started
             yield gateway
 
 
@@ -130,11 +124,11 @@ def hosted_agents(
 
 
 @asynccontextmanager
-async def home_store(home: Home) -> AsyncIterator[Store]:
-    """The home's store, beside whoever else works on it."""
+async def home_store(home: Home, kind: OwnerKind | None = None) -> AsyncIterator[Store]:
+    """The home's store; a process that works on it, and does not only look, names its kind."""
     home.ensure()
     with guarded(home):
-        async with open_store(home.store) as store:
+        async with open_store(home.store, kind) as store:
             yield store
 
 
@@ -142,30 +136,6 @@ def forget_session(home: Home, session: str) -> None:
     """Deletes the files of a session that was deleted."""
     forget_todos(home.todos, session, before=math.inf)
     Spill(home.spill).forget_session(session)
-
-
-@asynccontextmanager
-async def _process(home: Home, *, terminal: bool) -> AsyncIterator[tuple[SQLiteStore, OwnerId]]:
-    """The home's store, with this process known to all others that work on it."""
-    kind = "terminal" if terminal else "gateway"
-    with guarded(home):
-        # The lock comes after the store: whoever is killed with a lock has left a log.
-        async with open_store(home.store) as store:
-            with OwnerLock(home.run) as lock:
-                await store.run(owners.register, lock.id, kind, time.time())
-                try:
-                    yield store, lock.id
-                finally:
-                    await _leave(store, lock.id)
-
-
-async def _leave(store: SQLiteStore, owner: OwnerId) -> None:
-    try:
-        with anyio.CancelScope(shield=True):
-            await store.run(owners.leave, owner)
-    except StoreUnavailable as error:
-        # Without its lock the next process takes us for dead: nothing is lost.
-        log.error("can't sign off: %s", error)
 
 
 @asynccontextmanager

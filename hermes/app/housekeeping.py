@@ -13,9 +13,9 @@ from hermes.core.models.listing import refresh_lists
 from hermes.settings import Settings
 from hermes.settings.facts import lists
 from hermes.settings.offers import places
-from hermes.state.guard import snapshot_due, take_snapshot
 from hermes.state.paths import Home
 from hermes.state.spill import Spill
+from hermes.state.sqlite.snapshots import snapshot_due, take_snapshot
 from hermes.types.errors import HermesError
 
 log = logging.getLogger(__name__)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from hermes.types.identity import PersonId, Principal, Source
-from hermes.types.protocols import Work
 from hermes.types.value import Value
 
 
@@ -46,8 +45,3 @@ class Access:
             return principal.person
         known = self.paired.get((source.platform, source.user_id))
         return known or PersonId(f"{source.platform}:{source.user_id}")
-
-
-def load_paired() -> Work[dict[tuple[str, str], PersonId]]:
-    rows = yield "select platform, user_id, person from access", ()
-    return {(platform, user): PersonId(person) for platform, user, person in rows}

@@ -1,8 +1,10 @@
 """Opening, resuming and closing turns: the transactions around a run of the agent."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from hermes.control.histories import Histories, Prompts
@@ -28,7 +30,7 @@ from hermes.types.messages import (
     UserMessage,
 )
 from hermes.types.profile import AgentProfile
-from hermes.types.protocols import Work
+from hermes.types.store import Work
 from hermes.types.turns import (
     Completed,
     Failed,
@@ -45,6 +47,10 @@ EPOCH_SECONDS = 3600.0
 """After so long without a word a provider has forgotten what it cached: a new prompt is free."""
 QUESTION = -1
 """The place of a person's message in its turn: before step 0."""
+GIVEN_UP = (
+    "I could not resume my work on your message, because its record in the store can't be read."
+    " Please send the message again."
+)
 
 
 class Claim(Value):
@@ -190,6 +196,21 @@ class Desk:
             return None
         return (yield from self.open_next(row.session, now))
 
+    def give_up(self, row: TurnRow, now: float) -> Work[None]:
+        """Closes a turn whose rows can't be read, and tells its chat so."""
+        key = SessionKey.parse(row.session)
+        epoch = yield from turns.claim(row.id, row.epoch, self.owner)
+        # What the agent did in a turn with a damaged message is left out of the history.
+        with suppress(msgspec.DecodeError):
+            yield from _pair(_scribe(row, key), "Not finished: the turn failed.", now)
+        why = (GIVEN_UP, "unreadable")
+        yield from turns.close(row.id, epoch, "failed", now, reason=why)
+        if row.state == "suspended":
+            yield from deliveries.owe_again(row.id, Content(text=GIVEN_UP), key.agent, now)
+        else:
+            yield from deliveries.complete(row.id, Content(text=GIVEN_UP), now)
+        yield from inbox.finish(row.id)
+
     def _end(self, claim: Claim, closing: Closing, now: float) -> Work[None]:
         """Commits the last words and the state that they leave."""
         row = claim.row
@@ -201,14 +222,14 @@ class Desk:
                 yield from turns.close(row.id, row.epoch, "suspended", now, closing.usage)
                 yield from self._ask(claim, questions, closing.question_ids, now)
             case Stopped(reason=reason, partial=partial):
-                yield from _pair(claim, "Not finished: the turn was stopped.", now)
+                yield from _pair(claim.scribe, "Not finished: the turn was stopped.", now)
                 if partial:
                     cut = AssistantMessage(text=partial)
                     yield from transcript.append(claim.scribe, closing.step, 0, cut, now)
                 why = (reason, "")
                 yield from turns.close(row.id, row.epoch, "stopped", now, closing.usage, why)
             case Failed(reason=reason, code=code):
-                yield from _pair(claim, "Not finished: the turn failed.", now)
+                yield from _pair(claim.scribe, "Not finished: the turn failed.", now)
                 why = (reason, code)
                 yield from turns.close(row.id, row.epoch, "failed", now, closing.usage, why)
 
@@ -230,6 +251,7 @@ class Desk:
         if known is None:
             known = yield from sessions.prompt_of(session.prompt)
             if known is not None:
+                # By its hash it is the same prompt whether or not this transaction commits.
                 self._prompts.keep(session.prompt, known)
         return known
 
@@ -267,16 +289,19 @@ class Desk:
             turn = replace(
                 turn, instructions=body.instructions, model=body.model, sampling=body.sampling
             )
-        scribe = Scribe(
-            turn=row.id,
-            session=key,
-            generation=row.generation,
-            transient=row.transient,
-            account=row.account,
-            person=row.person,
-        )
         detached = not isinstance(body, Asked) or body.detached
-        return Claim(turn=turn, row=row, scribe=scribe, detached=detached)
+        return Claim(turn=turn, row=row, scribe=_scribe(row, key), detached=detached)
+
+
+def _scribe(row: TurnRow, key: SessionKey) -> Scribe:
+    return Scribe(
+        turn=row.id,
+        session=key,
+        generation=row.generation,
+        transient=row.transient,
+        account=row.account,
+        person=row.person,
+    )
 
 
 def _at(profile: AgentProfile, workspace: str | None) -> AgentProfile:
@@ -315,15 +340,15 @@ def answer_text(event: MessageEvent) -> str | None:
             return None
 
 
-def _pair(claim: Claim, text: str, now: float) -> Work[None]:
+def _pair(scribe: Scribe, text: str, now: float) -> Work[None]:
     """Every call of the turn gets a result: a history with an open call is refused for ever."""
-    own = yield from transcript.of_turn(claim.row.id)
+    own = yield from transcript.of_turn(scribe.turn)
     answered = {message.call for message in own if isinstance(message, ToolMessage)}
     for step, message in enumerate(m for m in own if isinstance(m, AssistantMessage)):
         for index, call in enumerate(message.calls, 1):
             if call.id not in answered:
                 result = ToolMessage(call=call.id, text=text, failed=True)
-                yield from transcript.append(claim.scribe, step, index, result, now)
+                yield from transcript.append(scribe, step, index, result, now)
 
 
 def _texts(messages: Sequence[Message]) -> tuple[str, ...]:

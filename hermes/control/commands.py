@@ -11,7 +11,7 @@ from hermes.state.transcript import History
 from hermes.text.commands import Ambiguous, Unknown, parse_command, resolve
 from hermes.types.commands import Action, CommandContext, CommandResult, SlashCommand
 from hermes.types.messages import Asked, Message, MessageEvent, Said, UserMessage
-from hermes.types.protocols import Work
+from hermes.types.store import Work
 from hermes.types.turns import Prompt
 
 

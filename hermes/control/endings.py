@@ -12,7 +12,7 @@ from hermes.state.transcript import History
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import HermesError
 from hermes.types.identity import AgentId, SessionKey, TurnId, new_id
-from hermes.types.protocols import Store, Work
+from hermes.types.store import Store, Work
 from hermes.types.turns import Turn
 
 log = logging.getLogger(__name__)

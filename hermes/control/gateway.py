@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import anyio
 import anyio.abc
 
-from hermes.control.access import Access, AccessPolicy, load_paired
+from hermes.control.access import Access, AccessPolicy
 from hermes.control.claims import Desk
 from hermes.control.commands import CommandTable
 from hermes.control.endings import Endings
@@ -18,19 +18,21 @@ from hermes.control.keys import session_key
 from hermes.control.lanes import Lanes
 from hermes.control.outbox import Outbox
 from hermes.control.rate_gate import RateGate
-from hermes.control.recovery import IsAlive, Recovery
+from hermes.control.recovery import Recovery
 from hermes.control.routing import Route
 from hermes.control.titles import Titles
 from hermes.control.turns import TurnRunner
 from hermes.control.upkeep import Retention, Upkeep
 from hermes.state import turns
+from hermes.state.access import load_paired
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import HermesError, IntakeClosed, TooBusy
 from hermes.types.events import AgentEvent
-from hermes.types.identity import AgentId, OwnerId, SessionKey, TurnId
+from hermes.types.identity import AgentId, SessionKey, TurnId
 from hermes.types.messages import Asked, MessageEvent, Receipt, Refused
-from hermes.types.protocols import PlatformAdapter, Store, Work
+from hermes.types.protocols import PlatformAdapter
+from hermes.types.store import OwnerKind, Store, Work
 from hermes.types.value import Value
 
 log = logging.getLogger(__name__)
@@ -60,39 +62,30 @@ class Replay(Value):
     """No process works on the turn: nothing more will come by itself."""
 
 
-class Process(Value):
-    """The process that a gateway works for."""
-
-    store: Store
-    owner: OwnerId
-    is_alive: IsAlive
-
-
 class Gateway:
     def __init__(
         self,
-        process: Process,
+        store: Store,
         group: anyio.abc.TaskGroup,
         agents: Mapping[AgentId, HostedAgent],
         route: Route,
         commands: CommandTable,
         options: GatewayOptions,
     ) -> None:
-        store, owner = process.store, process.owner
         self.store = store
         self.hub = Hub()
-        self.outbox = Outbox(store, group, owner, options.streaming, RateGate())
+        self.outbox = Outbox(store, group, store.owner, options.streaming, RateGate())
         self._group = group
         self._options = options
         self._route = route
         self._access = Access(options.access)
-        desk = Desk(owner, agents)
+        desk = Desk(store.owner, agents)
         self._intake = Intake(desk, commands)
         self._runner = TurnRunner(store, desk, self.hub, self.outbox, agents)
         self._lanes = Lanes(group, self._runner)
-        self._recovery = Recovery(store, desk, process.is_alive)
+        self._recovery = Recovery(store, desk)
         self._endings = Endings(store, agents, gateway=not options.terminal)
-        self._upkeep = Upkeep(store, owner, self._recovery, options.retention, self._sweep)
+        self._upkeep = Upkeep(store, self._recovery, options.retention, self._sweep)
         self._changed = anyio.Event()
         self._closed = False
         self.hub.on_unread = self._mind_unread
@@ -167,13 +160,14 @@ class Gateway:
         return True
 
     def notice_change(self) -> None:
-        """Another process has committed something."""
+        """Something was committed outside of this gateway."""
         self._changed.set()
 
     async def start(self) -> None:
         """Takes up what this process may own, and keeps looking after it."""
         await self._sweep()
         self._group.start_soon(self._watch)
+        self._group.start_soon(self._follow_changes)
         self._group.start_soon(self._endings.run)
         if not self._options.terminal:
             self._group.start_soon(self._upkeep.run)
@@ -199,10 +193,14 @@ class Gateway:
             except Exception:
                 log.exception("can't see what another process changed")
 
+    async def _follow_changes(self) -> None:
+        async for _ in self.store.changes():
+            self.notice_change()
+
     async def _sweep(self) -> None:
         self._access.paired = await self.store.run(load_paired)
         # A terminal leaves to gateways what is theirs, but must not wait for one itself.
-        kind = "terminal" if self._options.terminal else None
+        kind: OwnerKind | None = "terminal" if self._options.terminal else None
         for claim in await self._recovery.take_over(kind):
             self._lanes.start(claim)
             self._mind_unread(claim.turn.id)
@@ -239,7 +237,7 @@ def _replay(turn: TurnId, after: int) -> Work[Replay]:
 
 @asynccontextmanager
 async def running_gateway(
-    process: Process,
+    store: Store,
     agents: Mapping[AgentId, HostedAgent],
     route: Route,
     commands: CommandTable,
@@ -248,7 +246,7 @@ async def running_gateway(
 ) -> AsyncIterator[Gateway]:
     """A gateway at work; it drains when the block ends."""
     async with anyio.create_task_group() as group:
-        gateway = Gateway(process, group, agents, route, commands, options)
+        gateway = Gateway(store, group, agents, route, commands, options)
         await gateway.start()
         try:
             yield gateway

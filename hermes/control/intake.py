@@ -19,7 +19,7 @@ from hermes.types.messages import (
     Receipt,
     Refused,
 )
-from hermes.types.protocols import Work
+from hermes.types.store import Work
 from hermes.types.value import Value
 
 

@@ -7,7 +7,7 @@ from hermes.state.sessions import Summary
 from hermes.state.transcript import Entry
 from hermes.state.turns import OpenQuestion
 from hermes.types.errors import HermesError
-from hermes.types.protocols import Work
+from hermes.types.store import Work
 
 __all__ = ["Entry", "Found", "Summary"]
 

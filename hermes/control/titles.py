@@ -10,7 +10,7 @@ from hermes.state import sessions
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import HermesError
 from hermes.types.identity import AgentId
-from hermes.types.protocols import Store
+from hermes.types.store import Store
 from hermes.types.turns import Completed, Outcome, Turn
 
 log = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from hermes.types.errors import ClaimLost, StoreUnavailable
 from hermes.types.events import AgentEvent, Notice, QuestionAsked, SegmentDiscarded, TurnFinished
 from hermes.types.identity import AgentId, CallId, TurnId, new_id
 from hermes.types.messages import AssistantMessage, Content, ToolMessage, UserMessage
-from hermes.types.protocols import Store, Work
+from hermes.types.store import Store, Work
 from hermes.types.tools import Process
 from hermes.types.turns import Completed, Failed, Outcome, Prompt, Stopped, Suspended
 

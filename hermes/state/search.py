@@ -1,7 +1,7 @@
 """Finds what was said, among what the audience has heard."""
 
 from hermes.state.audience import Audience, Operator, Person, Room
-from hermes.types.protocols import Row, Work
+from hermes.types.store import Row, Work
 from hermes.types.value import Value
 
 WORDS = 64

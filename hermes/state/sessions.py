@@ -6,7 +6,7 @@ import msgspec
 
 from hermes.state.codec import decode_prompt, encode
 from hermes.types.identity import PersonId, SessionKey, Source
-from hermes.types.protocols import Row, Work
+from hermes.types.store import Row, Work
 from hermes.types.turns import Prompt
 from hermes.types.value import Value
 

@@ -8,11 +8,11 @@ from hermes.state import compactions, sessions, transcript, turns
 from hermes.state.compactions import Condensed, Span
 from hermes.state.sessions import Ending
 from hermes.state.transcript import History
-from hermes.testing.contracts import StoreContract
+from hermes.testing.contracts import StoreFixture
 from hermes.testing.rows import NOW, SOURCE, scribe, session, turn_row
 from hermes.types.identity import CallId
 from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
-from hermes.types.protocols import Store, Work
+from hermes.types.store import Store, Work
 from hermes.types.turns import Prompt, PromptPart
 
 KEY = str(session())
@@ -50,10 +50,8 @@ def texts(history: History) -> list[str]:
     return [message.text for message in history.messages]
 
 
-class ConversationsContract(StoreContract):
-    """Also what the tables promise of conversations."""
-
-    # --- sessions ----------------------------------------------------------------------------
+class SessionsContract(StoreFixture):
+    """Sessions are found again, keep their prompt for an epoch, and end once."""
 
     async def test_a_session_remembers_when_it_was_used_before(self, store: Store) -> None:
         assert (await store.run(touch, NOW)).used_before is None
@@ -161,7 +159,9 @@ class ConversationsContract(StoreContract):
         assert await store.run(sessions.take_ending, NOW, 60, "another") is None
         assert await store.run(sessions.take_ending, NOW, 60, KEY) is not None
 
-    # --- summaries ---------------------------------------------------------------------------
+
+class CompactionsContract(StoreFixture):
+    """A summary replaces its rows in a history, and can be undone."""
 
     async def test_a_summary_stands_for_its_rows_and_they_can_be_restored(
         self, store: Store

@@ -26,7 +26,7 @@ from hermes.types.messages import (
     Origin,
     Said,
 )
-from hermes.types.protocols import Store, Work
+from hermes.types.store import Store, Work
 from hermes.types.turns import Question
 
 T = TypeVar("T")

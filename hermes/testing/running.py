@@ -25,17 +25,12 @@ from hermes.settings.sections import (
 from hermes.state.paths import Home
 from hermes.testing.scripted import Answer, ChatRequest, refusal
 from hermes.testing.tools import TEST_TOOLS
+from hermes.types.errors import TransactionConflict
 from hermes.types.events import TextDelta
+from hermes.types.identity import OwnerId
 from hermes.types.messages import AssistantMessage
-from hermes.types.protocols import (
-    Emit,
-    ModelProvider,
-    ModelRequest,
-    PlatformAdapter,
-    Row,
-    Store,
-    Work,
-)
+from hermes.types.protocols import Emit, ModelProvider, ModelRequest, PlatformAdapter
+from hermes.types.store import OwnerKind, Row, Store, Work
 from hermes.types.tools import Tool
 from hermes.types.value import Value
 
@@ -129,24 +124,66 @@ def transaction_name(transaction: Callable[..., object]) -> str:
     return transaction.__qualname__
 
 
-class TroubledStore:
-    """A store before whose transactions something happens: a failure, a pause."""
+class WrappedStore:
+    """A store that passes everything on to another one; to inherit from."""
 
-    def __init__(self, store: Store, before: Callable[[str], Awaitable[None]]) -> None:
-        self._store = store
-        self._before = before
-        """Given the qualified name of the transaction's function."""
+    def __init__(self, store: Store) -> None:
+        self.inner = store
 
     @property
     def trouble(self) -> str | None:
-        return self._store.trouble
+        return self.inner.trouble
+
+    @property
+    def owner(self) -> OwnerId:
+        return self.inner.owner
+
+    async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.inner.run(transaction, *args, **kwargs)
+
+    async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.inner.read(transaction, *args, **kwargs)
+
+    async def dead(self, kind: OwnerKind | None = None) -> list[OwnerId]:
+        return await self.inner.dead(kind)
+
+    def changes(self) -> AsyncIterator[None]:
+        return self.inner.changes()
+
+
+class TroubledStore(WrappedStore):
+    """A store before whose transactions something happens: a failure, a pause."""
+
+    def __init__(self, store: Store, before: Callable[[str], Awaitable[None]]) -> None:
+        super().__init__(store)
+        self._before = before
+        """Given the qualified name of the transaction's function."""
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         await self._before(transaction_name(transaction))
-        return await self._store.run(transaction, *args, **kwargs)
+        return await self.inner.run(transaction, *args, **kwargs)
 
-    async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._store.read(transaction, *args, **kwargs)
+
+class ConflictingStore(WrappedStore):
+    """A store in which every transaction is run twice.
+
+    The first attempt executes all its statements, fails with a conflict and is rolled back; the
+    driver runs the transaction again, as a database does after a serialization failure.
+    """
+
+    async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        attempts = 0
+
+        def conflicting() -> Work[T]:
+            nonlocal attempts
+            attempts += 1
+            first = attempts == 1
+            result = yield from transaction(*args, **kwargs)
+            if first:
+                raise TransactionConflict("the first attempt of every transaction fails: run again")
+            return result
+
+        return await self.inner.run(conflicting)
 
 
 def held(event: anyio.Event, answer: Answer, said: str = "") -> Answer:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from hermes.types.identity import PersonId, SessionKey, TurnId
-from hermes.types.protocols import Work
+from hermes.types.store import Work
 from hermes.types.value import Value
 
 

@@ -3,7 +3,8 @@
 HermesError
 ├── ConfigError            the operator: a setting is wrong or missing
 ├── StoreUnavailable       the disk is full, locked or failing; try again
-│   └── StoreDamaged       the file is damaged: set aside at the next start
+│   ├── TransactionConflict  another transaction was in the way; nothing was committed, run it again
+│   └── StoreDamaged       the file is damaged: quarantined at the next start
 ├── ClaimLost              another process took this work over; let go
 ├── IntakeClosed           the gateway is draining; come back after the restart
 ├── TooBusy                the backlog is at its bound; come back later
@@ -25,6 +26,10 @@ class ConfigError(HermesError):
 
 
 class StoreUnavailable(HermesError):
+    pass
+
+
+class TransactionConflict(StoreUnavailable):
     pass
 
 

@@ -1,7 +1,7 @@
 """The seams: each can be faked in ten lines."""
 
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
 from hermes.types.events import AgentEvent
 from hermes.types.identity import CallId, Target
@@ -21,39 +21,10 @@ from hermes.types.tools import Process, Tool
 from hermes.types.turns import Outcome, Prompt, Turn
 from hermes.types.value import Value
 
-T = TypeVar("T")
-P = ParamSpec("P")
-
 Accept = Callable[[MessageEvent], Awaitable[Receipt]]
 """Returns once the event is durable: acknowledge only after."""
 Emit = Callable[[AgentEvent], None]
 """Never waits."""
-
-
-# --- the store -------------------------------------------------------------------------------
-
-Row = tuple[Any, ...]
-Statement = tuple[str, Sequence[Any]]
-Work = Generator[Statement, list[Row], T]
-"""One transaction: yields statements, receives rows, returns its result. No await inside."""
-
-
-class Store(Protocol):
-    @property
-    def trouble(self) -> str | None:
-        """Why the last commit failed; None while commits succeed."""
-        ...
-
-    async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Commits `transaction(*args, **kwargs)`, or raises an error and changes nothing.
-
-        The function is called again if its transaction has to be retried.
-        """
-        ...
-
-    async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Runs `transaction(*args, **kwargs)`, which must not write, on one snapshot."""
-        ...
 
 
 # --- platforms -------------------------------------------------------------------------------

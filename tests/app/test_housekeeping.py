@@ -10,8 +10,8 @@ from hermes.app.gateway import home_store
 from hermes.app.housekeeping import RESULT_DAYS, forget_results, keep_snapshots
 from hermes.control.upkeep import DAY
 from hermes.state import sessions
-from hermes.state.guard import snapshots
 from hermes.state.paths import Home
+from hermes.state.sqlite.snapshots import snapshots
 from hermes.testing.rows import NOW, SOURCE, session
 from hermes.testing.running import until
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hermes.core.tools.call import UNKNOWN_OUTCOME
 from hermes.state import turns
-from hermes.state.sqlite import open_store
+from hermes.state.sqlite.store import open_store
 from hermes.testing.platforms import ChatServer, EditingAdapter, PlainAdapter
 from hermes.testing.running import QUIET, TroubledStore, refused, rows, running, until
 from hermes.testing.scripted import ScriptedModel, calls, hangs, says

@@ -1,5 +1,6 @@
-"""Every migration finds what the version before it has stored."""
+"""The migrations form one numbered list that only grows, and read what earlier ones wrote."""
 
+import hashlib
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -9,9 +10,27 @@ import pytest
 
 from hermes.state import inbox
 from hermes.state.schema import MIGRATIONS
-from hermes.state.sqlite import open_store, statements
+from hermes.state.sqlite.migration import statements
+from hermes.state.sqlite.store import open_store
 from hermes.types.identity import Principal, Target
 from hermes.types.messages import Origin
+
+RELEASED = {
+    "m001_spine": "07946a71ec1da965",
+    "m002_core": "7508431242c8a00b",
+}
+"""Hashes of the migrations that have been released: databases exist that have run them."""
+
+
+def test_migrations_are_numbered() -> None:
+    assert [name[:5] for name, _ in MIGRATIONS] == [
+        f"m{number:03}_" for number in range(1, len(MIGRATIONS) + 1)
+    ]
+
+
+def test_a_released_migration_is_never_edited() -> None:
+    hashes = {name: hashlib.sha256(script.encode()).hexdigest()[:16] for name, script in MIGRATIONS}
+    assert hashes.items() >= RELEASED.items()
 
 
 def database_of(version: str, path: Path) -> sqlite3.Connection:

@@ -19,7 +19,7 @@ from hermes.types.commands import SlashCommand
 from hermes.types.errors import HermesError
 from hermes.types.identity import new_id
 from hermes.types.messages import AssistantMessage, UserMessage
-from hermes.types.protocols import Store, Work
+from hermes.types.store import Store, Work
 from hermes.types.value import Value
 
 HINT = "/help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves."

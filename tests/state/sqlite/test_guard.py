@@ -1,7 +1,6 @@
-"""A damaged database is set aside and a sound one opened; nobody meets a traceback."""
+"""A damaged database is quarantined and a sound one opened; nobody meets a traceback."""
 
 import logging
-import os
 import random
 import shutil
 import subprocess
@@ -12,16 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from hermes.state import guard, transcript
-from hermes.state.guard import damage_of, guarded, snapshot_due, snapshots, take_snapshot
-from hermes.state.owners import unclean
+from hermes.state import transcript
 from hermes.state.paths import Home
 from hermes.state.search import search
-from hermes.state.sqlite import connect, open_store, prepare, suspect, suspicion
+from hermes.state.sqlite import guard
+from hermes.state.sqlite.connection import connect
+from hermes.state.sqlite.files import suspect, suspicion
+from hermes.state.sqlite.guard import damage_of, guarded
+from hermes.state.sqlite.owner_locks import unclean
+from hermes.state.sqlite.snapshots import snapshots, take_snapshot
+from hermes.state.sqlite.store import open_store
 from hermes.testing.rows import EVERYBODY, NOW, names, put, said_in, scribe
 from hermes.types.errors import StoreDamaged, StoreUnavailable
 from hermes.types.messages import UserMessage
-from hermes.types.protocols import Work
+from hermes.types.store import Work
 
 PAGE = 4096
 ROWS = 120
@@ -30,17 +33,16 @@ AT_WORK = """
 import os, sys
 from pathlib import Path
 import anyio
-from hermes.state.guard import guarded
-from hermes.state.owners import OwnerLock
 from hermes.state.paths import Home
-from hermes.state.sqlite import open_store
+from hermes.state.sqlite.guard import guarded
+from hermes.state.sqlite.store import open_store
 from hermes.testing.rows import put
 
 async def main():
     home = Home(root=Path(sys.argv[1]))
-    with guarded(home), OwnerLock(home.run):
-        async with open_store(home.store) as store:
-            await store.run(put(f"committed by {os.getpid()}"))
+    with guarded(home):
+        async with open_store(home.store, "gateway") as store:
+            await store.run(put, f"committed by {os.getpid()}")
             print("at work", flush=True)
             sys.stdin.read()
 
@@ -85,7 +87,7 @@ def end(process: subprocess.Popen[str]) -> None:
         process.kill()
 
 
-def set_aside(home: Home) -> list[Path]:
+def quarantined(home: Home) -> list[Path]:
     return sorted(home.backups.glob("damaged-*"))
 
 
@@ -107,7 +109,7 @@ def flip_structure(data: bytearray, chance: random.Random) -> bytearray:
     for _ in range(chance.randint(1, 6)):
         page = chance.randrange(len(data) // PAGE)
         at = page * PAGE + chance.randrange(110)
-        # A version that is not ours, or a file that is to be read only, is refused, not set aside.
+        # A newer version and a read-only file are refused, not quarantined.
         if at not in (18, 60, 61, 62, 63):
             data[at] ^= 1 << chance.randrange(8)
     return data
@@ -145,7 +147,7 @@ async def test_whatever_the_damage_a_start_ends_with_a_database_that_works(
     sound = home.store.read_bytes()
     chance = random.Random(damage.__name__)
     for _ in range(16):
-        for old in set_aside(home):
+        for old in quarantined(home):
             shutil.rmtree(old)
         home.store.write_bytes(damage(bytearray(sound), chance))
         damaged = home.store.read_bytes()
@@ -156,14 +158,14 @@ async def test_whatever_the_damage_a_start_ends_with_a_database_that_works(
             except StoreDamaged:
                 # Met in use, where the check of the file had seen nothing.
                 assert start < 2
-        folders = set_aside(home)
+        folders = quarantined(home)
         assert len(folders) <= 1
         if folders:
             kept = (folders[0] / home.store.name).read_bytes()
             assert kept == damaged or len(kept) >= len(damaged)
             assert snapshot_rows(home)
         await use(home)
-        assert set_aside(home) == folders
+        assert quarantined(home) == folders
         assert not suspicion(home.store).exists()
         assert damage_of(home.store) is None
 
@@ -181,10 +183,10 @@ async def test_a_damaged_database_goes_back_to_the_newest_sound_snapshot(
     home.store.write_bytes(b"SQLite format 3\0" + bytes(8000))
     found = await use(home)
     assert found == [f"{number:05}" for number in range(ROWS // 2)]
-    (aside,) = set_aside(home)
+    (aside,) = quarantined(home)
     assert (aside / "state.db").stat().st_size == 8016
     assert str(aside) in caplog.text
-    assert "went back to a snapshot" in caplog.text
+    assert "restored a snapshot" in caplog.text
     assert not list(home.root.glob("*.part"))
 
 
@@ -196,7 +198,7 @@ async def test_without_a_snapshot_a_start_goes_on_with_an_empty_database(
     home.store.write_bytes(b"garbage" * 999)
     assert await use(home) == []
     assert "starting with an empty database" in caplog.text
-    assert len(set_aside(home)) == 1
+    assert len(quarantined(home)) == 1
 
 
 async def test_a_missing_table_is_damage(home: Home) -> None:
@@ -211,14 +213,14 @@ async def test_an_emptied_file_goes_back_to_a_snapshot(home: Home) -> None:
     assert len(await use(home)) == ROWS // 2
 
 
-async def test_nothing_is_set_aside_while_another_process_lives(home: Home) -> None:
+async def test_nothing_is_quarantined_while_another_process_lives(home: Home) -> None:
     process = at_work(home)
     try:
         before = home.store.read_bytes()
         home.store.write_bytes(b"garbage" * 999)
         with pytest.raises(StoreUnavailable, match=r"another hermes process .* stop it first"):
             await use(home)
-        assert set_aside(home) == []
+        assert quarantined(home) == []
         home.store.write_bytes(before)
     finally:
         end(process)
@@ -230,7 +232,7 @@ async def test_a_disk_too_full_for_the_snapshot_is_told_and_the_next_start_tries
     home.store.write_bytes(b"garbage" * 999)
     shutil.rmtree(home.root / "state.part", ignore_errors=True)
     (home.root / "state.part").mkdir()
-    with pytest.raises(StoreUnavailable, match="can't be set aside"):
+    with pytest.raises(StoreUnavailable, match="can't be quarantined"):
         await use(home)
     assert home.store.exists()
     (home.root / "state.part").rmdir()
@@ -249,10 +251,10 @@ async def test_a_killed_process_is_no_damage_and_no_alarm(
         assert len([name for name in found if name.startswith("committed")]) == count
         assert unclean(home.run) == []
     assert caplog.text == ""
-    assert set_aside(home) == []
+    assert quarantined(home) == []
 
 
-async def test_a_log_that_vanished_after_a_kill_is_told_once(
+async def test_a_wal_that_vanished_after_a_kill_is_reported_once(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
     end(at_work(home))
@@ -264,7 +266,7 @@ async def test_a_log_that_vanished_after_a_kill_is_told_once(
     assert caplog.text == ""
 
 
-async def test_a_suspicion_is_looked_into_and_the_index_of_words_made_anew(home: Home) -> None:
+async def test_a_suspected_file_is_checked_and_its_full_text_index_rebuilt(home: Home) -> None:
     with closing(connect(home.store)) as connection:
         connection.execute("update messages_fts_data set block = x'00ff00ff' where id > 10")
     with guarded(home):
@@ -277,7 +279,7 @@ async def test_a_suspicion_is_looked_into_and_the_index_of_words_made_anew(home:
         found = await store.read(search, "filler", EVERYBODY, limit=999)
     assert len(found) == ROWS + 1
     assert not suspicion(home.store).exists()
-    assert set_aside(home) == []
+    assert quarantined(home) == []
 
 
 async def test_a_suspected_file_is_read_through_however_large(
@@ -294,18 +296,10 @@ async def test_a_suspected_file_is_read_through_however_large(
     assert len(await use(home)) == ROWS // 2
 
 
-async def test_the_newest_snapshots_are_kept(home: Home) -> None:
-    for _ in range(4):
-        newest = take_snapshot(home)
-    assert len(snapshots(home)) == guard.SNAPSHOTS
-    assert snapshots(home)[0] == newest
-    assert newest.stat().st_mode & 0o777 == 0o600
-
-
-async def test_who_leaves_last_sweeps_up_after_the_killed(
+async def test_the_last_process_to_exit_removes_the_locks_of_killed_ones(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It has put the log into the database: that it is gone is no loss."""
+    """It has checkpointed the WAL, so a missing WAL is no loss."""
     with guarded(home):
         async with open_store(home.store):
             end(at_work(home))
@@ -313,18 +307,3 @@ async def test_who_leaves_last_sweeps_up_after_the_killed(
     assert unclean(home.run) == []
     assert len(await use(home)) == ROWS + 1
     assert caplog.text == ""
-
-
-def test_a_snapshot_is_due_when_the_last_is_old_and_something_has_changed(tmp_path: Path) -> None:
-    home = Home(root=tmp_path)
-    home.ensure()
-    with closing(prepare(home.store)):
-        assert snapshot_due(home, 300)
-        snapshot = take_snapshot(home)
-        assert not snapshot_due(home, 300)
-        long_ago = snapshot.stat().st_mtime - 1000
-        os.utime(snapshot, (long_ago, long_ago))
-        assert snapshot_due(home, 300)
-        for path in (home.store, home.store.with_name("state.db-wal")):
-            os.utime(path, (long_ago - 1, long_ago - 1))
-        assert not snapshot_due(home, 300)

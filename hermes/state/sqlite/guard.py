@@ -1,8 +1,8 @@
-"""Looks at the database before it is opened, and sets a damaged one aside.
+"""Checks the database before it is opened, and quarantines a damaged one.
 
-Nobody may touch the file of a living process: each holds a shared lock while it works on the store,
-and setting aside needs the lock alone. The database itself is never opened but by SQLite: closing
-any descriptor of it would drop the locks that SQLite holds.
+The file of a running process must not be replaced: each process holds a shared lock while it has
+the store open, and the quarantine needs the lock exclusively. Only SQLite opens the database
+itself: closing any other descriptor of it would release the locks that SQLite holds.
 """
 
 import contextlib
@@ -15,17 +15,19 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from hermes.state.owners import sweep_up, unclean
 from hermes.state.paths import Home
 from hermes.state.schema import MIGRATIONS
-from hermes.state.sqlite import connect, copy, make_private, statements, suspicion, translated
+from hermes.state.sqlite.connection import connect, translated
+from hermes.state.sqlite.files import make_private, suspicion, wal_of
+from hermes.state.sqlite.migration import statements
+from hermes.state.sqlite.owner_locks import sweep_up, unclean
+from hermes.state.sqlite.snapshots import snapshots
 from hermes.types.errors import StoreDamaged, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
 CHECKED_BYTES = 256 << 20
-"""A larger file is not read through at the start: its damage shows when it is met."""
-SNAPSHOTS = 3
+"""A larger file is not read through at the start: its damage shows in use."""
 
 
 @contextlib.contextmanager
@@ -35,18 +37,18 @@ def guarded(home: Home) -> Iterator[None]:
     descriptor = os.open(home.run / "store.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
-        # Before the look at the file: it merges the log and removes it, and is no proof of loss.
-        lost = _lost_log(home)
+        # Before the check of the file, which checkpoints the WAL and removes it.
+        lost = _lost_wal(home)
         sweep_up(home.run)
         if (damage := _damage(home)) is not None:
             _alone(descriptor, damage)
-            # Another start may have mended it before we had the lock.
+            # Another start may have repaired it before we had the lock.
             if (damage := _damage(home)) is not None:
-                set_aside(home, damage)
+                quarantine(home, damage)
         elif lost:
             log.error(
-                "%s-wal is missing though the last process was killed: what it committed last"
-                " may be gone. Somebody or something removed it.",
+                "%s-wal is missing although the last process was killed: its last commits may be"
+                " lost. Another program has removed the file.",
                 home.store,
             )
         fcntl.flock(descriptor, fcntl.LOCK_SH)
@@ -76,7 +78,7 @@ def damage_of(path: Path) -> str | None:
                 if found != "ok":
                     return found
             if closely:
-                _index_anew(connection)
+                _reindex(connection)
     except StoreDamaged as error:
         return str(error)
     except sqlite3.Error as error:
@@ -86,7 +88,7 @@ def damage_of(path: Path) -> str | None:
 
 
 def _unlike_schema(connection: sqlite3.Connection) -> str | None:
-    """What the database lacks of the tables and columns that its version has."""
+    """A table or column of its schema version that the database lacks."""
     version: int = connection.execute("pragma user_version").fetchone()[0]
     with contextlib.closing(sqlite3.connect(":memory:")) as pattern:
         for _, script in MIGRATIONS[:version]:
@@ -104,8 +106,8 @@ def _names(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
     return set(found)
 
 
-def _index_anew(connection: sqlite3.Connection) -> None:
-    """The full-text index can be damaged where no check of the file sees it."""
+def _reindex(connection: sqlite3.Connection) -> None:
+    """Rebuilds the full-text index: no check of the file finds all damage in it."""
     connection.execute("begin immediate")
     connection.execute("insert into messages_fts (messages_fts) values ('delete-all')")
     connection.execute(
@@ -115,11 +117,11 @@ def _index_anew(connection: sqlite3.Connection) -> None:
     connection.execute("commit")
 
 
-def set_aside(home: Home, damage: str) -> None:
-    """Keeps the damaged files for a look, and goes on from the newest sound snapshot.
+def quarantine(home: Home, damage: str) -> None:
+    """Moves the damaged files to a folder of their own, and restores the newest sound snapshot.
 
-    The damaged file stays in place until the sound one replaces it: a start that is killed here, or
-    finds the disk full, leaves the next one the same work to do.
+    The damaged file stays in place until the sound one replaces it: if this start is killed or
+    finds the disk full, the next start does the same work.
     """
     name = f"damaged-{time.strftime('%Y%m%d-%H%M%S')}-{time.time_ns() % 1000:03}"
     aside = home.backups / name
@@ -138,14 +140,14 @@ def set_aside(home: Home, damage: str) -> None:
             home.store.unlink()
     except OSError as error:
         raise StoreUnavailable(
-            f"{damage}, and it can't be set aside in {aside} ({error}): make room or move"
+            f"{damage}, and it can't be quarantined in {aside} ({error}): make room or move"
             f" {home.store} away yourself"
         ) from error
     suspicion(home.store).unlink(missing_ok=True)
-    log.error("the database is damaged (%s): set aside in %s", damage, aside)
+    log.error("the database is damaged (%s): quarantined in %s", damage, aside)
     if snapshot:
         age = int(time.time() - snapshot.stat().st_mtime)
-        log.error("went back to a snapshot, %s s old; later work is in %s", age, aside)
+        log.error("restored a snapshot, %s s old; later work is in %s", age, aside)
     else:
         log.error("there is no sound snapshot: starting with an empty database")
 
@@ -160,28 +162,6 @@ def _copied(snapshot: Path, home: Home) -> Path:
     return fresh
 
 
-def snapshots(home: Home) -> list[Path]:
-    """The newest first."""
-    found = home.backups.glob("state-*.db")
-    return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
-
-
-def snapshot_due(home: Home, age: float) -> bool:
-    """Whether the store has changed since a snapshot that is older than so many seconds."""
-    newest = next((path.stat().st_mtime for path in snapshots(home)), 0.0)
-    changed = max(path.stat().st_mtime for path in (home.store, _log_of(home)) if path.exists())
-    return newest < min(changed, time.time() - age)
-
-
-def take_snapshot(home: Home) -> Path:
-    """A consistent copy of the store beside the older ones."""
-    target = home.backups / f"state-{time.time_ns() // 1_000_000}.db"
-    copy(home.store, target)
-    for old in snapshots(home)[SNAPSHOTS:]:
-        old.unlink(missing_ok=True)
-    return target
-
-
 def _alone(descriptor: int, why: str) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -192,18 +172,18 @@ def _alone(descriptor: int, why: str) -> None:
 
 
 def _leave(home: Home, descriptor: int) -> None:
-    """Who leaves last has put the log into the database: what the dead left proves nothing more."""
+    """Lets go of the shared lock.
+
+    The last process to exit has checkpointed the WAL, so a missing WAL no longer means lost
+    commits: it removes the lock files of processes that were killed.
+    """
     with contextlib.suppress(BlockingIOError):
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not _log_of(home).exists():
+        if not wal_of(home.store).exists():
             sweep_up(home.run)
     os.close(descriptor)
 
 
-def _log_of(home: Home) -> Path:
-    return home.store.with_name(home.store.name + "-wal")
-
-
-def _lost_log(home: Home) -> bool:
-    """A killed process leaves its write-ahead log; a clean end removes both."""
-    return home.store.exists() and bool(unclean(home.run)) and not _log_of(home).exists()
+def _lost_wal(home: Home) -> bool:
+    """Whether the WAL of a killed process is missing; a process that ends cleanly removes both."""
+    return home.store.exists() and bool(unclean(home.run)) and not wal_of(home.store).exists()

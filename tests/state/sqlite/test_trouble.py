@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 
 from hermes.state import transcript
-from hermes.state.sqlite import SQLiteStore, open_store, prepare, suspicion
+from hermes.state.sqlite.files import suspicion
+from hermes.state.sqlite.migration import prepare
+from hermes.state.sqlite.store import SQLiteStore, open_store
 from hermes.testing.rows import NOW, names, outcomes_of, put, said_in, scribe
 from hermes.types.errors import StoreUnavailable
 from hermes.types.messages import UserMessage
-from hermes.types.protocols import Work
+from hermes.types.store import Work
 
 IMAGES = 240
 
@@ -25,21 +27,21 @@ FAILING_DISK = """
 import resource, signal, sys
 from pathlib import Path
 import anyio
-from hermes.state.sqlite import open_store
+from hermes.state.sqlite.store import open_store
 from hermes.testing.rows import put
 from hermes.types.errors import StoreUnavailable
 
 async def main():
     path = Path(sys.argv[1])
     async with open_store(path) as store:
-        await store.run(put("before"))
+        await store.run(put, "before")
         size = path.with_name(path.name + "-wal").stat().st_size
         # A write beyond the limit fails with EFBIG: to SQLite an I/O error, not a full disk.
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + 40_000, resource.RLIM_INFINITY))
         done = failed = 0
         while failed < 5:
             try:
-                await store.run(put(f"{done + failed:05}"))
+                await store.run(put, f"{done + failed:05}")
                 assert store.trouble is None
                 print("+", f"{done + failed:05}")
                 done += 1
@@ -48,7 +50,7 @@ async def main():
                 print("-", f"{done + failed:05}", error)
                 failed += 1
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
-        await store.run(put("after"))
+        await store.run(put, "after")
         assert store.trouble is None
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
