@@ -34,7 +34,15 @@ CUT_OFF = (
 
 
 class TurnFailed(HermesError):
-    """There is no answer; the text says why."""
+    """There is no answer; the text says why, and `code`, `status` and `retry_after` say more."""
+
+    code = "agent_error"
+
+    def __init__(self, message: str, finish: TurnFinished | None = None) -> None:
+        super().__init__(message, finish.retry_after if finish else None)
+        if finish is not None and finish.outcome == "failed":
+            self.code = finish.code or self.code
+            self.status = finish.status
 
 
 class Agent:
@@ -100,7 +108,7 @@ class Agent:
                 folder.feed(seq, event)
         view = folder.view()
         if view.outcome is None or view.outcome.outcome != "completed":
-            raise TurnFailed(final_text(view))
+            raise TurnFailed(final_text(view), view.outcome)
         return final_text(view)
 
     async def stream(self, text: str, conversation: str = "default") -> AsyncGenerator[str]:
@@ -119,7 +127,7 @@ class Agent:
                     case SegmentDiscarded(from_seq=first) if first <= last:
                         raise TurnFailed(CUT_OFF)
                     case TurnFinished(outcome="failed" | "stopped", text=reason):
-                        raise TurnFailed(reason)
+                        raise TurnFailed(reason, event)
 
     async def events(self, text: str, conversation: str = "default") -> AsyncGenerator[AgentEvent]:
         """All that happens while it is answered: words, tools, questions, usage.

@@ -28,7 +28,8 @@ log = logging.getLogger(__name__)
 
 
 class NotText(HermesError):
-    pass
+    code = "not_text"
+    status = 400
 
 
 @click.command()

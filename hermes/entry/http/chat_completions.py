@@ -7,14 +7,13 @@ from starlette.requests import Request
 from hermes.control.gateway import Gateway
 from hermes.entry.http.call import Call
 from hermes.entry.http.chat_request import ChatRequest, fingerprint, parse_chat
-from hermes.entry.http.errors import ApiError, bad_request, failed_turn, refused_intake
+from hermes.entry.http.errors import ApiError, bad_request, failed_turn
 from hermes.entry.http.models import Models
 from hermes.entry.http.reader import Events, RunReader, reading
 from hermes.entry.http.reply import Reply
 from hermes.entry.http.sse import Reader, SSEStream, next_or_keepalive
 from hermes.streaming.fold import Folder, View
 from hermes.streaming.sse import ChatStream, plain_completion
-from hermes.types.errors import HermesError
 from hermes.types.events import TextDelta, TurnFinished
 from hermes.types.identity import Source, TurnId, new_id
 from hermes.types.messages import Accepted, Asked, Duplicate, MessageEvent, Receipt, Refused
@@ -27,6 +26,8 @@ UNFINISHED = TurnFinished(
     outcome="failed",
     text="The gateway is restarting; the run goes on then. Read its events, or ask again.",
     code="gateway_restarting",
+    status=503,
+    retry_after=1.0,
 )
 
 
@@ -58,10 +59,7 @@ class ChatCompletions:
             return await whole(reader, asked, turn, headers)
 
     async def _accept(self, event: MessageEvent) -> Receipt:
-        try:
-            receipt = await self._gateway.accept(event)
-        except HermesError as error:
-            raise refused_intake(error) from error
+        receipt = await self._gateway.accept(event)
         if isinstance(receipt, Refused):
             raise ApiError(403, f"Not accepted: {receipt.reason}.", "refused")
         if isinstance(receipt, Duplicate) and not receipt.same:
