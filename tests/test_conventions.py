@@ -51,7 +51,6 @@ UNTESTED_ALONE = {
     "entry/http/errors.py",
     "entry/http/health.py",
     "entry/http/models.py",
-    "entry/http/reader.py",
     "entry/http/reply.py",
     "entry/http/sse.py",
     "settings/schema.py",
@@ -124,6 +123,12 @@ def test_only_the_settings_read_the_environment() -> None:
     read = re.compile(r"\bos\.(environ|getenv)\b")
     found = {name_of(path) for path in MODULES if read.search(path.read_text("utf-8"))}
     assert found == {"settings/__init__.py"}
+
+
+def test_only_control_reaches_into_the_gateway() -> None:
+    outside = [*(PACKAGE / "entry").rglob("*.py"), PACKAGE / "embedding.py"]
+    private = re.compile(r"gateway\.(store|hub)\b")
+    assert [name_of(path) for path in outside if private.search(path.read_text("utf-8"))] == []
 
 
 def mirrored(path: Path) -> Path:

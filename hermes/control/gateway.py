@@ -2,8 +2,9 @@
 
 import logging
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager
+from typing import ParamSpec, TypeVar
 
 import anyio
 import anyio.abc
@@ -12,6 +13,7 @@ from hermes.control.access import Access, AccessPolicy
 from hermes.control.claims import Desk
 from hermes.control.commands import CommandTable
 from hermes.control.endings import Endings
+from hermes.control.following import Following, following
 from hermes.control.hub import Hub
 from hermes.control.intake import Intake
 from hermes.control.keys import session_key
@@ -28,7 +30,7 @@ from hermes.state.access import load_paired
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import HermesError, IntakeClosed, TooBusy
-from hermes.types.events import AgentEvent
+from hermes.types.events import Envelope
 from hermes.types.identity import AgentId, SessionKey, TurnId
 from hermes.types.messages import Asked, MessageEvent, Receipt, Refused
 from hermes.types.protocols import PlatformAdapter
@@ -36,6 +38,9 @@ from hermes.types.store import OwnerKind, Store, Work
 from hermes.types.value import Value
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+P = ParamSpec("P")
 
 STOP_SECONDS = 5.0
 
@@ -52,14 +57,6 @@ class GatewayOptions(Value):
     """How long a stateless request goes on after its last reader has gone."""
     terminal: bool = False
     """Works its own sessions only, and takes over those of terminals that died."""
-
-
-class Replay(Value):
-    """A turn's events as far as they are kept."""
-
-    events: list[tuple[int, AgentEvent]]
-    over: bool
-    """No process works on the turn: nothing more will come by itself."""
 
 
 class Gateway:
@@ -133,18 +130,25 @@ class Gateway:
         """The key of the session that a message belongs to."""
         return session_key(self._route(event), event.source)
 
-    async def replay(self, turn: TurnId, after: int) -> Replay:
-        """What checkpoints have kept of a turn's events, after a number."""
-        return await self.store.run(_replay, turn, after)
+    async def follow(self, turn: TurnId, after: int = 0) -> AsyncGenerator[Envelope]:
+        """The turn's events after a number, up to its end: live, replayed or both."""
+        with self.following(turn, after) as reader:
+            while not reader.ended:
+                for envelope in await reader.next():
+                    yield envelope
 
-    async def seen(self, turn: TurnId, upto: int) -> list[tuple[int, AgentEvent]]:
-        """What a reader has who has seen the turn's events up to a number."""
-        recorded = await self.store.run(turns.events_after, turn, 0)
-        found = [(one.seq, event) for one in recorded if (event := one.until(upto)) is not None]
-        live = self.hub.get(turn)
-        if live is not None:
-            found += live.read(found[-1][0] if found else 0, upto)
-        return found
+    def following(self, turn: TurnId, after: int = 0) -> AbstractContextManager[Following]:
+        """The same for a reader that waits in its own way."""
+        return following(self.hub, self.store, turn, after, expected=self._runner.runs(turn))
+
+    async def request_stop(self, turn: TurnId, by: str) -> None:
+        """Has the turn stopped, whichever process runs it. `by` names who asked for it."""
+        await self.store.run(turns.request_stop, turn, by)
+        self.notice_change()
+
+    async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The result of a transaction that changes nothing, such as those of `control.sessions`."""
+        return await self.store.read(transaction, *args, **kwargs)
 
     async def knows(self, turn: TurnId, account: str) -> bool:
         """Whether this is a turn that was asked for through the account."""
@@ -225,14 +229,6 @@ class Gateway:
             return
         if self._runner.is_fleeting(turn):
             self._runner.stop(turn, "unread")
-
-
-def _replay(turn: TurnId, after: int) -> Work[Replay]:
-    recorded = yield from turns.events_after(turn, after)
-    row = yield from turns.get(turn)
-    left = ((one.seq, one.after(after)) for one in recorded)
-    events = [(seq, event) for seq, event in left if event is not None]
-    return Replay(events=events, over=row is not None and row.state != "running")
 
 
 @asynccontextmanager

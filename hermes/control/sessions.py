@@ -13,11 +13,13 @@ __all__ = ["Entry", "Found", "Summary"]
 
 
 class NoSuchSession(HermesError):
-    pass
+    code = "session_not_found"
+    status = 404
 
 
 class SessionBusy(HermesError):
-    pass
+    code = "session_busy"
+    status = 409
 
 
 def listed(platform: str | None = None, limit: int = 50) -> Work[list[Summary]]:

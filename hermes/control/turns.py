@@ -136,6 +136,7 @@ class TurnRunner:
                     reason=f"I gave up after {seconds} s without an answer: the time limit of a"
                     " turn (agent.turn_timeout).",
                     code="deadline",
+                    status=504,
                 )
 
     async def _close(
@@ -289,8 +290,10 @@ def finish_of(outcome: Outcome) -> TurnFinished:
             return TurnFinished(outcome="suspended")
         case Stopped(reason=reason):
             return TurnFinished(outcome="stopped", text=reason)
-        case Failed(reason=reason, code=code):
-            return TurnFinished(outcome="failed", text=reason, code=code)
+        case Failed(reason=reason, code=code, status=status, retry_after=pause):
+            return TurnFinished(
+                outcome="failed", text=reason, code=code, status=status, retry_after=pause
+            )
 
 
 def owed_content(

@@ -64,7 +64,7 @@ class Agent:
         except ClaimLost:
             raise
         except HermesError as error:
-            return Failed(reason=str(error), code=_code(error))
+            return Failed.of(error)
 
     async def _steps(self, turn: Turn, emit: Emit, checkpoint: Checkpoint) -> Outcome:
         choice = self._choose(turn.profile, turn.model)
@@ -215,8 +215,3 @@ async def run_calls(
         [results[index] for index in sorted(results)],
         [questions[index] for index in sorted(questions)],
     )
-
-
-def _code(error: HermesError) -> str:
-    name = type(error).__name__
-    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")

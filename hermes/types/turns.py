@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from hermes.types.errors import HermesError
 from hermes.types.identity import (
     AgentId,
     CallId,
@@ -128,6 +129,17 @@ class Failed(Value, tag=True):
     reason: str
     """One plain sentence for the person, with what to do."""
     code: str = "agent_error"
+    """Names the problem for programs."""
+    status: int = 500
+    """The HTTP status of an API request whose turn failed like this."""
+    retry_after: float | None = None
+    """Seconds after which a new attempt makes sense; None when that is not known."""
+
+    @classmethod
+    def of(cls, error: HermesError) -> "Failed":
+        return cls(
+            reason=str(error), code=error.code, status=error.status, retry_after=error.retry_after
+        )
 
 
 Outcome = Completed | Suspended | Stopped | Failed

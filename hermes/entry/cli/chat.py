@@ -27,7 +27,8 @@ log = logging.getLogger(__name__)
 
 
 class NotText(HermesError):
-    pass
+    code = "not_text"
+    status = 400
 
 
 @click.command()
@@ -90,7 +91,7 @@ class Asking:
     async def run(self, text: str, new_screen: Callable[[str], Screen]) -> int:
         """The exit code."""
         async with self._runtime.open_gateway(self._settings, terminal=True) as gateway:
-            session = await session_of(gateway.store, self._wish)
+            session = await session_of(gateway, self._wish)
             conversation = Conversation(gateway, session, lambda: new_screen(session))
             async with conversation.interrupts.heard():
                 ending = await conversation.say(text)

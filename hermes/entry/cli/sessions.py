@@ -33,7 +33,7 @@ WIDEST_NAME = 24
 
 
 class NotWritten(HermesError):
-    pass
+    code = "not_written"
 
 
 class Line(Value):

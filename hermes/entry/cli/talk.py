@@ -11,6 +11,7 @@ import anyio
 
 from hermes import __version__
 from hermes.control import sessions
+from hermes.control.gateway import Gateway
 from hermes.entry.cli.conversation import PLATFORM, Conversation, Ending, Screen
 from hermes.entry.cli.runtime import Runtime
 from hermes.settings import Settings
@@ -19,7 +20,7 @@ from hermes.types.commands import SlashCommand
 from hermes.types.errors import HermesError
 from hermes.types.identity import new_id
 from hermes.types.messages import AssistantMessage, UserMessage
-from hermes.types.store import Store, Work
+from hermes.types.store import Work
 from hermes.types.value import Value
 
 HINT = "/help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves."
@@ -81,17 +82,17 @@ class Earlier(Value):
     """What was said to it, and what the agent waits to hear."""
 
 
-async def session_of(store: Store, wish: Wish) -> str:
+async def session_of(gateway: Gateway, wish: Wish) -> str:
     """The name of the session that is wished for."""
     if wish.resume is not None:
-        found = await store.read(sessions.find, wish.resume)
+        found = await gateway.read(sessions.find, wish.resume)
         if found.platform != PLATFORM:
             raise sessions.NoSuchSession(
                 f"{found.chat!r} is a conversation of {found.platform}: it goes on there"
             )
         return found.chat
     if wish.latest:
-        last = await store.read(sessions.latest, PLATFORM)
+        last = await gateway.read(sessions.latest, PLATFORM)
         return last.chat if last else new_id()
     return wish.name or new_id()
 
@@ -113,9 +114,9 @@ class Talk:
         terminal = self._terminal
         terminal.greet(title_of(self._settings), notes_of(self._settings))
         async with self._runtime.open_gateway(self._settings, terminal=True) as gateway:
-            session = await session_of(gateway.store, self._wish)
+            session = await session_of(gateway, self._wish)
             conversation = Conversation(gateway, session, terminal.new_screen)
-            earlier = await gateway.store.read(recalled, conversation.key)
+            earlier = await gateway.read(recalled, conversation.key)
             if earlier is not None:
                 terminal.recall(earlier.asked, earlier.answer)
             elif self._wish.latest:
