@@ -98,7 +98,7 @@ class Application:
     async def refresh_models(self, settings: Settings, place: ModelChoice, *, fresh: bool) -> None:
         import aiohttp  # noqa: PLC0415  # slow
 
-        from hermes.core.models.listing import ask, renew  # noqa: PLC0415  # slow
+        from hermes.core.models.model_discovery import ask, renew  # noqa: PLC0415  # slow
         from hermes.settings.facts import lists  # noqa: PLC0415  # imported by now
 
         async with aiohttp.ClientSession() as session:

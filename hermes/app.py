@@ -17,7 +17,7 @@ from hermes.control.access import AccessPolicy, Allowed
 from hermes.control.gateway import Gateway, GatewayOptions, Process, running_gateway
 from hermes.control.keys import session_key
 from hermes.control.upkeep import DAY, HOUR, Retention
-from hermes.core.models.listing import refresh_lists
+from hermes.core.models.model_discovery import refresh_lists
 from hermes.core.models.wires import Wires
 from hermes.core.tools.registry import Registry
 from hermes.core.tools.todo import forget_todos

@@ -70,7 +70,7 @@ class Compactor:
         self, main: ModelChoice, messages: Sequence[Message], window: Window, emit: Emit
     ) -> UserMessage:
         """One message that stands for many; raises one of our errors when it can't be had."""
-        size = min(self._auxiliary.size(main) or window.size, window.size)
+        size = min(self._auxiliary.context_length(main), window.size)
         longest = min(LONGEST_SUMMARY, size // 8)
         notes = ""
         for chunk in await anyio.to_thread.run_sync(chunks, messages, int(size * CHUNK)):

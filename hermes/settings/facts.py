@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from hermes.core.models.catalog import Catalog, Provider
-from hermes.core.models.lists import Lists
+from hermes.core.models.model_cache import Lists
 from hermes.settings import Settings, schema
 from hermes.settings.sections import ModelSettings
 from hermes.settings.sources import Explanation

@@ -1,6 +1,5 @@
 """What could be chosen: the providers, their models as far as we have heard, and how to say it."""
 
-import difflib
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -9,6 +8,7 @@ from hermes.core.models.catalog import CUSTOM, LOCAL, MODEL_FILE, Catalog, Provi
 from hermes.settings import Settings
 from hermes.settings.facts import lists
 from hermes.settings.models import resolve_model
+from hermes.text.spelling import did_you_mean
 from hermes.types.errors import ConfigError
 from hermes.types.profile import ModelChoice
 from hermes.types.value import Value
@@ -149,9 +149,7 @@ def doubt(settings: Settings, name: Name) -> str:
         )
     if not names or name.model in names:
         return ""
-    near = difflib.get_close_matches(name.model, names, n=1, cutoff=0.4)
-    hint = f": did you mean {near[0]!r}?" if near else ""
-    return f"{provider} does not list {name.model!r}{hint}"
+    return f"{provider} does not list {name.model!r}{did_you_mean(name.model, names, 0.4)}"
 
 
 def _used(settings: Settings) -> ModelChoice | None:

@@ -13,6 +13,7 @@ from typing import Annotated, Literal, get_args, get_origin
 
 import msgspec
 
+from hermes.text.spelling import did_you_mean, nearest
 from hermes.types.errors import ConfigError
 from hermes.types.value import Value
 
@@ -222,8 +223,7 @@ class Schema(Value):
         """The setting that the key, another of its places or one of its variables names."""
         if found := self.places.get(key) or self.variables.get(key):
             return self.fields[found]
-        near = nearest(key, {*self.fields, *self.variables})
-        hint = f": did you mean {near!r}?" if near else ""
+        hint = did_you_mean(key, {*self.fields, *self.variables})
         raise ConfigError(f"unknown setting {key!r}{hint}")
 
     def unsupported(self, key: str) -> bool:
@@ -238,13 +238,6 @@ class Schema(Value):
         beside = {one.rpartition(".")[2] for one in known if one.rpartition(".")[0] == section}
         near = nearest(name, beside, cutoff)
         return f"{section}{dot}{near}" if near else None
-
-
-def nearest(key: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The known key that was probably meant."""
-    import difflib  # noqa: PLC0415  # only a mistake pays for it
-
-    return next(iter(difflib.get_close_matches(key, sorted(known), n=1, cutoff=cutoff)), None)
 
 
 def convert(field: Field, value: object) -> object:

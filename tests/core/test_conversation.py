@@ -11,7 +11,7 @@ from hermes.core.auxiliary import Auxiliary
 from hermes.core.compaction import SYSTEM, Compactor
 from hermes.core.conversation import Conversation
 from hermes.core.prompt import Prompter
-from hermes.core.window import Window
+from hermes.core.window import UNKNOWN_LENGTH, Window
 from hermes.settings.sections import ModelSettings
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import QUIET, refused, rows, running, until
@@ -185,7 +185,7 @@ async def test_prefilled_messages_stand_before_all_others() -> None:
     turn = a_turn()
     prefill = (UserMessage(text="ping"), AssistantMessage(text="pong"))
     turn = replace(turn, profile=replace(turn.profile, prefill=prefill))
-    window = Window.of(None, None, 0.75)
+    window = Window.of(UNKNOWN_LENGTH, None, 0.75)
     made = Conversation(turn, CHOICE, {}, window, lambda event: None, Notebook())
     await made.begin(Prompter())
     assert [m.text for m in made.request(0).messages] == ["ping", "pong", "hi"]

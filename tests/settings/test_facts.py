@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.core.models.lists import Listed
+from hermes.core.models.model_cache import Listed
 from hermes.settings import Settings, load
 from hermes.settings.facts import Chosen, lists
 from hermes.settings.models import explain_model, resolve_model

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hermes.core.models.download import SMOLLM2
-from hermes.core.models.lists import Listed
+from hermes.core.models.model_cache import Listed
 from hermes.settings import Settings, load
 from hermes.settings.facts import lists
 from hermes.settings.offers import (

@@ -11,9 +11,9 @@ from yarl import URL
 
 from hermes.core.models.message_events import MessageEvents
 from hermes.core.models.prefixes import Prefixes, joined
+from hermes.core.models.request_fields import arguments_of, longest_of, name_of, speech_of
 from hermes.core.models.stream import HEADERS, Post, Upstream
 from hermes.core.models.thoughts import echoed, woven
-from hermes.core.models.wording import arguments_of, longest_of, name_of, speech_of
 from hermes.core.tools.schema import tools_json
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hermes.types.profile import ModelChoice

@@ -1,6 +1,5 @@
 """The providers we can reach: where each is, what it speaks and which key it wants."""
 
-import difflib
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from hermes.text.spelling import did_you_mean
 from hermes.types.errors import ConfigError
 from hermes.types.profile import Price, Wire
 from hermes.types.value import Value
@@ -108,9 +108,8 @@ class Catalog(Value):
         if found := self.find(name):
             return found
         names = [provider.name for provider in self.providers]
-        near = difflib.get_close_matches(name.casefold(), names, n=1, cutoff=0.7)
-        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}"
-        raise ConfigError(f"provider {name!r} is not supported: {hint}")
+        hint = did_you_mean(name, names, 0.7) or f": known are {', '.join(names)}"
+        raise ConfigError(f"provider {name!r} is not supported{hint}")
 
     def at(self, base_url: str) -> Provider | None:
         """The provider that lives at the address, if we know it."""

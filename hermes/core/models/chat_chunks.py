@@ -4,7 +4,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from hermes.core.models.answer import Answer, PartialCall
-from hermes.core.models.refusals import Problem, interruption
+from hermes.core.models.provider_errors import Problem, interruption
 from hermes.types.events import UsageReported
 
 

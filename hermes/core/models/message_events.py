@@ -5,7 +5,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import astuple
 
 from hermes.core.models.answer import Answer, PartialCall
-from hermes.core.models.refusals import Problem, interruption
+from hermes.core.models.provider_errors import Problem, interruption
 from hermes.core.models.thoughts import Thought, kept
 from hermes.types.events import UsageReported
 

@@ -13,9 +13,15 @@ from yarl import URL
 
 from hermes.core.models.chat_chunks import Chunks, Kept
 from hermes.core.models.prefixes import Prefixes
+from hermes.core.models.request_fields import (
+    arguments_of,
+    longest_of,
+    name_of,
+    speech_of,
+    system_of,
+)
 from hermes.core.models.stream import HEADERS, Post, Upstream
 from hermes.core.models.thoughts import echoed
-from hermes.core.models.wording import arguments_of, longest_of, name_of, speech_of, system_of
 from hermes.core.tools.schema import tools_json
 from hermes.types.identity import CallId
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage

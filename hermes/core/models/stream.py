@@ -10,7 +10,7 @@ from msgspec import Struct
 from yarl import URL
 
 from hermes.core.models.answer import Answer
-from hermes.core.models.refusals import refusal, unreachable
+from hermes.core.models.provider_errors import refusal, unreachable
 from hermes.types.errors import Disconnected, Rejected
 from hermes.types.messages import AssistantMessage
 from hermes.types.protocols import Emit, ModelRequest

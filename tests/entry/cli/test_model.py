@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hermes.core.models.catalog import Catalog
-from hermes.core.models.lists import Listed
+from hermes.core.models.model_cache import Listed
 from hermes.entry.cli.model import model
 from hermes.settings import Settings, load, schema
 from hermes.settings.facts import lists

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from hermes.core.models.lists import Listed, Lists, ModelList
+from hermes.core.models.model_cache import Listed, Lists, ModelList
 from hermes.types.profile import ModelChoice, Price
 
 PLACE = ModelChoice(provider="openrouter", model="a/b", base_url="http://x/v1", api_key="secret")

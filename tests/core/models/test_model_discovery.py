@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from msgspec import Raw, json
 from msgspec.structs import replace
 
-from hermes.core.models.listing import (
+from hermes.core.models.model_cache import Listed, Lists
+from hermes.core.models.model_discovery import (
     FRESH,
     PERIOD,
     ask,
@@ -24,7 +25,6 @@ from hermes.core.models.listing import (
     refresh_lists,
     renew,
 )
-from hermes.core.models.lists import Listed, Lists
 from hermes.testing.model import FakeModel
 from hermes.types.errors import AuthFailed, Disconnected, Rejected
 from hermes.types.profile import ModelChoice, Price

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from hermes.core.models.refusals import Problem, interruption, refusal, unreachable
+from hermes.core.models.provider_errors import Problem, interruption, refusal, unreachable
 from hermes.testing.upstream import KEY, choice_of
 from hermes.types.errors import (
     AuthFailed,

@@ -9,8 +9,8 @@ import anyio.to_thread
 import msgspec
 from msgspec import Struct
 
-from hermes.core.models.lists import Listed, Lists, ModelList
-from hermes.core.models.refusals import refusal, unreachable
+from hermes.core.models.model_cache import Listed, Lists, ModelList
+from hermes.core.models.provider_errors import refusal, unreachable
 from hermes.text.redact import hide
 from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
 from hermes.types.profile import ModelChoice, Price

@@ -5,7 +5,13 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from hermes.core.models.wording import arguments_of, longest_of, name_of, speech_of, system_of
+from hermes.core.models.request_fields import (
+    arguments_of,
+    longest_of,
+    name_of,
+    speech_of,
+    system_of,
+)
 from hermes.testing.histories import arguments
 from hermes.testing.upstream import choice_of, request_to
 from hermes.types.identity import CallId
