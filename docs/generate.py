@@ -12,7 +12,8 @@ import click
 
 from hermes.app import home_store
 from hermes.control.commands import builtin_commands
-from hermes.core.models.wires import Wires
+from hermes.core.models.client import ModelClient
+from hermes.core.models.wires import wire_formats
 from hermes.core.tools.registry import SETS
 from hermes.core.tools.schema import schema_of
 from hermes.entry.cli.main import cli
@@ -127,7 +128,8 @@ def every_tool() -> tuple[Tool, ...]:
                 web=WebSettings(searxng_url="http://localhost:8888"),
             )
             async with home_store(settings.home) as store, aiohttp.ClientSession() as session:
-                return Equipment(settings, store, session, Wires(session)).tools()
+                model = ModelClient(session, wire_formats())
+                return Equipment(settings, store, session, model).tools()
 
     return anyio.run(made)
 

@@ -48,7 +48,8 @@ class Application:
         import aiohttp  # noqa: PLC0415  # slow
 
         from hermes.app import home_store  # noqa: PLC0415  # half a second
-        from hermes.core.models.wires import Wires  # noqa: PLC0415
+        from hermes.core.models.client import ModelClient  # noqa: PLC0415
+        from hermes.core.models.wires import wire_formats  # noqa: PLC0415
         from hermes.equipment import Equipment, profile_of  # noqa: PLC0415
         from hermes.settings.models import resolve_auxiliary, resolve_fallbacks  # noqa: PLC0415
         from hermes.state.paths import Home  # noqa: PLC0415
@@ -61,7 +62,8 @@ class Application:
         with TemporaryDirectory() as folder:
             home = Home(root=Path(folder))
             async with home_store(home) as store, aiohttp.ClientSession() as session:
-                equipment = Equipment(settings, store, session, Wires(session))
+                model = ModelClient(session, wire_formats())
+                equipment = Equipment(settings, store, session, model)
                 equipment.agent(equipment.tools())
 
     async def new_prompt(self, settings: Settings, platform: str) -> Prompt:
@@ -98,11 +100,13 @@ class Application:
     async def refresh_models(self, settings: Settings, place: ModelChoice, *, fresh: bool) -> None:
         import aiohttp  # noqa: PLC0415  # slow
 
-        from hermes.core.models.model_discovery import ask, renew  # noqa: PLC0415  # slow
+        from hermes.core.models.model_discovery import ModelDiscovery  # noqa: PLC0415  # slow
+        from hermes.core.models.wires import wire_formats  # noqa: PLC0415
         from hermes.settings.facts import lists  # noqa: PLC0415  # imported by now
 
         async with aiohttp.ClientSession() as session:
-            await (renew if fresh else ask)(session, lists(settings), place)
+            discovery = ModelDiscovery(session, wire_formats(), lists(settings))
+            await (discovery.renew if fresh else discovery.current)(place)
 
     async def ask_model(
         self, settings: Settings, choice: ModelChoice, text: str, emit: Emit
@@ -110,17 +114,18 @@ class Application:
         import aiohttp  # noqa: PLC0415  # slow
 
         from hermes.core.models.catalog import LOCAL  # noqa: PLC0415
+        from hermes.core.models.client import ModelClient  # noqa: PLC0415  # slow
         from hermes.core.models.local import local_models  # noqa: PLC0415  # slow
-        from hermes.core.models.wires import Wires  # noqa: PLC0415  # slow
+        from hermes.core.models.wires import wire_formats  # noqa: PLC0415
         from hermes.types.messages import UserMessage  # noqa: PLC0415
-        from hermes.types.protocols import ModelRequest  # noqa: PLC0415
+        from hermes.types.models import ModelRequest  # noqa: PLC0415
 
         asked = [UserMessage(text=text)]
         request = ModelRequest(choice=choice, system="", messages=asked, step="test_0")
         async with aiohttp.ClientSession() as session:
-            wires, environ = Wires(session), settings.sources.environ
-            async with local_models(settings.home.models, wires, environ) as local:
-                model = local if choice.provider == LOCAL else wires
+            client, environ = ModelClient(session, wire_formats()), settings.sources.environ
+            async with local_models(settings.home.models, client, environ) as local:
+                model = local if choice.provider == LOCAL else client
                 return await model.complete(request, emit)
 
     async def fetch_model(self, settings: Settings, progress: Callable[[int, int], None]) -> str:

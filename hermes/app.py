@@ -17,8 +17,9 @@ from hermes.control.access import AccessPolicy, Allowed
 from hermes.control.gateway import Gateway, GatewayOptions, Process, running_gateway
 from hermes.control.keys import session_key
 from hermes.control.upkeep import DAY, HOUR, Retention
-from hermes.core.models.model_discovery import refresh_lists
-from hermes.core.models.wires import Wires
+from hermes.core.models.client import ModelClient
+from hermes.core.models.model_discovery import ModelDiscovery
+from hermes.core.models.wires import wire_formats
 from hermes.core.tools.registry import Registry
 from hermes.core.tools.todo import forget_todos
 from hermes.equipment import Equipment, choose_model, opened_model, profile_of
@@ -34,7 +35,8 @@ from hermes.state.sqlite import SQLiteStore, open_store
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.errors import HermesError, StoreUnavailable
 from hermes.types.identity import DEFAULT_AGENT, OWNER, OwnerId, Source, TurnId, new_id
-from hermes.types.protocols import ModelProvider, PlatformAdapter, Store
+from hermes.types.models import ModelProvider
+from hermes.types.protocols import PlatformAdapter, Store
 from hermes.types.tools import Tool
 from hermes.types.turns import Prompt, Turn
 
@@ -169,7 +171,7 @@ async def new_prompt(settings: Settings, platform: str) -> Prompt:
         person=OWNER,
     )
     async with home_store(settings.home) as store, _http() as session:
-        equipment = Equipment(settings, store, session, Wires(session))
+        equipment = Equipment(settings, store, session, ModelClient(session, wire_formats()))
         tools = Registry(equipment.tools()).for_turn(turn) if choice.tools else {}
         return await equipment.prompter().prompt(turn, choice, tools)
 
@@ -179,7 +181,8 @@ async def keep_house(settings: Settings) -> None:
     async with anyio.create_task_group() as group, _http() as session:
         group.start_soon(keep_snapshots, settings.home)
         group.start_soon(forget_results, settings.home)
-        group.start_soon(refresh_lists, session, lists(settings), places(settings))
+        discovery = ModelDiscovery(session, wire_formats(), lists(settings))
+        group.start_soon(discovery.refresh, places(settings))
         await anyio.sleep_forever()
 
 

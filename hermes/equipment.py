@@ -21,10 +21,11 @@ from hermes.core.flush import flush
 from hermes.core.memory.local import LocalMemory
 from hermes.core.memory.notes import as_prompt
 from hermes.core.models.catalog import LOCAL
+from hermes.core.models.client import ModelClient
 from hermes.core.models.fallback import Fallback
 from hermes.core.models.local import local_models
 from hermes.core.models.retry import Retrying
-from hermes.core.models.wires import Wires
+from hermes.core.models.wires import wire_formats
 from hermes.core.prompt import Prompter
 from hermes.core.tools.clarify import clarify_tool
 from hermes.core.tools.files import file_tools
@@ -51,8 +52,9 @@ from hermes.text.redact import hide as hide_secrets
 from hermes.types.errors import ConfigError
 from hermes.types.identity import AgentId
 from hermes.types.messages import AssistantMessage, Message, UserMessage
+from hermes.types.models import ModelProvider, ModelRequest
 from hermes.types.profile import AgentProfile, ModelChoice
-from hermes.types.protocols import Emit, MemoryProvider, ModelProvider, ModelRequest, Store
+from hermes.types.protocols import Emit, MemoryProvider, Store
 from hermes.types.tools import Tool
 from hermes.types.turns import PromptPart, Turn
 
@@ -165,12 +167,12 @@ async def opened_model(
     settings: Settings, session: aiohttp.ClientSession
 ) -> AsyncIterator[ModelProvider]:
     """Every model that the settings name, asked patiently."""
-    wires = Wires(session)
+    client = ModelClient(session, wire_formats())
     environ = settings.sources.environ
-    async with local_models(settings.home.models, wires, environ) as local:
+    async with local_models(settings.home.models, client, environ) as local:
         others = resolve_fallbacks(settings)
         patient = Retrying(
-            _Placed(wires, local),
+            _Placed(client, local),
             attempts=settings.agent.api_max_retries + 1,
             patience=HURRIED if others else PATIENT,
         )
@@ -180,12 +182,12 @@ async def opened_model(
 class _Placed:
     """Asks a model of this machine, or one behind an address."""
 
-    def __init__(self, wires: ModelProvider, local: ModelProvider) -> None:
-        self._wires = wires
+    def __init__(self, client: ModelProvider, local: ModelProvider) -> None:
+        self._client = client
         self._local = local
 
     async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
-        place = self._local if request.choice.provider == LOCAL else self._wires
+        place = self._local if request.choice.provider == LOCAL else self._client
         return await place.complete(request, emit)
 
 

@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from hermes.app import home_store
-from hermes.core.models.wires import Wires
+from hermes.core.models.client import ModelClient
+from hermes.core.models.wires import wire_formats
 from hermes.core.tools.registry import Registry
 from hermes.core.tools.schema import tools_json
 from hermes.equipment import Equipment, choose_model, prefill_of, profile_of
@@ -54,7 +55,7 @@ def settings(home: Path, **sections: object) -> Settings:
 @asynccontextmanager
 async def equipped(settings: Settings) -> AsyncIterator[Equipment]:
     async with home_store(settings.home) as store, aiohttp.ClientSession() as session:
-        yield Equipment(settings, store, session, Wires(session))
+        yield Equipment(settings, store, session, ModelClient(session, wire_formats()))
 
 
 async def names(settings: Settings, platform: str = "p") -> list[str]:

@@ -17,8 +17,9 @@ from hermes.core.tools.results import Results
 from hermes.core.window import Window, context_length
 from hermes.types.errors import ClaimLost, HermesError, TooLong
 from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
+from hermes.types.models import ModelProvider
 from hermes.types.profile import AgentProfile, ModelChoice
-from hermes.types.protocols import Checkpoint, Emit, ModelProvider, Toolbox
+from hermes.types.protocols import Checkpoint, Emit, Toolbox
 from hermes.types.tools import NeedsPerson
 from hermes.types.turns import Completed, Failed, Outcome, Question, Suspended, Turn
 

@@ -6,8 +6,9 @@ from hermes.core.window import context_length
 from hermes.types.errors import HermesError, Rejected
 from hermes.types.events import AgentEvent, UsageReported
 from hermes.types.messages import Sampling, UserMessage
+from hermes.types.models import ModelProvider, ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.protocols import Emit, ModelProvider, ModelRequest
+from hermes.types.protocols import Emit
 
 Assist = Callable[[ModelChoice], ModelChoice]
 """The auxiliary model beside a main one; the main one where there is no other."""

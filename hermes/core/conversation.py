@@ -10,8 +10,9 @@ from hermes.core.window import Scale, Window, tokens, tokens_in, weight
 from hermes.types.errors import HermesError
 from hermes.types.events import AgentEvent, ContextCompacted, Notice, UsageReported
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from hermes.types.models import ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.protocols import Checkpoint, Emit, ModelRequest
+from hermes.types.protocols import Checkpoint, Emit
 from hermes.types.tools import Tool
 from hermes.types.turns import Prompt, Turn
 

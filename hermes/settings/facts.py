@@ -2,12 +2,13 @@
 
 from msgspec.structs import replace
 
-from hermes.core.models.catalog import Catalog, Provider
-from hermes.core.models.model_cache import Lists
+from hermes.core.models.catalog import Catalog
+from hermes.core.models.model_cache import ModelCache
 from hermes.settings import Settings, schema
 from hermes.settings.sections import ModelSettings
 from hermes.settings.sources import Explanation
 from hermes.types.profile import ModelChoice, Price
+from hermes.types.providers import Provider
 from hermes.types.value import Value
 
 
@@ -19,9 +20,9 @@ class Chosen(Value):
     """By field of the choice; what is not known has none."""
 
 
-def lists(settings: Settings) -> Lists:
+def lists(settings: Settings) -> ModelCache:
     """What providers said about their models."""
-    return Lists(settings.home.root / "cache" / "models")
+    return ModelCache(settings.home.root / "cache" / "models")
 
 
 def source(settings: Settings, key: str) -> str:

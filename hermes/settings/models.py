@@ -5,12 +5,13 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from hermes.core.models.catalog import CUSTOM, LOCAL, MODEL_FILE, Catalog, Provider
+from hermes.core.models.catalog import CUSTOM, LOCAL, MODEL_FILE, Catalog
 from hermes.settings import Settings, schema
 from hermes.settings.facts import Chosen, measured, overruled, source, variable
 from hermes.settings.sources import CONFIG, DOTENV
 from hermes.types.errors import ConfigError
-from hermes.types.profile import ModelChoice, Wire
+from hermes.types.profile import ModelChoice
+from hermes.types.providers import Provider
 from hermes.types.value import Value
 
 MAIN = ("", "auto", "main")
@@ -47,7 +48,7 @@ class Place(Value):
     provider: Provider
     base_url: str = ""
     api_key: str = ""
-    wire: Wire | None = None
+    wire: str | None = None
     why: dict[str, str] = msgspec.field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -261,16 +262,17 @@ def _chosen(
         )
     if provider.name == LOCAL and model.endswith(MODEL_FILE):
         model = str(Path(model).expanduser())
-    # Other servers under OpenAI's name rarely have more than its chat completions.
-    moved = provider.wire == "responses" and base_url != provider.base_url
+    behaviour = Catalog.load().behaviour(provider, base_url)
+    wire = place.wire or behaviour.wire
     choice = ModelChoice(
         provider=provider.name,
         model=model,
         base_url=base_url,
         api_key=key,
-        wire=place.wire or ("chat" if moved else provider.wire),
+        wire=wire,
         # What a person chose may well drive tools; the small one that we bring can't.
         tools=provider.tools or model.endswith(MODEL_FILE),
+        quirks=Catalog.load().quirks(behaviour, model, wire),
     )
     usual = f"usual for {provider.label}"
     found = {
@@ -278,7 +280,7 @@ def _chosen(
         "model": reason or f"the default of {provider.label}",
         "base_url": variable(settings, provider.address_name(environ)) or usual,
         "api_key": variable(settings, provider.key_name(environ)),
-        "wire": "usual for another address" if moved else usual,
+        "wire": usual if behaviour == provider else "usual for another address",
     }
     why = {**found, **place.why}
     return measured(settings, provider, Chosen(choice=choice, why=why))

@@ -4,13 +4,14 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from hermes.core.models.catalog import CUSTOM, LOCAL, MODEL_FILE, Catalog, Provider
+from hermes.core.models.catalog import CUSTOM, LOCAL, MODEL_FILE, Catalog
 from hermes.settings import Settings
 from hermes.settings.facts import lists
 from hermes.settings.models import resolve_model
 from hermes.text.spelling import did_you_mean
 from hermes.types.errors import ConfigError
 from hermes.types.profile import ModelChoice
+from hermes.types.providers import Provider
 from hermes.types.value import Value
 
 
@@ -59,7 +60,7 @@ def places(settings: Settings) -> tuple[ModelChoice, ...]:
 
 def listed(settings: Settings, place: ModelChoice) -> tuple[ModelChoice, ...]:
     """The models of the list that was last asked for there; none without a list."""
-    kept = lists(settings).kept(place)
+    kept = lists(settings).last(place)
     return tuple(
         replace(place, model=one.id, context_length=one.context_length, price=one.price)
         for one in (kept.models if kept else ())
@@ -161,12 +162,15 @@ def _used(settings: Settings) -> ModelChoice | None:
 
 def _offer(settings: Settings, provider: Provider, used: ModelChoice | None) -> Offer:
     environ = settings.sources.environ
+    address = provider.address(environ).rstrip("/")
+    behaviour = Catalog.load().behaviour(provider, address)
     place = ModelChoice(
         provider=provider.name,
         model="",
-        base_url=provider.address(environ).rstrip("/"),
+        base_url=address,
         api_key=provider.key(environ),
-        wire=provider.wire,
+        wire=behaviour.wire,
+        quirks=behaviour.quirks,
     )
     if used and used.provider == provider.name:
         place = used

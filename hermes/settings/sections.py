@@ -33,7 +33,7 @@ class ModelSettings(Value):
     """Tokens that the model can read at once, where the provider does not say."""
     max_tokens: Annotated[Positive | None, Also(env=("HERMES_MAX_TOKENS",))] = None
     """The longest answer, in tokens; empty leaves it to the provider."""
-    wire: Literal["auto", "chat", "responses", "anthropic"] = "auto"
+    wire: str = "auto"
     """What the endpoint speaks: OpenAI's chat completions or responses, or Anthropic's messages."""
     fallbacks: tuple[str, ...] = ()
     """Models that are asked when this one can't answer, each as `provider/model`."""

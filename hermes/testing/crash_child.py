@@ -23,8 +23,9 @@ from msgspec.structs import replace
 
 from hermes.app import Parts, open_gateway
 from hermes.boundary.execution.process import spawn_gated
-from hermes.core.models.openai_chat import OpenAIChat
+from hermes.core.models.client import ModelClient
 from hermes.core.models.retry import Retrying
+from hermes.core.models.wires import wire_formats
 from hermes.core.tools.read_file import read_file_tool
 from hermes.entry.messaging import serve
 from hermes.settings import Settings, load
@@ -34,7 +35,8 @@ from hermes.testing.remote import Link, RemoteWire
 from hermes.testing.running import transaction_name
 from hermes.types.events import AgentEvent, TextDelta
 from hermes.types.messages import AssistantMessage
-from hermes.types.protocols import Emit, ModelProvider, ModelRequest, PlatformAdapter, Store, Work
+from hermes.types.models import ModelProvider, ModelRequest
+from hermes.types.protocols import Emit, PlatformAdapter, Store, Work
 from hermes.types.tools import NeedsPerson, Tool, ToolContext
 from hermes.types.turns import Answered, Question
 from hermes.types.value import Value
@@ -287,7 +289,7 @@ async def work(options: Options) -> None:
         parts = Parts(
             adapters=adapters,
             tools=tools(points, Path(options.home)),
-            model=PointedModel(points, Retrying(OpenAIChat(http))),
+            model=PointedModel(points, Retrying(ModelClient(http, wire_formats()))),
             wrap_store=partial(PointedStore, points),
         )
         async with (

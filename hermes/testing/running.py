@@ -11,7 +11,7 @@ import msgspec
 
 from hermes.app import Parts, open_gateway
 from hermes.control.gateway import Gateway
-from hermes.core.models.openai_chat import encode
+from hermes.core.models.openai_chat import OpenAIChat
 from hermes.entry.messaging import serve
 from hermes.settings import Settings
 from hermes.settings.sections import (
@@ -27,15 +27,8 @@ from hermes.testing.scripted import Answer, ChatRequest, refusal
 from hermes.testing.tools import TEST_TOOLS
 from hermes.types.events import TextDelta
 from hermes.types.messages import AssistantMessage
-from hermes.types.protocols import (
-    Emit,
-    ModelProvider,
-    ModelRequest,
-    PlatformAdapter,
-    Row,
-    Store,
-    Work,
-)
+from hermes.types.models import ModelProvider, ModelRequest
+from hermes.types.protocols import Emit, PlatformAdapter, Row, Store, Work
 from hermes.types.tools import Tool
 from hermes.types.value import Value
 
@@ -162,4 +155,4 @@ def held(event: anyio.Event, answer: Answer, said: str = "") -> Answer:
 
 def refused(request: ModelRequest) -> str | None:
     """Why a real server would refuse the request; None when it would not."""
-    return refusal(msgspec.json.decode(encode(request), type=ChatRequest))
+    return refusal(msgspec.json.decode(OpenAIChat().body(request), type=ChatRequest))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from hermes.control import sessions
 from hermes.core.auxiliary import Auxiliary
-from hermes.core.compaction import SYSTEM, Compactor
+from hermes.core.compaction import SUMMARY_SYSTEM, Compactor
 from hermes.core.conversation import Conversation
 from hermes.core.prompt import Prompter
 from hermes.core.window import UNKNOWN_LENGTH, Window
@@ -20,7 +20,8 @@ from hermes.types.errors import Disconnected
 from hermes.types.events import SegmentEnded, TextDelta, UsageReported
 from hermes.types.identity import CallId
 from hermes.types.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
-from hermes.types.protocols import Emit, ModelRequest
+from hermes.types.models import ModelRequest
+from hermes.types.protocols import Emit
 
 SMALL = replace(
     QUIET, model=ModelSettings(default="m", base_url="http://127.0.0.1:9/v1", context_length=3000)
@@ -39,7 +40,7 @@ class Summariser:
         """What it was asked to summarise."""
 
     async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
-        if request.system == SYSTEM:
+        if request.system == SUMMARY_SYSTEM:
             if self.fails:
                 raise Disconnected("the summariser is away")
             (question,) = request.messages

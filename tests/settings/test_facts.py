@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.core.models.model_cache import Listed
+from hermes.core.models.model_cache import ListedModel
 from hermes.settings import Settings, load
 from hermes.settings.facts import Chosen, lists
 from hermes.settings.models import explain_model, resolve_model
@@ -46,8 +46,8 @@ def test_the_providers_own_list_is_believed_before_the_table(tmp_path: Path) -> 
     place = resolve_model(found)
     assert place
     price = Price(input=7.0, output=8.0)
-    listed = Listed(id="anthropic/claude-sonnet-5.5", context_length=500, price=price)
-    lists(found).keep(place, (Listed(id="other"), listed))
+    listed = ListedModel(id="anthropic/claude-sonnet-5.5", context_length=500, price=price)
+    lists(found).save(place, (ListedModel(id="other"), listed))
     assert (tmp_path / "cache" / "models" / "openrouter.json").exists()
     explained = chosen(found)
     assert explained.choice.context_length == 500

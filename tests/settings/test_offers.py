@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hermes.core.models.download import SMOLLM2
-from hermes.core.models.model_cache import Listed
+from hermes.core.models.model_cache import ListedModel
 from hermes.settings import Settings, load
 from hermes.settings.facts import lists
 from hermes.settings.offers import (
@@ -94,7 +94,7 @@ def test_a_list_settles_whether_a_slash_names_a_provider(tmp_path: Path) -> None
     found = settings(tmp_path, OPENROUTER_API_KEY="k", OPENAI_API_KEY="k")
     place = offer(found, "openrouter").place
     assert place
-    lists(found).keep(place, (Listed(id="openai/gpt-x"),))
+    lists(found).save(place, (ListedModel(id="openai/gpt-x"),))
     assert read_name(found, "openai/gpt-x") == Name(model="openai/gpt-x")
     assert read_name(found, "openai/gpt-y") == Name(model="gpt-y", provider="openai")
     assert read_name(found, "anthropic/claude-y") == Name(model="anthropic/claude-y")
@@ -167,7 +167,7 @@ def test_a_name_that_the_list_does_not_have_is_doubted(tmp_path: Path) -> None:
     assert doubt(found, wrong) == "", "without a list nobody knows"
     place = offer(found, "openai").place
     assert place
-    lists(found).keep(place, (Listed(id="gpt-5.6-luna"), Listed(id="o9")))
+    lists(found).save(place, (ListedModel(id="gpt-5.6-luna"), ListedModel(id="o9")))
     assert [one.model for one in listed(found, place)] == ["gpt-5.6-luna", "o9"]
     expected = "openai does not list 'gtp-5.6-luna': did you mean 'gpt-5.6-luna'?"
     assert doubt(found, wrong) == expected

@@ -1,4 +1,4 @@
-"""The lists of models that providers gave us, one file each."""
+"""Keeps the lists of models that providers sent, in one file per provider."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from hermes.types.profile import ModelChoice, Price
 from hermes.types.value import Value
 
 
-class Listed(Value):
+class ListedModel(Value):
     """A model, as its provider describes it."""
 
     id: str
@@ -21,22 +21,22 @@ class Listed(Value):
     price: Price | None = None
 
 
-class ModelList(Value):
+class CachedList(Value):
     base_url: str
-    """Where it was asked for, without a password: another address has other models."""
+    """Where the list came from, without a password: another address has other models."""
     asked_at: float
-    models: tuple[Listed, ...]
+    models: tuple[ListedModel, ...]
 
 
-class Lists:
-    """A folder of lists."""
+class ModelCache:
+    """The lists in one folder. A `place` is a choice whose provider and address count."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
         self._folder = folder
         self._clock = clock
 
-    def kept(self, place: ModelChoice) -> ModelList | None:
-        """The list that was last asked for at the place, however old."""
+    def last(self, place: ModelChoice) -> CachedList | None:
+        """The last list from the place, however old."""
         path = self._path(place)
         try:
             found = _read(path, path.stat().st_mtime_ns)
@@ -44,19 +44,19 @@ class Lists:
             return None
         return found if found.base_url == hide(place.base_url) else None
 
-    def current(self, place: ModelChoice, age: float) -> ModelList | None:
-        """The list, if it is younger than so many seconds."""
-        kept = self.kept(place)
-        return kept if kept and 0 <= self._clock() - kept.asked_at < age else None
+    def current(self, place: ModelChoice, age: float) -> CachedList | None:
+        """The last list, if it is younger than so many seconds."""
+        last = self.last(place)
+        return last if last and 0 <= self._clock() - last.asked_at < age else None
 
-    def find(self, choice: ModelChoice) -> Listed | None:
-        """The chosen model, where its provider's list has it."""
-        kept = self.kept(choice)
-        models = kept.models if kept else ()
+    def find(self, choice: ModelChoice) -> ListedModel | None:
+        """The chosen model, if the list of its provider has it."""
+        last = self.last(choice)
+        models = last.models if last else ()
         return next((one for one in models if one.id == choice.model), None)
 
-    def keep(self, place: ModelChoice, models: tuple[Listed, ...]) -> ModelList:
-        fresh = ModelList(base_url=hide(place.base_url), asked_at=self._clock(), models=models)
+    def save(self, place: ModelChoice, models: tuple[ListedModel, ...]) -> CachedList:
+        fresh = CachedList(base_url=hide(place.base_url), asked_at=self._clock(), models=models)
         write_private(self._path(place), msgspec.json.encode(fresh).decode())
         return fresh
 
@@ -65,5 +65,5 @@ class Lists:
 
 
 @lru_cache(maxsize=16)
-def _read(path: Path, _written_at: int) -> ModelList:
-    return msgspec.json.decode(path.read_bytes(), type=ModelList)
+def _read(path: Path, _written_at: int) -> CachedList:
+    return msgspec.json.decode(path.read_bytes(), type=CachedList)

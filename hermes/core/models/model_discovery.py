@@ -1,7 +1,7 @@
-"""Asks providers which models they have; the lists are kept for when the network is away."""
+"""Asks providers for their lists of models, and keeps the lists for times without a network."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import aiohttp
 import anyio
@@ -9,93 +9,87 @@ import anyio.to_thread
 import msgspec
 from msgspec import Struct
 
-from hermes.core.models.model_cache import Listed, Lists, ModelList
+from hermes.core.models.model_cache import CachedList, ListedModel, ModelCache
+from hermes.core.models.prices import MILLION
 from hermes.core.models.provider_errors import refusal, unreachable
+from hermes.core.models.wires import WireFormats, find_wire
 from hermes.text.redact import hide
 from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
 from hermes.types.profile import ModelChoice, Price
 
 log = logging.getLogger(__name__)
 
-FRESH = 24 * 3600.0
-"""Seconds for which a list is not asked for again."""
-PERIOD = 6 * 3600.0
-"""Seconds between two rounds in the background."""
-MILLION = 1_000_000
+FRESH_LIST = 24 * 3600.0
+"""Seconds for which a list is not requested again."""
+REFRESH_PERIOD = 6 * 3600.0
+"""Seconds between two refreshes in the background."""
 _TIMEOUT = aiohttp.ClientTimeout(total=20.0)
 
 
-async def ask(
-    session: aiohttp.ClientSession, lists: Lists, place: ModelChoice, *, age: float = FRESH
-) -> ModelList:
-    """The list, renewed when it is older than `age`; the old one when that fails."""
-    if current := lists.current(place, age):
-        return current
-    try:
-        return await renew(session, lists, place)
-    except (RateLimited, Disconnected, AuthFailed, Rejected):
-        if kept := lists.kept(place):
-            return kept
-        raise
+class ModelDiscovery:
+    """Reads lists of models over HTTP. A `place` is a choice whose provider and address count."""
 
+    def __init__(
+        self, session: aiohttp.ClientSession, wires: WireFormats, cache: ModelCache
+    ) -> None:
+        self._session = session
+        self._wires = wires
+        self._cache = cache
 
-async def renew(session: aiohttp.ClientSession, lists: Lists, place: ModelChoice) -> ModelList:
-    """Asks the provider, and keeps what it says."""
-    models = await fetch(session, place)
-    return await anyio.to_thread.run_sync(lists.keep, place, models)
+    async def current(self, place: ModelChoice, *, age: float = FRESH_LIST) -> CachedList:
+        """The list, renewed if it is older than `age`; the old one if that fails."""
+        if current := self._cache.current(place, age):
+            return current
+        try:
+            return await self.renew(place)
+        except (RateLimited, Disconnected, AuthFailed, Rejected):
+            if last := self._cache.last(place):
+                return last
+            raise
 
+    async def renew(self, place: ModelChoice) -> CachedList:
+        """Requests the list, and keeps it."""
+        models = await self.fetch(place)
+        return await anyio.to_thread.run_sync(self._cache.save, place, models)
 
-async def refresh_lists(
-    session: aiohttp.ClientSession,
-    lists: Lists,
-    places: Sequence[ModelChoice],
-    sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
-) -> None:
-    """Keeps the lists of the places current, until cancelled."""
-    while True:
-        for place in places:
-            try:
-                await ask(session, lists, place, age=PERIOD)
-            except (HermesError, OSError) as error:
-                log.debug("no list of models from %s: %s", place.provider, error)
-        await sleep(PERIOD)
+    async def refresh(
+        self,
+        places: Sequence[ModelChoice],
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> None:
+        """Keeps the lists of the places current, until cancelled."""
+        while True:
+            for place in places:
+                try:
+                    await self.current(place, age=REFRESH_PERIOD)
+                except (HermesError, OSError) as error:
+                    log.debug("no list of models from %s: %s", place.provider, error)
+            await sleep(REFRESH_PERIOD)
 
-
-async def fetch(session: aiohttp.ClientSession, place: ModelChoice) -> tuple[Listed, ...]:
-    """Asks the provider for its models; one of our errors when it does not say."""
-    try:
-        async with session.get(
-            _url(place),
-            headers=_headers(place),
-            timeout=_TIMEOUT,
-            # A redirect would carry the key to another host.
-            allow_redirects=False,
-        ) as response:
-            body = await response.read()
-            if response.status not in (200, 404):
-                raise refusal(place, response.status, response.headers, body)
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise unreachable(place, error) from error
-    try:
-        page = _pages.decode(body)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        where = hide(place.base_url)
-        raise Rejected(f"{place.provider} has no list of models at {where!r}") from error
-    entries = page if isinstance(page, list) else page.data
-    return tuple(one for raw in entries if (one := read_entry(raw)) is not None)
-
-
-def _url(place: ModelChoice) -> str:
-    if place.wire == "anthropic":
-        return f"{place.base_url.removesuffix('/v1')}/v1/models?limit=1000"
-    return f"{place.base_url}/models"
-
-
-def _headers(place: ModelChoice) -> Mapping[str, str]:
-    if place.wire == "anthropic":
-        key = {"x-api-key": place.api_key} if place.api_key else {}
-        return {**key, "anthropic-version": "2023-06-01"}
-    return {"Authorization": f"Bearer {place.api_key}"} if place.api_key else {}
+    async def fetch(self, place: ModelChoice) -> tuple[ListedModel, ...]:
+        """Requests the list; one of our errors if there is none."""
+        wire = find_wire(self._wires, place.wire)
+        try:
+            async with self._session.get(
+                wire.list_url(place),
+                headers=wire.headers(place),
+                timeout=_TIMEOUT,
+                # A redirect would carry the key to another host.
+                allow_redirects=False,
+            ) as response:
+                body = await response.read()
+                if response.status not in (200, 404):
+                    raise refusal(place, response.status, response.headers, body)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise unreachable(place, error) from error
+        try:
+            page = _pages.decode(body)
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            where = hide(place.base_url)
+            raise Rejected(f"{place.provider} has no list of models at {where!r}") from error
+        entries = page if isinstance(page, list) else page.data
+        prefix = place.quirks.list_prefix
+        return tuple(one for raw in entries if (one := read_entry(raw, prefix)) is not None)
 
 
 class _Pricing(Struct):
@@ -109,7 +103,7 @@ class _Pricing(Struct):
 class _Entry(Struct):
     id: str
     context_length: int | None = None
-    """Of OpenRouter and Together; Groq, Mistral, vLLM and Anthropic each have another word."""
+    """Servers have five names for it."""
     context_window: int | None = None
     max_context_length: int | None = None
     max_model_len: int | None = None
@@ -125,8 +119,8 @@ _pages = msgspec.json.Decoder(_Page | list[msgspec.Raw])
 _entries = msgspec.json.Decoder(_Entry)
 
 
-def read_entry(raw: msgspec.Raw) -> Listed | None:
-    """The model that an entry of a list describes; None for one that describes none."""
+def read_entry(raw: msgspec.Raw, prefix: str = "") -> ListedModel | None:
+    """The model that an entry of a list describes, without the prefix; None if it is not one."""
     try:
         entry = _entries.decode(raw)
     except msgspec.DecodeError:
@@ -138,9 +132,8 @@ def read_entry(raw: msgspec.Raw) -> Listed | None:
         or entry.max_model_len
         or entry.max_input_tokens
     )
-    # Gemini lists `models/gemini-x` and wants `gemini-x`.
-    name = entry.id.removeprefix("models/")
-    return Listed(id=name, context_length=length, price=_price(entry.pricing))
+    name = entry.id.removeprefix(prefix)
+    return ListedModel(id=name, context_length=length, price=_price(entry.pricing))
 
 
 def _price(said: object) -> Price | None:
@@ -151,7 +144,7 @@ def _price(said: object) -> Price | None:
         dollars += [float(cached)] if cached else []
     except (msgspec.ValidationError, ValueError):
         return None
-    # OpenRouter says -1 where it depends.
+    # A router says -1 if the price depends on the provider behind it.
     if not all(0 <= one < 1 for one in dollars):
         return None
     read, written, *reused = (round(one * MILLION, 6) for one in dollars)

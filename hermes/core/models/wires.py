@@ -1,24 +1,29 @@
-"""Every wire format behind one provider: the chosen model says which."""
+"""The wire formats by name: ours, and those that plugins add."""
 
-import aiohttp
+from collections.abc import Iterable, Mapping
 
 from hermes.core.models.anthropic import AnthropicMessages
 from hermes.core.models.openai_chat import OpenAIChat
 from hermes.core.models.openai_responses import OpenAIResponses
-from hermes.types.messages import AssistantMessage
-from hermes.types.profile import Wire
-from hermes.types.protocols import Emit, ModelProvider, ModelRequest
+from hermes.types.errors import ConfigError
+from hermes.types.models import WireFormat
+
+WireFormats = Mapping[str, WireFormat]
 
 
-class Wires:
-    """Speaks as the chosen model does. `silence` is the longest wait for a byte, in seconds."""
+def wire_formats(added: Iterable[WireFormat] = ()) -> WireFormats:
+    """Our wire formats and the added ones; ConfigError if a name is taken."""
+    found: dict[str, WireFormat] = {}
+    ours: tuple[WireFormat, ...] = (OpenAIChat(), OpenAIResponses(), AnthropicMessages())
+    for wire in (*ours, *added):
+        if wire.name in found:
+            raise ConfigError(f"a plugin adds the wire format {wire.name!r}, which exists")
+        found[wire.name] = wire
+    return found
 
-    def __init__(self, session: aiohttp.ClientSession, *, silence: float = 300.0) -> None:
-        self._wires: dict[Wire, ModelProvider] = {
-            "chat": OpenAIChat(session, silence=silence),
-            "responses": OpenAIResponses(session, silence=silence),
-            "anthropic": AnthropicMessages(session, silence=silence),
-        }
 
-    async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
-        return await self._wires[request.choice.wire].complete(request, emit)
+def find_wire(wires: WireFormats, name: str) -> WireFormat:
+    """The wire format with that name; ConfigError lists the known names for any other."""
+    if found := wires.get(name):
+        return found
+    raise ConfigError(f"wire format {name!r} is not known: known are {', '.join(wires)}")

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hermes.core.models.catalog import Catalog
-from hermes.core.models.model_cache import Listed
+from hermes.core.models.model_cache import ListedModel
 from hermes.entry.cli.model import model
 from hermes.settings import Settings, load, schema
 from hermes.settings.facts import lists
@@ -20,7 +20,7 @@ from hermes.types.protocols import Emit
 from tests.entry.cli.conftest import Run
 
 KEY = "sk-0123456789abcdef"
-DEAR = Listed(id="dear", context_length=1000, price=Price(input=1.0, output=2.0, cached=0.5))
+DEAR = ListedModel(id="dear", context_length=1000, price=Price(input=1.0, output=2.0, cached=0.5))
 
 
 class FakeRuntime:
@@ -35,7 +35,7 @@ class FakeRuntime:
         self.refreshed.append((place.provider, fresh))
         if self.error:
             raise self.error
-        lists(settings).keep(place, (DEAR, Listed(id="plain")))
+        lists(settings).save(place, (DEAR, ListedModel(id="plain")))
 
     async def ask_model(
         self, _settings: Settings, choice: ModelChoice, text: str, emit: Emit
@@ -172,7 +172,7 @@ def test_comments_that_were_lost_are_in_a_backup(tmp_path: Path) -> None:
 def test_a_name_that_the_list_does_not_have_needs_force(tmp_path: Path) -> None:
     place = resolve_model(load(tmp_path, {"OPENAI_API_KEY": KEY}))
     assert place
-    lists(load(tmp_path, {})).keep(place, (Listed(id="gpt-5.6-luna"),))
+    lists(load(tmp_path, {})).save(place, (ListedModel(id="gpt-5.6-luna"),))
     refused = hermes(tmp_path, "gtp-5.6-luna", OPENAI_API_KEY=KEY)
     assert refused.exit_code == 2
     expected = "openai does not list 'gtp-5.6-luna': did you mean 'gpt-5.6-luna'?"
