@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from hermes.control.gateway import Gateway
+    from hermes.core.models.offers import OfferedModels
+    from hermes.core.models.resolver import ConfiguredModels
     from hermes.settings import Settings
     from hermes.types.messages import AssistantMessage
     from hermes.types.profile import ModelChoice
@@ -51,13 +53,13 @@ class Application:
         from hermes.core.models.client import ModelClient  # noqa: PLC0415
         from hermes.core.models.wires import wire_formats  # noqa: PLC0415
         from hermes.equipment import Equipment, profile_of  # noqa: PLC0415
-        from hermes.settings.models import resolve_auxiliary, resolve_fallbacks  # noqa: PLC0415
         from hermes.state.paths import Home  # noqa: PLC0415
         from hermes.types.identity import DEFAULT_AGENT  # noqa: PLC0415
 
         profile_of(settings, DEFAULT_AGENT)
-        resolve_auxiliary(settings)
-        resolve_fallbacks(settings)
+        models = self.models(settings)
+        models.auxiliary()
+        models.fallbacks()
         # A store of its own: the home stays as it is.
         with TemporaryDirectory() as folder:
             home = Home(root=Path(folder))
@@ -87,6 +89,17 @@ class Application:
         write_private(path, f"{made}\n")
         return made
 
+    def models(self, settings: Settings) -> ConfiguredModels:
+        from hermes.core.models.resolver import ConfiguredModels  # noqa: PLC0415  # rarely needed
+        from hermes.settings.models import model_config  # noqa: PLC0415
+
+        return ConfiguredModels(model_config(settings))
+
+    def offers(self, settings: Settings) -> OfferedModels:
+        from hermes.core.models.offers import OfferedModels  # noqa: PLC0415  # rarely needed
+
+        return OfferedModels(self.models(settings))
+
     def can_reach(self, settings: Settings, model: str) -> bool:
         from hermes.equipment import choose_model  # noqa: PLC0415  # imported by now
         from hermes.types.profile import AgentProfile  # noqa: PLC0415
@@ -102,10 +115,9 @@ class Application:
 
         from hermes.core.models.model_discovery import ModelDiscovery  # noqa: PLC0415  # slow
         from hermes.core.models.wires import wire_formats  # noqa: PLC0415
-        from hermes.settings.facts import lists  # noqa: PLC0415  # imported by now
 
         async with aiohttp.ClientSession() as session:
-            discovery = ModelDiscovery(session, wire_formats(), lists(settings))
+            discovery = ModelDiscovery(session, wire_formats(), self.models(settings).cache)
             await (discovery.renew if fresh else discovery.current)(place)
 
     async def ask_model(

@@ -19,13 +19,14 @@ from hermes.control.keys import session_key
 from hermes.control.upkeep import DAY, HOUR, Retention
 from hermes.core.models.client import ModelClient
 from hermes.core.models.model_discovery import ModelDiscovery
+from hermes.core.models.offers import OfferedModels
+from hermes.core.models.resolver import ConfiguredModels
 from hermes.core.models.wires import wire_formats
 from hermes.core.tools.registry import Registry
 from hermes.core.tools.todo import forget_todos
 from hermes.equipment import Equipment, choose_model, opened_model, profile_of
 from hermes.settings import Settings
-from hermes.settings.facts import lists
-from hermes.settings.offers import places
+from hermes.settings.models import model_config
 from hermes.state import owners
 from hermes.state.guard import guarded, snapshot_due, take_snapshot
 from hermes.state.owners import OwnerLock, is_alive
@@ -181,8 +182,9 @@ async def keep_house(settings: Settings) -> None:
     async with anyio.create_task_group() as group, _http() as session:
         group.start_soon(keep_snapshots, settings.home)
         group.start_soon(forget_results, settings.home)
-        discovery = ModelDiscovery(session, wire_formats(), lists(settings))
-        group.start_soon(discovery.refresh, places(settings))
+        models = ConfiguredModels(model_config(settings))
+        discovery = ModelDiscovery(session, wire_formats(), models.cache)
+        group.start_soon(discovery.refresh, OfferedModels(models).places())
         await anyio.sleep_forever()
 
 

@@ -24,8 +24,9 @@ from hermes.core.models.catalog import LOCAL
 from hermes.core.models.client import ModelClient
 from hermes.core.models.fallback import Fallback
 from hermes.core.models.local import local_models
+from hermes.core.models.registry import ModelRegistry
+from hermes.core.models.resolver import ConfiguredModels
 from hermes.core.models.retry import Retrying
-from hermes.core.models.wires import wire_formats
 from hermes.core.prompt import Prompter
 from hermes.core.tools.clarify import clarify_tool
 from hermes.core.tools.files import file_tools
@@ -38,13 +39,7 @@ from hermes.core.tools.todo import forget_todos, todo_tool
 from hermes.core.tools.web_extract import web_extract_tool
 from hermes.core.tools.web_search import choose_search, web_search_tool
 from hermes.settings import Settings
-from hermes.settings.models import (
-    NO_MODEL,
-    resolve_auxiliary,
-    resolve_fallbacks,
-    resolve_model,
-    resolve_named,
-)
+from hermes.settings.models import model_config
 from hermes.state.memory import Limits, Memory
 from hermes.state.paths import Home
 from hermes.state.spill import Spill
@@ -81,7 +76,8 @@ class Equipment:
         self._store = store
         self._session = session
         self._model = model
-        self._auxiliary = Auxiliary(model, partial(_assistant, settings))
+        self._models = ConfiguredModels(model_config(settings))
+        self._auxiliary = Auxiliary(model, lambda main: self._models.auxiliary() or main)
         self._memory = Memory(limits)
         self._hide = partial(hide_secrets, secrets=settings.secrets())
         self._spill = Spill(settings.home.spill)
@@ -141,7 +137,7 @@ class Equipment:
         settings = self._settings
         drop = partial(forget_todos, settings.home.todos, str(ended.session), before=ended_at)
         await anyio.to_thread.run_sync(drop)
-        choice = resolve_auxiliary(settings) or resolve_model(settings)
+        choice = self._models.auxiliary() or self._models.main()
         if settings.memory.enabled and choice is not None:
             await flush(ended, self._model, choice, self._memory)
         if self._provider:
@@ -149,8 +145,8 @@ class Equipment:
 
     async def write_title(self, turn: Turn, answer: str) -> str:
         """A name for the conversation, where there is a model for such work."""
-        settings, main = self._settings, turn.profile.model
-        if main is None or resolve_auxiliary(settings) is None:
+        main = turn.profile.model
+        if main is None or self._models.auxiliary() is None:
             return ""
         asked = next((m.text for m in turn.history if isinstance(m, UserMessage)), "")
         text = f"{asked[:TITLED]}\n\n{answer[:TITLED]}"
@@ -167,10 +163,11 @@ async def opened_model(
     settings: Settings, session: aiohttp.ClientSession
 ) -> AsyncIterator[ModelProvider]:
     """Every model that the settings name, asked patiently."""
-    client = ModelClient(session, wire_formats())
+    registry = ModelRegistry.of()
+    client = ModelClient(session, registry.wires)
     environ = settings.sources.environ
     async with local_models(settings.home.models, client, environ) as local:
-        others = resolve_fallbacks(settings)
+        others = ConfiguredModels(model_config(settings), registry).fallbacks()
         patient = Retrying(
             _Placed(client, local),
             attempts=settings.agent.api_max_retries + 1,
@@ -198,7 +195,7 @@ def profile_of(settings: Settings, agent: AgentId) -> AgentProfile:
         id=agent,
         home=str(home.root),
         workspace=str(settings.workspace),
-        model=resolve_model(settings),
+        model=ConfiguredModels(model_config(settings)).main(),
         budget=own.budget,
         soul=soul.strip(),
         instructions=own.system_prompt.strip(),
@@ -245,20 +242,9 @@ def prefill_of(home: Home, file: str) -> tuple[Message, ...]:
 
 def choose_model(settings: Settings, profile: AgentProfile, named: str | None) -> ModelChoice:
     """The profile's model, or the `provider/model` that a request names."""
-    if named is not None:
-        return _requested(settings, named)
-    if profile.model is None:
-        raise ConfigError(NO_MODEL)
-    return profile.model
-
-
-def _requested(settings: Settings, named: str) -> ModelChoice:
-    choice = resolve_named(settings, named)
-    # A request may name what the operator put there, and no other file of this machine.
-    if choice.provider == LOCAL and Path(choice.model).name != choice.model:
-        raise ConfigError(f"{named!r} is not a model in {settings.home.models}")
-    return choice
-
-
-def _assistant(settings: Settings, main: ModelChoice) -> ModelChoice:
-    return resolve_auxiliary(settings) or main
+    if named is None and profile.model is not None:
+        return profile.model
+    models = ConfiguredModels(model_config(settings))
+    if named is None:
+        raise ConfigError(models.advice)
+    return models.requested(named)
