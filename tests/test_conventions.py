@@ -56,8 +56,6 @@ UNTESTED_ALONE = {
     "entry/http/reader.py",
     "entry/http/reply.py",
     "entry/http/sse.py",
-    "settings/schema.py",
-    "settings/sections.py",
     "state/compactions.py",
     "state/deliveries.py",
     "state/inbox.py",

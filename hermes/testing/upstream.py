@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 import msgspec
 
-from hermes.core.models.answer import Answer
+from hermes.core.models.answer import StreamedAnswer
 from hermes.core.models.client import ModelClient
 from hermes.core.models.stream import PayloadStream
 from hermes.core.models.wires import wire_formats
@@ -87,7 +87,7 @@ async def ask(
 def read(wire: WireFormat, *pieces: bytes) -> tuple[AssistantMessage, list[AgentEvent]]:
     """The answer that a stream holds, and the events."""
     events: list[AgentEvent] = []
-    answer = Answer(choice_of(wire.name), events.append)
+    answer = StreamedAnswer(choice_of(wire.name), events.append)
     stream = PayloadStream(answer, wire.parser(answer))
     for piece in pieces:
         stream.feed(piece)

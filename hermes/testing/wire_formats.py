@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hermes.core.models.answer import Answer
+from hermes.core.models.answer import StreamedAnswer
 from hermes.core.models.client import ModelClient
 from hermes.core.models.prefixes import CACHED_FROM
 from hermes.core.models.stream import PayloadStream
@@ -324,7 +324,7 @@ class WireFormatContract:
         )
 
     def _stream(self) -> PayloadStream:
-        answer = Answer(self.choice(), lambda _event: None)
+        answer = StreamedAnswer(self.choice(), lambda _event: None)
         return PayloadStream(answer, self.wire().parser(answer))
 
     def _heard(self, *pieces: bytes) -> tuple[AssistantMessage, str, list[AgentEvent]]:

@@ -89,7 +89,7 @@ class StreamParser(Protocol):
 
 
 class WireFormat(Protocol):
-    """One wire format, such as OpenAI's chat completions. It does no I/O.
+    """One wire format, such as chat completions. It does no I/O.
 
     The HTTP client posts `body(request)` to `url(choice)` with `headers(choice)`, and passes every
     payload of the response to the parser. The `choice` carries all that is specific to a vendor.

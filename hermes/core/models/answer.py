@@ -24,7 +24,7 @@ class PartialCall(Struct):
         return ToolCall(id=CallId(call), name=self.name, arguments=arguments)
 
 
-class Answer:
+class StreamedAnswer:
     """Emits new text as one event per flush, and keeps the whole answer."""
 
     def __init__(self, choice: ModelChoice, emit: Emit) -> None:

@@ -7,7 +7,7 @@ import aiohttp
 import anyio
 from yarl import URL
 
-from hermes.core.models.answer import Answer
+from hermes.core.models.answer import StreamedAnswer
 from hermes.core.models.provider_errors import refusal, unreachable
 from hermes.core.models.stream import PayloadStream
 from hermes.core.models.wires import WireFormats, find_wire
@@ -46,7 +46,7 @@ class ModelClient:
     async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
         choice = request.choice
         wire = find_wire(self._wires, choice.wire)
-        answer = Answer(choice, emit)
+        answer = StreamedAnswer(choice, emit)
         stream = PayloadStream(answer, wire.parser(answer))
         body = wire.body(request)
         try:

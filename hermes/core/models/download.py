@@ -25,7 +25,7 @@ from hermes.types.value import Value
 
 Progress = Callable[[int, int], None]
 """Told how many bytes are there, of how many."""
-PROGRESS_SECONDS = 0.2
+DOWNLOAD_SECONDS = 0.2
 COPY_BYTES = 1 << 20
 # What says where packages come from, and how they are reached.
 INDEX_VARIABLES = re.compile(
@@ -98,7 +98,7 @@ async def _alone(folder: Path, waiting: Callable[[], None]) -> AsyncIterator[Non
                 break
             except BlockingIOError:
                 waiting()
-                await anyio.sleep(PROGRESS_SECONDS)
+                await anyio.sleep(DOWNLOAD_SECONDS)
         yield
     finally:
         os.close(descriptor)
@@ -182,7 +182,7 @@ def _environment(scratch: Path, environ: Mapping[str, str]) -> dict[str, str]:
 async def _watch(scratch: Path, progress: Progress, total: int) -> None:
     while True:
         progress(await anyio.to_thread.run_sync(_grown, scratch, total), total)
-        await anyio.sleep(PROGRESS_SECONDS)
+        await anyio.sleep(DOWNLOAD_SECONDS)
 
 
 def _grown(scratch: Path, total: int) -> int:

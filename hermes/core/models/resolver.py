@@ -23,7 +23,7 @@ MAIN_PROVIDER = ("", "auto", "main")
 ADVICE = """\
 No model is configured. Set the key of a provider, as in
   hermes config set {key} KEY        (`hermes model list` names them all)
-or any OpenAI-compatible endpoint and one of its models:
+or the address of any other endpoint, and one of its models:
   hermes config set model.base_url http://127.0.0.1:11434/v1
   hermes model NAME
 or take the small demo model, which runs on this machine:

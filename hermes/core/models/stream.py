@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from hermes.core.models.answer import Answer
+from hermes.core.models.answer import StreamedAnswer
 from hermes.types.errors import Disconnected, Rejected
 from hermes.types.models import StreamParser
 
@@ -16,7 +16,7 @@ _EMPTY = (b"", b"[DONE]")
 class PayloadStream:
     """Passes each payload to the parser as soon as it is complete."""
 
-    def __init__(self, answer: Answer, parser: StreamParser) -> None:
+    def __init__(self, answer: StreamedAnswer, parser: StreamParser) -> None:
         self.answer = answer
         self._parser = parser
         self._rest = b""

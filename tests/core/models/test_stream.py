@@ -2,7 +2,7 @@
 
 import pytest
 
-from hermes.core.models.answer import Answer
+from hermes.core.models.answer import StreamedAnswer
 from hermes.core.models.stream import PayloadStream
 from hermes.testing.upstream import choice_of
 from hermes.types.errors import Disconnected
@@ -18,7 +18,7 @@ class Collecting:
 
 def test_only_data_is_read_however_it_is_written() -> None:
     collecting = Collecting()
-    stream = PayloadStream(Answer(choice_of("chat"), lambda _event: None), collecting)
+    stream = PayloadStream(StreamedAnswer(choice_of("chat"), lambda _event: None), collecting)
     stream.feed(b": ping\nevent: x\ndata: 1\r\n\r\ndata:2\nid: 7\ndata: [DONE]\ndata:\ndata: 3")
     assert collecting.taken == [b"1", b"2"]
     stream.end()
@@ -31,7 +31,7 @@ class Refusing:
 
 
 def test_a_payload_that_can_not_be_read_is_a_lost_connection_unless_the_answer_is_whole() -> None:
-    answer = Answer(choice_of("chat"), lambda _event: None)
+    answer = StreamedAnswer(choice_of("chat"), lambda _event: None)
     stream = PayloadStream(answer, Refusing())
     with pytest.raises(Disconnected, match=r"something else than an answer \(nonsense\)"):
         stream.take([b"nonsense"])
