@@ -13,10 +13,11 @@ import click
 
 from hermes import hookspecs
 from hermes.app.agent import AgentBuilder
+from hermes.app.builtins import all_plugins, configured_models
 from hermes.app.gateway import home_store
 from hermes.control.commands import CommandTable, builtin_commands
 from hermes.control.routing import DEFAULT_AGENT
-from hermes.core.models.wires import Wires
+from hermes.core.models.client import ModelClient
 from hermes.core.tools.registry import SETS
 from hermes.core.tools.schema import schema_of
 from hermes.entry.cli.main import cli
@@ -131,7 +132,10 @@ def every_tool() -> tuple[Tool, ...]:
                 web=WebSettings(searxng_url="http://localhost:8888"),
             )
             async with home_store(settings.home) as store, aiohttp.ClientSession() as session:
-                return AgentBuilder(DEFAULT_AGENT, settings, store, session, Wires(session)).tools()
+                models = configured_models(settings, all_plugins())
+                model = ModelClient(session, models.wires)
+                builder = AgentBuilder(DEFAULT_AGENT, settings, models, store, session, model)
+                return builder.tools()
 
     return anyio.run(made)
 

@@ -14,7 +14,9 @@ from hermes.types.commands import SlashCommand
 from hermes.types.errors import ConfigError
 from hermes.types.identity import AgentId
 from hermes.types.messages import MessageEvent
+from hermes.types.models import WireFormat
 from hermes.types.profile import AgentProfile
+from hermes.types.providers import Provider
 from hermes.types.tools import Tool
 
 T = TypeVar("T")
@@ -41,6 +43,9 @@ class Plugins:
     def tools(self, profile: AgentProfile) -> list[Tool]:
         found = _joined(self._hook.register_tools(profile=profile))
         return _unique("tool", found, lambda tool: tool.name)
+
+    def models(self) -> list[WireFormat | Provider]:
+        return _joined(self._hook.register_models())
 
     def commands(self) -> list[SlashCommand]:
         found = _joined(self._hook.register_commands())

@@ -53,8 +53,6 @@ UNTESTED_ALONE = {
     "entry/http/models.py",
     "entry/http/reply.py",
     "entry/http/sse.py",
-    "settings/schema.py",
-    "settings/sections.py",
     "streaming/wire.py",
     "text/dialect.py",
     "text/nodes.py",

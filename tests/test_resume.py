@@ -20,7 +20,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 from msgspec.structs import replace
 
 from hermes.control.outbox import REPEAT
-from hermes.core.models import anthropic, openai_chat, openai_responses
+from hermes.core.models.wires import builtin_wire_formats, wire_formats
 from hermes.core.tools.call import UNKNOWN_OUTCOME
 from hermes.core.tools.read_file import read_file_tool
 from hermes.state.spill import Spill
@@ -45,8 +45,7 @@ from hermes.testing.scripted import Plan, ScriptedModel, says
 from hermes.testing.tools import append
 from hermes.types.identity import Target
 from hermes.types.messages import Content, Message, MessageRef, ToolMessage
-from hermes.types.profile import Wire
-from hermes.types.protocols import ModelRequest
+from hermes.types.models import ModelRequest
 from hermes.types.store import Store, Work
 from hermes.types.tools import Tool, ToolContext
 from hermes.types.value import Value
@@ -56,11 +55,6 @@ pytestmark = pytest.mark.slow
 T = TypeVar("T")
 P = ParamSpec("P")
 
-ENCODERS: dict[Wire, Callable[[ModelRequest], bytes]] = {
-    "chat": openai_chat.encode,
-    "responses": openai_responses.encode,
-    "anthropic": anthropic.encode,
-}
 WHOLE = 10
 """Every so many copies take all steps that are left; the others are answered once they go on."""
 REQUEST = "Work for thirty steps."
@@ -205,8 +199,8 @@ def check_requests(requests: Sequence[ModelRequest]) -> None:
     """No vendor would refuse to go on with the conversation."""
     assert [reason for request in requests if (reason := refused(request))] == []
     for request in requests[:1]:
-        for wire, encode in ENCODERS.items():
-            vendors.check(wire, encode(request))
+        for name, wire in wire_formats(builtin_wire_formats()).items():
+            vendors.check(name, wire.body(request))
 
 
 def check_effects(home: Path, requests: Sequence[ModelRequest], *, whole: bool) -> None:

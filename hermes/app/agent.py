@@ -21,10 +21,11 @@ from hermes.core.flush import flush
 from hermes.core.memory.local import LocalMemory
 from hermes.core.memory.notes import as_prompt
 from hermes.core.models.catalog import LOCAL
+from hermes.core.models.client import ModelClient
 from hermes.core.models.fallback import Fallback
 from hermes.core.models.local import local_models
+from hermes.core.models.resolver import ConfiguredModels
 from hermes.core.models.retry import Retrying
-from hermes.core.models.wires import Wires
 from hermes.core.prompt import Prompter
 from hermes.core.tools.clarify import clarify_tool
 from hermes.core.tools.files import file_tools
@@ -37,13 +38,6 @@ from hermes.core.tools.todo import forget_todos, todo_tool
 from hermes.core.tools.web_extract import web_extract_tool
 from hermes.core.tools.web_search import choose_search, web_search_tool
 from hermes.settings import Settings
-from hermes.settings.models import (
-    NO_MODEL,
-    resolve_auxiliary,
-    resolve_fallbacks,
-    resolve_model,
-    resolve_named,
-)
 from hermes.state.memory import Limits, Memory
 from hermes.state.paths import Home
 from hermes.state.spill import Spill
@@ -52,8 +46,9 @@ from hermes.types.agents import HostedAgent
 from hermes.types.errors import ConfigError
 from hermes.types.identity import AgentId
 from hermes.types.messages import AssistantMessage, Message, UserMessage
+from hermes.types.models import ModelProvider, ModelRequest
 from hermes.types.profile import AgentProfile, ModelChoice
-from hermes.types.protocols import Emit, MemoryProvider, ModelProvider, ModelRequest
+from hermes.types.protocols import Emit, MemoryProvider
 from hermes.types.store import Store
 from hermes.types.tools import Tool
 from hermes.types.turns import PromptPart, Turn
@@ -73,17 +68,19 @@ class AgentBuilder:
         self,
         id: AgentId,
         settings: Settings,
+        models: ConfiguredModels,
         store: Store,
         session: aiohttp.ClientSession,
         model: ModelProvider,
     ) -> None:
         limits = Limits(memory=settings.memory.memory_chars, user=settings.memory.user_chars)
-        self.profile = profile_of(settings, id)
+        self.profile = profile_of(settings, models, id)
         self._settings = settings
         self._store = store
         self._session = session
         self._model = model
-        self._auxiliary = Auxiliary(model, partial(_assistant, settings))
+        self._models = models
+        self._auxiliary = Auxiliary(model, lambda main: self._models.auxiliary() or main)
         self._memory = Memory(limits)
         self._hide = partial(hide_secrets, secrets=settings.secrets())
         self._spill = Spill(settings.home.spill)
@@ -110,7 +107,7 @@ class AgentBuilder:
         return Agent(
             self._model,
             registry,
-            partial(choose_model, settings),
+            partial(choose_model, self._models),
             self.prompter(),
             Compactor(self._auxiliary),
             Results(self._spill, hide=self._hide),
@@ -152,7 +149,7 @@ class AgentBuilder:
         settings = self._settings
         drop = partial(forget_todos, settings.home.todos, str(ended.session), before=ended_at)
         await anyio.to_thread.run_sync(drop)
-        choice = resolve_auxiliary(settings) or resolve_model(settings)
+        choice = self._models.auxiliary() or self._models.main()
         if settings.memory.enabled and choice is not None:
             await flush(ended, self._model, choice, self._memory)
         if self._provider:
@@ -160,8 +157,8 @@ class AgentBuilder:
 
     async def _write_title(self, turn: Turn, answer: str) -> str:
         """A name for the conversation, where there is a model for such work."""
-        settings, main = self._settings, turn.profile.model
-        if main is None or resolve_auxiliary(settings) is None:
+        main = turn.profile.model
+        if main is None or self._models.auxiliary() is None:
             return ""
         asked = next((m.text for m in turn.history if isinstance(m, UserMessage)), "")
         text = f"{asked[:TITLE_CHARS]}\n\n{answer[:TITLE_CHARS]}"
@@ -175,15 +172,15 @@ class AgentBuilder:
 
 @asynccontextmanager
 async def opened_model(
-    settings: Settings, session: aiohttp.ClientSession
+    settings: Settings, models: ConfiguredModels, session: aiohttp.ClientSession
 ) -> AsyncIterator[ModelProvider]:
-    """Every model that the settings name, asked patiently."""
-    wires = Wires(session)
+    """Calls every model that the settings name, with retries and fallbacks."""
+    client = ModelClient(session, models.wires)
     environ = settings.sources.environ
-    async with local_models(settings.home.models, wires, environ) as local:
-        others = resolve_fallbacks(settings)
+    async with local_models(settings.home.models, client, environ) as local:
+        others = models.fallbacks()
         patient = Retrying(
-            _Placed(wires, local),
+            _Placed(client, local),
             attempts=settings.agent.api_max_retries + 1,
             patience=HURRIED if others else PATIENT,
         )
@@ -191,25 +188,25 @@ async def opened_model(
 
 
 class _Placed:
-    """Asks a model of this machine, or one behind an address."""
+    """Calls a model of this machine, or one behind an address."""
 
-    def __init__(self, wires: ModelProvider, local: ModelProvider) -> None:
-        self._wires = wires
+    def __init__(self, client: ModelProvider, local: ModelProvider) -> None:
+        self._client = client
         self._local = local
 
     async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
-        place = self._local if request.choice.provider == LOCAL else self._wires
+        place = self._local if request.choice.provider == LOCAL else self._client
         return await place.complete(request, emit)
 
 
-def profile_of(settings: Settings, agent: AgentId) -> AgentProfile:
+def profile_of(settings: Settings, models: ConfiguredModels, agent: AgentId) -> AgentProfile:
     home, own = settings.home, settings.agent
     soul = home.soul.read_text("utf-8") if home.soul.exists() else ""
     return AgentProfile(
         id=agent,
         home=str(home.root),
         workspace=str(settings.workspace),
-        model=resolve_model(settings),
+        model=models.main(),
         budget=own.budget,
         soul=soul.strip(),
         instructions=own.system_prompt.strip(),
@@ -254,22 +251,10 @@ def prefill_of(home: Home, file: str) -> tuple[Message, ...]:
     )
 
 
-def choose_model(settings: Settings, profile: AgentProfile, named: str | None) -> ModelChoice:
+def choose_model(models: ConfiguredModels, profile: AgentProfile, named: str | None) -> ModelChoice:
     """The profile's model, or the `provider/model` that a request names."""
-    if named is not None:
-        return _requested(settings, named)
-    if profile.model is None:
-        raise ConfigError(NO_MODEL)
-    return profile.model
-
-
-def _requested(settings: Settings, named: str) -> ModelChoice:
-    choice = resolve_named(settings, named)
-    # A request may name what the operator put there, and no other file of this machine.
-    if choice.provider == LOCAL and Path(choice.model).name != choice.model:
-        raise ConfigError(f"{named!r} is not a model in {settings.home.models}")
-    return choice
-
-
-def _assistant(settings: Settings, main: ModelChoice) -> ModelChoice:
-    return resolve_auxiliary(settings) or main
+    if named is None and profile.model is not None:
+        return profile.model
+    if named is None:
+        raise ConfigError(models.advice)
+    return models.requested(named)

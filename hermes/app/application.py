@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hermes.settings import Settings
     from hermes.types.commands import SlashCommand
     from hermes.types.messages import AssistantMessage
+    from hermes.types.offers import ModelOffers, ModelResolver
     from hermes.types.profile import ModelChoice
     from hermes.types.protocols import Emit
     from hermes.types.store import Store
@@ -73,6 +74,17 @@ class Application:
         made = secrets.token_urlsafe(32)
         write_private(path, f"{made}\n")
         return made
+
+    def models(self, settings: Settings) -> ModelResolver:
+        from hermes.app.builtins import all_plugins, configured_models
+
+        return configured_models(settings, all_plugins())
+
+    def offers(self, settings: Settings) -> ModelOffers:
+        from hermes.app.builtins import all_plugins, configured_models
+        from hermes.core.models.offers import OfferedModels
+
+        return OfferedModels(configured_models(settings, all_plugins()))
 
     def can_reach(self, settings: Settings, model: str) -> bool:
         from hermes.app.models import can_reach

@@ -1,17 +1,31 @@
 """The features that ship with Hermes, registered through the same hooks as a plugin's."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from __future__ import annotations
 
-from hermes.app.agent import AgentBuilder
+from typing import TYPE_CHECKING
+
 from hermes.control.commands import builtin_commands
 from hermes.control.routing import DEFAULT_AGENT
+from hermes.core.models.registry import ModelRegistry
+from hermes.core.models.resolver import ConfiguredModels
+from hermes.core.models.wires import builtin_wire_formats
 from hermes.hookspecs import hookimpl
+from hermes.plugins import Plugins, installed_plugins
+from hermes.settings.models import model_config
 from hermes.types.agents import AgentHome
 from hermes.types.commands import SlashCommand
 from hermes.types.identity import AgentId
+from hermes.types.models import WireFormat
 from hermes.types.profile import AgentProfile
 from hermes.types.tools import Tool
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    # Slow to import, and commands such as `hermes model` do without it.
+    from hermes.app.agent import AgentBuilder
+    from hermes.settings import Settings
 
 
 class Builtins:
@@ -31,5 +45,19 @@ class Builtins:
         return builder.tools() if builder else ()
 
     @hookimpl
+    def register_models(self) -> Sequence[WireFormat]:
+        return builtin_wire_formats()
+
+    @hookimpl
     def register_commands(self) -> Sequence[SlashCommand]:
         return builtin_commands()
+
+
+def all_plugins(builtins: Builtins | None = None, added: Sequence[object] = ()) -> Plugins:
+    """The built-in features, the plugins of installed packages, and the added ones."""
+    return Plugins([builtins or Builtins(), *installed_plugins(), *added])
+
+
+def configured_models(settings: Settings, plugins: Plugins) -> ConfiguredModels:
+    """The models that the settings name, of the registered wire formats and providers."""
+    return ConfiguredModels(model_config(settings), ModelRegistry.of(plugins.models()))

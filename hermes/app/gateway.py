@@ -14,14 +14,14 @@ from msgspec.structs import replace
 
 from hermes import settings as configuration
 from hermes.app.agent import AgentBuilder, opened_model
-from hermes.app.builtins import Builtins
+from hermes.app.builtins import Builtins, all_plugins, configured_models
 from hermes.control.access import AccessPolicy, Allowed
 from hermes.control.commands import CommandTable
 from hermes.control.gateway import Gateway, GatewayOptions, running_gateway
 from hermes.control.routing import Router
 from hermes.control.upkeep import DAY, HOUR, Retention
 from hermes.core.tools.todo import forget_todos
-from hermes.plugins import Plugins, installed_plugins
+from hermes.plugins import Plugins
 from hermes.settings import Settings
 from hermes.state.paths import Home
 from hermes.state.spill import Spill
@@ -31,7 +31,7 @@ from hermes.streaming.policy import StreamingPolicy
 from hermes.types.agents import HostedAgent
 from hermes.types.commands import SlashCommand
 from hermes.types.identity import AgentId
-from hermes.types.protocols import ModelProvider
+from hermes.types.models import ModelProvider
 from hermes.types.store import OwnerKind, Store
 from hermes.types.tools import Tool
 
@@ -69,22 +69,22 @@ async def open_gateway(
     """A gateway at work on the home's store, until the block ends."""
     parts = parts or Parts()
     builtins = Builtins()
-    plugins = Plugins([builtins, *installed_plugins(), *parts.plugins])
+    plugins = all_plugins(builtins, parts.plugins)
     profiles = agent_settings(settings, plugins)
     settings.home.ensure()
     async with (
         home_store(settings.home, "terminal" if terminal else "gateway") as store,
         http_session() as session,
-        AsyncExitStack() as models,
+        AsyncExitStack() as opened,
     ):
         watched = parts.wrap_store(store)
         builders: dict[AgentId, AgentBuilder] = {}
         for id, own in profiles.items():
             own.workspace.mkdir(parents=True, exist_ok=True)
-            model = parts.model
+            models, model = configured_models(own, plugins), parts.model
             if model is None:
-                model = await models.enter_async_context(opened_model(own, session))
-            builders[id] = AgentBuilder(id, own, watched, session, model)
+                model = await opened.enter_async_context(opened_model(own, models, session))
+            builders[id] = AgentBuilder(id, own, models, watched, session, model)
         builtins.builders = builders
         agents = hosted_agents(builders, plugins, parts.tools)
         async with running_gateway(
@@ -100,8 +100,7 @@ async def open_gateway(
 
 def all_commands() -> Sequence[SlashCommand]:
     """The slash commands of a gateway, with those of plugins."""
-    plugins = Plugins([Builtins(), *installed_plugins()])
-    return tuple(CommandTable(plugins.commands()).commands.values())
+    return tuple(CommandTable(all_plugins().commands()).commands.values())
 
 
 def agent_settings(settings: Settings, plugins: Plugins) -> dict[AgentId, Settings]:

@@ -7,12 +7,12 @@ from functools import partial
 import anyio
 import anyio.to_thread
 
+from hermes.app.builtins import all_plugins, configured_models
 from hermes.app.gateway import http_session
 from hermes.control.upkeep import DAY, HOUR
-from hermes.core.models.listing import refresh_lists
+from hermes.core.models.model_discovery import ModelDiscovery
+from hermes.core.models.offers import OfferedModels
 from hermes.settings import Settings
-from hermes.settings.facts import lists
-from hermes.settings.offers import places
 from hermes.state.paths import Home
 from hermes.state.spill import Spill
 from hermes.state.sqlite.snapshots import snapshot_due, take_snapshot
@@ -31,7 +31,9 @@ async def keep_house(settings: Settings) -> None:
     async with anyio.create_task_group() as group, http_session() as session:
         group.start_soon(keep_snapshots, settings.home)
         group.start_soon(forget_results, settings.home)
-        group.start_soon(refresh_lists, session, lists(settings), places(settings))
+        models = configured_models(settings, all_plugins())
+        discovery = ModelDiscovery(session, models.wires, models.cache)
+        group.start_soon(discovery.refresh, OfferedModels(models).places())
         await anyio.sleep_forever()
 
 

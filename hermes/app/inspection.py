@@ -6,15 +6,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hermes.app.agent import AgentBuilder, choose_model
-from hermes.app.builtins import Builtins
+from hermes.app.builtins import Builtins, all_plugins, configured_models
 from hermes.app.gateway import agent_settings, home_store, hosted_agents, http_session
 from hermes.control.keys import session_key
 from hermes.control.routing import DEFAULT_AGENT
-from hermes.core.models.wires import Wires
+from hermes.core.models.client import ModelClient
 from hermes.core.tools.registry import Registry
-from hermes.plugins import Plugins, installed_plugins
+from hermes.plugins import Plugins
 from hermes.settings import Settings
-from hermes.settings.models import resolve_auxiliary, resolve_fallbacks
 from hermes.state.paths import Home
 from hermes.types.identity import OWNER, AgentId, Source, TurnId, new_id
 from hermes.types.turns import Prompt, Turn
@@ -26,12 +25,13 @@ async def agent_builders(
 ) -> AsyncIterator[tuple[dict[AgentId, AgentBuilder], Plugins]]:
     """A builder for every agent of the settings, on the store of `store_home`."""
     builtins = Builtins()
-    plugins = Plugins([builtins, *installed_plugins()])
+    plugins = all_plugins(builtins)
     async with home_store(store_home) as store, http_session() as session:
-        builders = {
-            id: AgentBuilder(id, own, store, session, Wires(session))
-            for id, own in agent_settings(settings, plugins).items()
-        }
+        builders: dict[AgentId, AgentBuilder] = {}
+        for id, own in agent_settings(settings, plugins).items():
+            models = configured_models(own, plugins)
+            client = ModelClient(session, models.wires)
+            builders[id] = AgentBuilder(id, own, models, store, session, client)
         builtins.builders = builders
         yield builders, plugins
 
@@ -42,8 +42,9 @@ async def check(settings: Settings) -> None:
         async with agent_builders(settings, Home(root=Path(folder))) as (builders, plugins):
             hosted_agents(builders, plugins, None)
             for own in agent_settings(settings, plugins).values():
-                resolve_auxiliary(own)
-                resolve_fallbacks(own)
+                models = configured_models(own, plugins)
+                models.auxiliary()
+                models.fallbacks()
     plugins.commands()
 
 
@@ -54,7 +55,7 @@ async def new_prompt(settings: Settings, platform: str) -> Prompt:
     )
     async with agent_builders(settings, settings.home) as (builders, plugins):
         builder = builders[DEFAULT_AGENT]
-        choice = choose_model(settings, builder.profile, None)
+        choice = choose_model(configured_models(settings, plugins), builder.profile, None)
         turn = Turn(
             id=TurnId(new_id()),
             session=session_key(DEFAULT_AGENT, source),

@@ -14,11 +14,12 @@ from hermes.core.conversation import Conversation
 from hermes.core.prompt import Prompter
 from hermes.core.tools.call import CallRunner
 from hermes.core.tools.results import Results
-from hermes.core.window import Window
+from hermes.core.window import Window, context_length
 from hermes.types.errors import ClaimLost, HermesError, TooLong
 from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
+from hermes.types.models import ModelProvider
 from hermes.types.profile import AgentProfile, ModelChoice
-from hermes.types.protocols import Checkpoint, Emit, ModelProvider, Toolbox
+from hermes.types.protocols import Checkpoint, Emit, Toolbox
 from hermes.types.tools import NeedsPerson
 from hermes.types.turns import Completed, Failed, Outcome, Question, Suspended, Turn
 
@@ -72,7 +73,7 @@ class Agent:
         runner = CallRunner(turn, tools, emit, checkpoint, self._results)
         # A summary for a request without a session would be made again for the next one.
         threshold = None if turn.stateless else self._threshold
-        window = Window.of(choice.context_length, choice.max_tokens, threshold)
+        window = Window.of(context_length(choice), choice.max_tokens, threshold)
         conversation = Conversation(turn, choice, tools, window, emit, checkpoint)
         await conversation.begin(self._prompter)
         conversation.recalled = await self._recall(turn)

@@ -43,7 +43,7 @@ class Settings(Value):
     auxiliary: AuxiliarySettings = AuxiliarySettings()
     """Which model writes summaries and titles."""
     api_server: ApiServerSettings = ApiServerSettings()
-    """The OpenAI-compatible HTTP API."""
+    """The HTTP API for programs and chat clients."""
     agent: AgentSettings = AgentSettings()
     """The limits and the voice of the agent."""
     memory: MemorySettings = MemorySettings()

@@ -23,7 +23,6 @@ from msgspec.structs import replace
 
 from hermes.app.gateway import Parts, open_gateway
 from hermes.boundary.execution.process import spawn_gated
-from hermes.core.models.openai_chat import OpenAIChat
 from hermes.core.models.retry import Retrying
 from hermes.core.tools.read_file import read_file_tool
 from hermes.entry.messaging import serve
@@ -32,9 +31,11 @@ from hermes.state.spill import Spill
 from hermes.testing.platforms import EditingAdapter, PlainAdapter, Update, Wire
 from hermes.testing.remote import Link, RemoteWire
 from hermes.testing.running import WrappedStore, transaction_name
+from hermes.testing.upstream import model_client
 from hermes.types.events import AgentEvent, TextDelta
 from hermes.types.messages import AssistantMessage
-from hermes.types.protocols import Emit, ModelProvider, ModelRequest, PlatformAdapter
+from hermes.types.models import ModelProvider, ModelRequest
+from hermes.types.protocols import Emit, PlatformAdapter
 from hermes.types.store import Store, Work
 from hermes.types.tools import NeedsPerson, Tool, ToolContext
 from hermes.types.turns import Answered, Question
@@ -279,7 +280,7 @@ async def work(options: Options) -> None:
         ]
         parts = Parts(
             tools=tools(points, Path(options.home)),
-            model=PointedModel(points, Retrying(OpenAIChat(http))),
+            model=PointedModel(points, Retrying(model_client(http))),
             wrap_store=partial(PointedStore, points),
         )
         async with (

@@ -11,7 +11,7 @@ import msgspec
 
 from hermes.app.gateway import Parts, open_gateway
 from hermes.control.gateway import Gateway
-from hermes.core.models.openai_chat import encode
+from hermes.core.models.openai_chat import OpenAIChat
 from hermes.entry.messaging import serve
 from hermes.settings import Settings
 from hermes.settings.sections import (
@@ -29,7 +29,8 @@ from hermes.types.errors import TransactionConflict
 from hermes.types.events import TextDelta
 from hermes.types.identity import OwnerId
 from hermes.types.messages import AssistantMessage
-from hermes.types.protocols import Emit, ModelProvider, ModelRequest, PlatformAdapter
+from hermes.types.models import ModelProvider, ModelRequest
+from hermes.types.protocols import Emit, PlatformAdapter
 from hermes.types.store import OwnerKind, Row, Store, Work
 from hermes.types.tools import Tool
 from hermes.types.value import Value
@@ -200,4 +201,4 @@ def held(event: anyio.Event, answer: Answer, said: str = "") -> Answer:
 
 def refused(request: ModelRequest) -> str | None:
     """Why a real server would refuse the request; None when it would not."""
-    return refusal(msgspec.json.decode(encode(request), type=ChatRequest))
+    return refusal(msgspec.json.decode(OpenAIChat().body(request), type=ChatRequest))

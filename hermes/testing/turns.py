@@ -20,8 +20,8 @@ from hermes.types.errors import ClaimLost
 from hermes.types.events import AgentEvent
 from hermes.types.identity import AgentId, CallId, PersonId, Principal, SessionKey, Source, TurnId
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from hermes.types.models import ModelProvider
 from hermes.types.profile import AgentProfile, Budget, ModelChoice
-from hermes.types.protocols import ModelProvider
 from hermes.types.tools import Process, Tool
 from hermes.types.turns import Decision, Prompt, Turn
 

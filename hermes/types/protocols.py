@@ -8,15 +8,12 @@ from hermes.types.identity import CallId, Target
 from hermes.types.messages import (
     AssistantMessage,
     Content,
-    Message,
     MessageEvent,
     MessageRef,
     Receipt,
-    Sampling,
     ToolMessage,
     UserMessage,
 )
-from hermes.types.profile import ModelChoice
 from hermes.types.tools import Process, Tool
 from hermes.types.turns import Outcome, Prompt, Turn
 from hermes.types.value import Value
@@ -62,32 +59,6 @@ class CanEdit(Protocol):
 @runtime_checkable
 class CanType(Protocol):
     async def typing(self, target: Target) -> None: ...
-
-
-# --- models ----------------------------------------------------------------------------------
-
-
-class ModelRequest(Value):
-    choice: ModelChoice
-    system: str
-    """The same for a whole epoch: providers cache it."""
-    messages: Sequence[Message]
-    step: str
-    """Prefix of the CallIds of this answer: `<turn>_<step>`."""
-    tools: Sequence[Tool] = ()
-    sampling: Sampling = Sampling()
-    ephemeral: str = ""
-    """Said behind `system`, for this call only."""
-    live: bool = True
-    """Emit each word as it comes; otherwise a few times a second will do."""
-    conversation: str = ""
-    """Names what this goes on with, where there is something: for caches only."""
-
-
-class ModelProvider(Protocol):
-    async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
-        """Streams to `emit`, returns the whole message. Raises one of our errors."""
-        ...
 
 
 # --- the agent -------------------------------------------------------------------------------

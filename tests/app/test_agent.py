@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from hermes.app.agent import AgentBuilder, choose_model, prefill_of, profile_of
 from hermes.app.gateway import home_store
 from hermes.control.routing import DEFAULT_AGENT
-from hermes.core.models.wires import Wires
+from hermes.core.models.client import ModelClient
 from hermes.core.tools.registry import Registry
 from hermes.core.tools.schema import tools_json
 from hermes.settings import Settings, load
@@ -25,6 +25,7 @@ from hermes.settings.sections import (
     WebSettings,
 )
 from hermes.state.paths import Home
+from hermes.testing.configured import models_of
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.testing.turns import CHOICE, PRIVATE, Notebook, a_turn
 from hermes.types.errors import ConfigError
@@ -55,13 +56,15 @@ def settings(home: Path, **sections: object) -> Settings:
 @asynccontextmanager
 async def builder_of(settings: Settings) -> AsyncIterator[AgentBuilder]:
     async with home_store(settings.home) as store, aiohttp.ClientSession() as session:
-        yield AgentBuilder(DEFAULT_AGENT, settings, store, session, Wires(session))
+        models = models_of(settings)
+        client = ModelClient(session, models.wires)
+        yield AgentBuilder(DEFAULT_AGENT, settings, models, store, session, client)
 
 
 async def names(settings: Settings, platform: str = "p") -> list[str]:
     async with builder_of(settings) as builder:
         turn = a_turn(source=replace(PRIVATE, platform=platform))
-        turn = replace(turn, profile=profile_of(settings, DEFAULT_AGENT))
+        turn = replace(turn, profile=profile_of(settings, models_of(settings), DEFAULT_AGENT))
         return list(Registry(builder.tools()).for_turn(turn))
 
 
@@ -71,7 +74,7 @@ async def test_the_default_prompt_is_short(tmp_path: Path) -> None:
     async with builder_of(chosen) as builder:
         tools = {tool.name: tool for tool in builder.tools()}
         turn = a_turn(source=replace(PRIVATE, platform="telegram"))
-        turn = replace(turn, profile=profile_of(chosen, DEFAULT_AGENT))
+        turn = replace(turn, profile=profile_of(chosen, models_of(chosen), DEFAULT_AGENT))
         prompt = await builder.prompter().prompt(turn, CHOICE, tools)
     sizes = {part.name: len(part.text) for part in prompt.parts}
     sizes |= {f"tool {name}": len(tools_json((tool,))) for name, tool in tools.items()}
@@ -94,7 +97,9 @@ async def test_a_full_memory_and_persona_stay_within_the_bound(tmp_path: Path) -
         path.write_text("x" * (size - 1))
     async with builder_of(chosen) as builder:
         tools = {tool.name: tool for tool in builder.tools()}
-        turn = replace(a_turn(person=OWNER), profile=profile_of(chosen, DEFAULT_AGENT))
+        turn = replace(
+            a_turn(person=OWNER), profile=profile_of(chosen, models_of(chosen), DEFAULT_AGENT)
+        )
         prompt = await builder.prompter().prompt(turn, CHOICE, tools)
     assert {"memory", "user"} <= {part.name for part in prompt.parts}
     assert len(prompt.text) + prompt.tools <= MOST
@@ -179,13 +184,17 @@ def test_prefilled_messages_are_read_from_a_file(tmp_path: Path) -> None:
 )
 def test_a_request_can_not_name_a_file_of_the_machine(tmp_path: Path, named: str) -> None:
     with pytest.raises(ConfigError, match="is not a model in"):
-        choose_model(settings(tmp_path), AgentProfile(id=DEFAULT_AGENT), named)
+        choose_model(models_of(settings(tmp_path)), AgentProfile(id=DEFAULT_AGENT), named)
 
 
 def test_a_request_can_name_a_model_that_the_operator_put_there(tmp_path: Path) -> None:
-    choice = choose_model(settings(tmp_path), AgentProfile(id=DEFAULT_AGENT), "local/qwen.gguf")
+    choice = choose_model(
+        models_of(settings(tmp_path)), AgentProfile(id=DEFAULT_AGENT), "local/qwen.gguf"
+    )
     assert (choice.model, choice.tools) == ("qwen.gguf", True)
-    assert not choose_model(settings(tmp_path), AgentProfile(id=DEFAULT_AGENT), "local").tools
+    assert not choose_model(
+        models_of(settings(tmp_path)), AgentProfile(id=DEFAULT_AGENT), "local"
+    ).tools
 
 
 async def test_with_compression_off_a_long_conversation_goes_to_the_model_as_it_is(
@@ -195,7 +204,7 @@ async def test_with_compression_off_a_long_conversation_goes_to_the_model_as_it_
     model = ScriptedModel([says("hello")])
     turn = a_turn(*[UserMessage(text="word " * 200_000)] * 3)
     async with home_store(off.home) as store, aiohttp.ClientSession() as session:
-        builder = AgentBuilder(DEFAULT_AGENT, off, store, session, model)
+        builder = AgentBuilder(DEFAULT_AGENT, off, models_of(off), store, session, model)
         agent = builder.build(builder.tools()).runner
         outcome = await agent.run(turn, lambda event: None, Notebook())
     assert isinstance(outcome, Completed)

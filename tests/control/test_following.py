@@ -23,7 +23,8 @@ from hermes.types.messages import (
     Origin,
     UserMessage,
 )
-from hermes.types.protocols import Emit, ModelRequest
+from hermes.types.models import ModelRequest
+from hermes.types.protocols import Emit
 from hermes.types.store import Store
 
 QUESTION = calls(("ask", {"question": "Which?"}), text="Let me ask.")

@@ -9,7 +9,8 @@ from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import held, rows, running, until
 from hermes.testing.scripted import Answer, ScriptedModel, says
 from hermes.types.messages import AssistantMessage
-from hermes.types.protocols import Emit, ModelRequest
+from hermes.types.models import ModelRequest
+from hermes.types.protocols import Emit
 
 
 async def test_the_messages_of_a_session_are_answered_one_after_the_other(tmp_path: Path) -> None:

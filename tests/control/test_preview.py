@@ -14,7 +14,8 @@ from hermes.testing.scripted import Answer, ScriptedModel, calls, says
 from hermes.types.errors import Disconnected, RateLimited, StoreUnavailable
 from hermes.types.events import SegmentEnded, TextDelta
 from hermes.types.messages import AssistantMessage
-from hermes.types.protocols import Emit, ModelRequest
+from hermes.types.models import ModelRequest
+from hermes.types.protocols import Emit
 
 
 def paced(interval: float, **settings: str) -> Conditions:

@@ -18,7 +18,8 @@ from hermes.types.errors import StoreUnavailable
 from hermes.types.events import UsageReported
 from hermes.types.identity import Principal, Source, TurnId
 from hermes.types.messages import AssistantMessage, MessageEvent, Origin, Said, ToolMessage
-from hermes.types.protocols import Emit, ModelRequest
+from hermes.types.models import ModelRequest
+from hermes.types.protocols import Emit
 
 
 def results(model: ScriptedModel) -> list[str]:

@@ -13,7 +13,8 @@ from hermes.testing.running import QUIET, Conditions, running, until
 from hermes.testing.scripted import Answer, fails, says
 from hermes.types.errors import Disconnected
 from hermes.types.messages import AssistantMessage
-from hermes.types.protocols import Emit, ModelRequest
+from hermes.types.models import ModelRequest
+from hermes.types.protocols import Emit
 
 NAMING = replace(QUIET, auxiliary=AuxiliarySettings(model="small"))
 

@@ -9,10 +9,11 @@ from hermes.core.models.retry import Spoken
 from hermes.types.errors import AuthFailed, Disconnected, RateLimited
 from hermes.types.events import Notice
 from hermes.types.messages import AssistantMessage
+from hermes.types.models import ModelProvider, ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.protocols import Emit, ModelProvider, ModelRequest
+from hermes.types.protocols import Emit
 
-MEMORY = 60.0
+FAILURE_SECONDS = 60.0
 """Seconds for which a model that failed is asked last."""
 
 Failure = RateLimited | Disconnected | AuthFailed
@@ -65,7 +66,7 @@ class Fallback:
         now = self._clock()
         wait = (error.retry_after or 0.0) if isinstance(error, RateLimited) else 0.0
         self._failing = {one: until for one, until in self._failing.items() if until > now}
-        self._failing[choice] = now + max(MEMORY, wait)
+        self._failing[choice] = now + max(FAILURE_SECONDS, wait)
 
 
 def _asking(request: ModelRequest, choice: ModelChoice) -> ModelRequest:

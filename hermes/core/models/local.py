@@ -21,23 +21,23 @@ from msgspec.structs import replace
 from hermes.boundary.execution.environment import child_environment
 from hermes.core.models.download import SMOLLM2, fetch
 from hermes.core.models.local_child import LISTENING, Order
+from hermes.core.window import context_length
 from hermes.types.errors import ConfigError, Disconnected, HermesError
 from hermes.types.events import Notice
 from hermes.types.messages import AssistantMessage
+from hermes.types.models import ModelProvider, ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.protocols import Emit, ModelProvider, ModelRequest
+from hermes.types.protocols import Emit
 
 log = logging.getLogger(__name__)
 
 EMBEDDED = "smollm2-135m-instruct"
-CONTEXT = 2048
-"""Tokens that a model is given room for where nothing is said."""
-PASSED = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
-NOTICED = 2.0
+PASSED_VARIABLES = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
+LOADING_NOTICE = 2.0
 """Seconds of loading from which on the person is told."""
-ENDING = 1.0
+ENDING_SECONDS = 1.0
 """Seconds in which a broken connection turns out to be a dead process."""
-LONGEST_LINE = 4096
+LONGEST_OUTPUT_LINE = 4096
 _STAMP = re.compile(r"^[\d.]+ [A-Z] +")
 """The time and the level that llama.cpp begins its lines with."""
 
@@ -75,7 +75,7 @@ class LocalModel:
             try:
                 return await self._wire.complete(_addressed(request, engine), emit)
             except Disconnected as error:
-                with anyio.move_on_after(ENDING):
+                with anyio.move_on_after(ENDING_SECONDS):
                     await engine.ended.wait()
                 if engine.ended.is_set():
                     raise Disconnected(f"the local model's process {engine.end}") from error
@@ -96,7 +96,9 @@ class LocalModel:
                 if engine is not None:
                     await engine.retire()
                 engine = self._engine = Engine(order)
-                self._group.start_soon(engine.run, child_environment(self._environ, PASSED))
+                self._group.start_soon(
+                    engine.run, child_environment(self._environ, PASSED_VARIABLES)
+                )
             engine.users += 1
         try:
             yield engine
@@ -124,7 +126,7 @@ def order_for(choice: ModelChoice, models: Path) -> Order:
         )
     return Order(
         path=str(path.absolute()),
-        context=choice.context_length or CONTEXT,
+        context=context_length(choice),
         key=secrets.token_urlsafe(32),
         # They wait for each other without sleeping: where a core is not free, each slows down all.
         threads=1 if embedded else max(1, (os.cpu_count() or 1) // 2),
@@ -156,7 +158,7 @@ class Engine:
 
     async def wait(self, emit: Emit) -> None:
         """Returns once it listens; raises why it never will."""
-        with anyio.move_on_after(NOTICED):
+        with anyio.move_on_after(LOADING_NOTICE):
             await self._settled.wait()
         if not self._settled.is_set():
             emit(Notice(text="the local model is being loaded"))
@@ -233,4 +235,4 @@ async def _lines(stream: anyio.abc.ByteReceiveStream) -> AsyncIterator[str]:
         *lines, rest = (rest + data).split(b"\n")
         for line in lines:
             yield line.decode(errors="replace").rstrip()
-        rest = rest[-LONGEST_LINE:]
+        rest = rest[-LONGEST_OUTPUT_LINE:]

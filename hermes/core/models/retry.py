@@ -12,8 +12,9 @@ import anyio
 from hermes.types.errors import Disconnected, RateLimited
 from hermes.types.events import AgentEvent, Notice, SegmentDiscarded, TextDelta
 from hermes.types.messages import AssistantMessage
+from hermes.types.models import ModelProvider, ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.protocols import Emit, ModelProvider, ModelRequest
+from hermes.types.protocols import Emit
 
 NOTICED = 5.0
 """Seconds of waiting from which on the person is told."""

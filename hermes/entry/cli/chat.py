@@ -17,7 +17,6 @@ from hermes.entry.cli.plain import JsonScreen, PlainTerminal, words
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.cli.talk import Talk, Terminal, Wish, session_of
 from hermes.settings import Settings
-from hermes.settings.models import resolve_model
 from hermes.types.errors import HermesError
 
 DUMB = ("", "dumb", "unknown")
@@ -67,7 +66,7 @@ def chat(
     if text is None:
         if as_json:
             raise click.UsageError("--json needs a question: give it with -q or on standard input")
-        if sys.stdout.isatty() and resolve_model(settings) is None:
+        if sys.stdout.isatty() and runtime.models(settings).main() is None:
             from hermes.entry.cli.embedded import offer  # noqa: PLC0415  # rarely needed
 
             settings = offer(settings, runtime)

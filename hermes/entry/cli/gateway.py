@@ -25,7 +25,6 @@ from hermes.entry.cli.pidfile import PidFile, Running, all_running, registered
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.http.server import ApiOptions, serve_http
 from hermes.settings import Settings
-from hermes.settings.models import resolve_model
 from hermes.settings.sources import ENVIRONMENT
 from hermes.types.errors import ConfigError
 
@@ -157,7 +156,7 @@ class Service:
             Running(pid=os.getpid(), port=port or int(url.rpartition(":")[2]), url=url)
         )
         click.echo(f"Hermes {__version__} listens on {url}")
-        click.echo(model_line(self._settings))
+        click.echo(model_line(self._settings, self._runtime.models(self._settings)))
         if self._hello:
             await say_hello(url, self._runtime.api_key(self._settings), self._hello)
         click.echo("\n".join(ways_in(self._settings, url)))
@@ -180,7 +179,7 @@ async def _exit_at(signals: AsyncIterator[signal.Signals]) -> None:
 
 
 def api_options(runtime: Runtime, settings: Settings) -> ApiOptions:
-    api, choice = settings.api_server, resolve_model(settings)
+    api, choice = settings.api_server, runtime.models(settings).main()
     own = {choice.model, f"{choice.provider}/{choice.model}"} if choice else set()
     return ApiOptions(
         key=runtime.api_key(settings),

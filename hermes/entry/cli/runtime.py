@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hermes.settings import Settings
     from hermes.types.commands import SlashCommand
     from hermes.types.messages import AssistantMessage
+    from hermes.types.offers import ModelOffers, ModelResolver
     from hermes.types.profile import ModelChoice
     from hermes.types.protocols import Emit
     from hermes.types.store import Store
@@ -53,6 +54,14 @@ class Runtime(Protocol):
 
     def api_key(self, settings: Settings) -> str:
         """The key of the API's clients; made and kept in the home when none is configured."""
+        ...
+
+    def models(self, settings: Settings) -> ModelResolver:
+        """The models that the settings name."""
+        ...
+
+    def offers(self, settings: Settings) -> ModelOffers:
+        """The providers and models that the settings could name."""
         ...
 
     def can_reach(self, settings: Settings, model: str) -> bool:

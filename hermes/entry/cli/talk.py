@@ -15,11 +15,11 @@ from hermes.control.gateway import Gateway
 from hermes.entry.cli.conversation import PLATFORM, Conversation, Ending, Screen
 from hermes.entry.cli.runtime import Runtime
 from hermes.settings import Settings
-from hermes.settings.models import resolve_model
 from hermes.types.commands import SlashCommand
 from hermes.types.errors import HermesError
 from hermes.types.identity import new_id
 from hermes.types.messages import AssistantMessage, UserMessage
+from hermes.types.profile import ModelChoice
 from hermes.types.store import Work
 from hermes.types.value import Value
 
@@ -112,7 +112,8 @@ class Talk:
 
     async def run(self) -> None:
         terminal = self._terminal
-        terminal.greet(title_of(self._settings), notes_of(self._settings))
+        settings, choice = self._settings, self._runtime.models(self._settings).main()
+        terminal.greet(title_of(settings, choice), notes_of(settings, choice))
         async with self._runtime.open_gateway(self._settings, terminal=True) as gateway:
             session = await session_of(gateway, self._wish)
             conversation = Conversation(gateway, session, terminal.new_screen)
@@ -174,17 +175,15 @@ def own_help(commands: Sequence[SlashCommand]) -> str:
     return "\n".join([", ".join(others), KEYS])
 
 
-def title_of(settings: Settings) -> str:
-    """Who answers, and where its tools work."""
-    choice = resolve_model(settings)
+def title_of(settings: Settings, choice: ModelChoice | None) -> str:
+    """The model that answers, and the folder in which its tools work."""
     model = f"{choice.model} ({choice.provider})" if choice else "no model"
     return f"Hermes {__version__} · {model} · {short(settings.workspace)}"
 
 
-def notes_of(settings: Settings) -> list[str]:
+def notes_of(settings: Settings, choice: ModelChoice | None) -> list[str]:
     """What a person should know before they type."""
     notes = [HINT]
-    choice = resolve_model(settings)
     if choice is not None and not choice.tools:
         notes.append(f"{choice.model} only talks: it can't use tools")
     if settings.workspace in (own_folder(), Path(settings.workspace.anchor)):

@@ -14,8 +14,9 @@ from hermes.testing.scripted import Answer, ScriptedModel, fails, says
 from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
 from hermes.types.events import AgentEvent, Notice, SegmentDiscarded, SegmentEnded, TextDelta
 from hermes.types.messages import AssistantMessage, UserMessage
+from hermes.types.models import ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.protocols import Emit, ModelRequest
+from hermes.types.protocols import Emit
 
 
 class Clock:

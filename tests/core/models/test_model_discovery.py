@@ -15,21 +15,25 @@ from hypothesis import strategies as st
 from msgspec import Raw, json
 from msgspec.structs import replace
 
-from hermes.core.models.listing import (
-    FRESH,
-    PERIOD,
-    ask,
-    fetch,
+from hermes.core.models.model_cache import ListedModel, ModelCache
+from hermes.core.models.model_discovery import (
+    FRESH_LIST,
+    REFRESH_PERIOD,
+    ModelDiscovery,
     read_entry,
-    refresh_lists,
-    renew,
 )
-from hermes.core.models.lists import Listed, Lists
+from hermes.core.models.wires import builtin_wire_formats, wire_formats
 from hermes.testing.model import FakeModel
 from hermes.types.errors import AuthFailed, Disconnected, Rejected
-from hermes.types.profile import ModelChoice, Price
+from hermes.types.profile import ModelChoice, Price, Quirks
 
 AWAY = ModelChoice(provider="fake", model="", base_url="http://127.0.0.1:9/v1")
+
+NOWHERE = ModelCache(Path("/nonexistent"))
+
+
+def discovery(session: aiohttp.ClientSession, cache: ModelCache = NOWHERE) -> ModelDiscovery:
+    return ModelDiscovery(session, wire_formats(builtin_wire_formats()), cache)
 
 
 class Directory:
@@ -58,15 +62,15 @@ async def serving(directory: Directory) -> AsyncIterator[ModelChoice]:
         await runner.cleanup()
 
 
-async def listed(body: object, **changes: str) -> tuple[Listed, ...]:
+async def listed(body: object) -> tuple[ListedModel, ...]:
     async with serving(Directory(body)) as place, aiohttp.ClientSession() as session:
-        return await fetch(session, replace(place, **changes))
+        return await discovery(session).fetch(place)
 
 
 async def test_the_openai_form_with_a_key() -> None:
     directory = Directory({"object": "list", "data": [{"id": "a"}, {"id": "b"}]})
     async with serving(directory) as place, aiohttp.ClientSession() as session:
-        assert await fetch(session, place) == (Listed(id="a"), Listed(id="b"))
+        assert await discovery(session).fetch(place) == (ListedModel(id="a"), ListedModel(id="b"))
     ((path, headers),) = directory.seen
     assert path == "/api/v1/models"
     assert headers["Authorization"] == "Bearer secret"
@@ -76,7 +80,9 @@ async def test_the_anthropic_form() -> None:
     directory = Directory({"data": [{"type": "model", "id": "c", "max_input_tokens": 200_000}]})
     async with serving(directory) as place, aiohttp.ClientSession() as session:
         asked = replace(place, wire="anthropic")
-        assert await fetch(session, asked) == (Listed(id="c", context_length=200_000),)
+        assert await discovery(session).fetch(asked) == (
+            ListedModel(id="c", context_length=200_000),
+        )
     ((path, headers),) = directory.seen
     assert path == "/api/v1/models?limit=1000"
     assert headers["x-api-key"] == "secret"
@@ -94,9 +100,9 @@ async def test_openrouter_says_windows_and_prices() -> None:
     }
     free = {"id": "free", "pricing": {"prompt": "0", "completion": "0"}}
     assert await listed({"data": [known, varying, free]}) == (
-        Listed(id="a/b", context_length=1000, price=Price(input=2.0, output=10.0, cached=0.2)),
-        Listed(id="auto", context_length=2000),
-        Listed(id="free", price=Price(input=0.0, output=0.0)),
+        ListedModel(id="a/b", context_length=1000, price=Price(input=2.0, output=10.0, cached=0.2)),
+        ListedModel(id="auto", context_length=2000),
+        ListedModel(id="free", price=Price(input=0.0, output=0.0)),
     )
 
 
@@ -105,18 +111,26 @@ async def test_openrouter_says_windows_and_prices() -> None:
 )
 async def test_every_word_for_the_window_is_understood(word: str) -> None:
     assert await listed({"data": [{"id": "a", word: 4096}]}) == (
-        Listed(id="a", context_length=4096),
+        ListedModel(id="a", context_length=4096),
     )
 
 
-async def test_a_bare_list_odd_entries_and_geminis_names() -> None:
+async def test_a_bare_list_with_odd_entries() -> None:
     entries = [
-        {"id": "models/gemini-x"},
+        {"id": "models/x"},
         {"id": 7},
         "nonsense",
         {"id": "b", "pricing": {"input": 1}},
     ]
-    assert await listed(entries) == (Listed(id="gemini-x"), Listed(id="b"))
+    assert await listed(entries) == (ListedModel(id="models/x"), ListedModel(id="b"))
+
+
+async def test_a_prefix_that_only_the_list_has_is_dropped() -> None:
+    quirks = Quirks(list_prefix="models/")
+    body = {"data": [{"id": "models/x"}, {"id": "y"}]}
+    async with serving(Directory(body)) as place, aiohttp.ClientSession() as session:
+        found = await discovery(session).fetch(replace(place, quirks=quirks))
+    assert found == (ListedModel(id="x"), ListedModel(id="y"))
 
 
 @pytest.mark.parametrize(
@@ -134,42 +148,42 @@ async def test_a_server_without_a_list_is_one_of_our_errors(
 ) -> None:
     async with serving(Directory(body, status)) as place, aiohttp.ClientSession() as session:
         with pytest.raises(error):
-            await fetch(session, place)
+            await discovery(session).fetch(place)
 
 
 async def test_a_server_that_is_away_is_out_of_reach() -> None:
     async with aiohttp.ClientSession() as session:
         with pytest.raises(Disconnected, match="out of reach"):
-            await fetch(session, AWAY)
+            await discovery(session).fetch(AWAY)
 
 
 async def test_a_list_is_asked_for_once_a_day(tmp_path: Path) -> None:
     now = 1000.0
-    lists = Lists(tmp_path, clock=lambda: now)
+    cache = ModelCache(tmp_path, clock=lambda: now)
     directory = Directory({"data": [{"id": "a"}]})
     async with serving(directory) as place, aiohttp.ClientSession() as session:
-        await ask(session, lists, place)
-        now += FRESH - 1
-        await ask(session, lists, place)
+        await discovery(session, cache).current(place)
+        now += FRESH_LIST - 1
+        await discovery(session, cache).current(place)
         assert len(directory.seen) == 1
         now += 2
-        await ask(session, lists, place)
-        await renew(session, lists, place)
+        await discovery(session, cache).current(place)
+        await discovery(session, cache).renew(place)
     assert len(directory.seen) == 3
 
 
 async def test_an_old_list_serves_while_the_network_is_away(tmp_path: Path) -> None:
     now = 1000.0
-    lists = Lists(tmp_path, clock=lambda: now)
-    kept = lists.keep(AWAY, (Listed(id="a"),))
-    now += 10 * FRESH
+    cache = ModelCache(tmp_path, clock=lambda: now)
+    kept = cache.save(AWAY, (ListedModel(id="a"),))
+    now += 10 * FRESH_LIST
     async with aiohttp.ClientSession() as session:
-        assert await ask(session, lists, AWAY) == kept
+        assert await discovery(session, cache).current(AWAY) == kept
         with pytest.raises(Disconnected):
-            await renew(session, lists, AWAY)
+            await discovery(session, cache).renew(AWAY)
         with pytest.raises(Disconnected):
-            await ask(session, lists, replace(AWAY, provider="other"))
-    assert lists.kept(AWAY) == kept
+            await discovery(session, cache).current(replace(AWAY, provider="other"))
+    assert cache.last(AWAY) == kept
 
 
 async def test_lists_are_refreshed_in_the_background(
@@ -177,7 +191,7 @@ async def test_lists_are_refreshed_in_the_background(
 ) -> None:
     caplog.set_level(logging.INFO)
     slept: list[float] = []
-    lists = Lists(tmp_path)
+    cache = ModelCache(tmp_path)
 
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
@@ -187,11 +201,11 @@ async def test_lists_are_refreshed_in_the_background(
     async with FakeModel() as server, aiohttp.ClientSession() as session:
         place = replace(AWAY, provider="other", base_url=server.base_url)
         with anyio.CancelScope() as scope:
-            await refresh_lists(session, lists, [AWAY, place], sleep)
-    assert slept == [PERIOD]
-    kept = lists.kept(place)
+            await discovery(session, cache).refresh([AWAY, place], sleep)
+    assert slept == [REFRESH_PERIOD]
+    kept = cache.last(place)
     assert kept
-    assert kept.models == (Listed(id="fake"),)
+    assert kept.models == (ListedModel(id="fake"),)
     assert caplog.records == []
 
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from hermes.core.models.refusals import Problem, interruption, refusal, unreachable
+from hermes.core.models.provider_errors import ProviderProblem, interruption, refusal, unreachable
 from hermes.testing.upstream import KEY, choice_of
 from hermes.types.errors import (
     AuthFailed,
@@ -98,7 +98,7 @@ def test_a_conversation_that_is_too_long_is_recognised(
     error = refused(status, body)
     assert isinstance(error, TooLong)
     assert "/new" in str(error)
-    assert isinstance(interruption(CHOICE, Problem(message, code)), TooLong)
+    assert isinstance(interruption(CHOICE, ProviderProblem(message, code)), TooLong)
 
 
 def test_llama_cpp_names_it_in_the_type() -> None:
@@ -155,25 +155,25 @@ def test_who_says_when_to_come_back_is_asked_then(status: int) -> None:
 @pytest.mark.parametrize(
     ("problem", "kind"),
     [
-        (Problem("overloaded", 502), Disconnected),
-        (Problem("Overloaded", None, "overloaded_error"), Disconnected),
-        (Problem("An error occurred", "server_error"), Disconnected),
-        (Problem("Internal server error", None, "api_error"), Disconnected),
-        (Problem("took too long", None, "timeout_error"), Disconnected),
-        (Problem("too fast", "429"), RateLimited),
-        (Problem("too fast", None, "rate_limit_error"), RateLimited),
-        (Problem("too fast", "rate_limit_exceeded"), RateLimited),
-        (Problem("who are you", None, "authentication_error"), AuthFailed),
-        (Problem("not you", None, "permission_error"), AuthFailed),
-        (Problem("pay", None, "billing_error"), AuthFailed),
-        (Problem("too big", None, "request_too_large"), TooLong),
-        (Problem("no such model", None, "not_found_error"), Rejected),
-        (Problem("no", "invalid_prompt"), Rejected),
+        (ProviderProblem("overloaded", 502), Disconnected),
+        (ProviderProblem("Overloaded", None, "overloaded_error"), Disconnected),
+        (ProviderProblem("An error occurred", "server_error"), Disconnected),
+        (ProviderProblem("Internal server error", None, "api_error"), Disconnected),
+        (ProviderProblem("took too long", None, "timeout_error"), Disconnected),
+        (ProviderProblem("too fast", "429"), RateLimited),
+        (ProviderProblem("too fast", None, "rate_limit_error"), RateLimited),
+        (ProviderProblem("too fast", "rate_limit_exceeded"), RateLimited),
+        (ProviderProblem("who are you", None, "authentication_error"), AuthFailed),
+        (ProviderProblem("not you", None, "permission_error"), AuthFailed),
+        (ProviderProblem("pay", None, "billing_error"), AuthFailed),
+        (ProviderProblem("too big", None, "request_too_large"), TooLong),
+        (ProviderProblem("no such model", None, "not_found_error"), Rejected),
+        (ProviderProblem("no", "invalid_prompt"), Rejected),
         ("something broke", Disconnected),
     ],
 )
 def test_an_error_in_the_middle_of_a_stream_is_what_it_would_have_been_before(
-    problem: Problem | str, kind: type[HermesError]
+    problem: ProviderProblem | str, kind: type[HermesError]
 ) -> None:
     assert type(interruption(CHOICE, problem)) is kind
 

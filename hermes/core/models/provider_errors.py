@@ -1,4 +1,4 @@
-"""What providers say when they don't answer, as errors of ours: one sentence, and what to do."""
+"""Translates the errors of providers into ours: one sentence that says what to do."""
 
 import re
 import time
@@ -49,23 +49,23 @@ _STATUSES = {
 """Words in an error's code or type, and the status that it would have had."""
 
 
-class Problem(Struct, frozen=True):
+class ProviderProblem(Struct, frozen=True):
     message: object = None
     code: str | int | None = None
     type: str | None = None
     metadata: object = None
-    """Of OpenRouter: in `raw` what the provider behind it said."""
+    """A router puts the words of the provider behind it into `raw`."""
 
 
 class _Body(Struct):
-    error: Problem | str | None = None
+    error: ProviderProblem | str | None = None
     message: object = None
     """What is wrong, of servers that have no `error`; so is `detail`."""
     detail: object = None
 
-    def problem(self) -> Problem:
+    def problem(self) -> ProviderProblem:
         found = self.error or self.message or self.detail
-        return found if isinstance(found, Problem) else Problem(found)
+        return found if isinstance(found, ProviderProblem) else ProviderProblem(found)
 
 
 _bodies = msgspec.json.Decoder(_Body | list[_Body])
@@ -83,9 +83,9 @@ def refusal(
     return _error(choice, status, first.problem(), retry_after(headers, time.time()))
 
 
-def interruption(choice: ModelChoice, problem: Problem | str) -> HermesError:
+def interruption(choice: ModelChoice, problem: ProviderProblem | str) -> HermesError:
     """The error for one in the middle of a stream: what it would have been before."""
-    found = Problem(problem) if isinstance(problem, str) else problem
+    found = ProviderProblem(problem) if isinstance(problem, str) else problem
     return _error(choice, _status(found), found)
 
 
@@ -97,7 +97,7 @@ def unreachable(choice: ModelChoice, error: Exception) -> Disconnected:
 
 
 def _error(
-    choice: ModelChoice, status: int, problem: Problem, wait: float | None = None
+    choice: ModelChoice, status: int, problem: ProviderProblem, wait: float | None = None
 ) -> HermesError:
     said = _sentence(choice, problem)
     words = f"{problem.code} {problem.type} {said}"
@@ -140,7 +140,7 @@ def _by_status(choice: ModelChoice, status: int, quote: str, wait: float | None)
     return Disconnected(trouble) if wait is None else RateLimited(trouble, wait)
 
 
-def _sentence(choice: ModelChoice, problem: Problem) -> str:
+def _sentence(choice: ModelChoice, problem: ProviderProblem) -> str:
     text = str(problem.message or "")
     match problem.metadata:
         case {"raw": str(raw)}:
@@ -149,7 +149,7 @@ def _sentence(choice: ModelChoice, problem: Problem) -> str:
     return hide(text.replace(choice.api_key, "…") if choice.api_key else text)
 
 
-def _status(problem: Problem) -> int:
+def _status(problem: ProviderProblem) -> int:
     code = str(problem.code)
     if code.isdigit():
         return int(code)

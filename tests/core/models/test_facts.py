@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes.core.models.lists import Listed
+from hermes.core.models.model_cache import ListedModel
 from hermes.settings import Settings, load
-from hermes.settings.facts import Chosen, lists
-from hermes.settings.models import explain_model, resolve_model
+from hermes.testing.configured import models_of
+from hermes.types.offers import ChosenModel
 from hermes.types.profile import Price
 
 
@@ -16,8 +16,8 @@ def settings(home: Path, config: str, **environ: str) -> Settings:
     return load(home, {"OPENROUTER_API_KEY": "k", **environ})
 
 
-def chosen(found: Settings) -> Chosen:
-    explained = explain_model(found)
+def chosen(found: Settings) -> ChosenModel:
+    explained = models_of(found).explain_main()
     assert explained
     return explained
 
@@ -43,11 +43,11 @@ def test_a_provider_may_have_a_usual_window(tmp_path: Path) -> None:
 
 def test_the_providers_own_list_is_believed_before_the_table(tmp_path: Path) -> None:
     found = settings(tmp_path, "model: anthropic/claude-sonnet-5.5\n")
-    place = resolve_model(found)
+    place = models_of(found).main()
     assert place
     price = Price(input=7.0, output=8.0)
-    listed = Listed(id="anthropic/claude-sonnet-5.5", context_length=500, price=price)
-    lists(found).keep(place, (Listed(id="other"), listed))
+    listed = ListedModel(id="anthropic/claude-sonnet-5.5", context_length=500, price=price)
+    models_of(found).cache.save(place, (ListedModel(id="other"), listed))
     assert (tmp_path / "cache" / "models" / "openrouter.json").exists()
     explained = chosen(found)
     assert explained.choice.context_length == 500
