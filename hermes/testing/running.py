@@ -1,7 +1,7 @@
 """A whole gateway for tests, and the one way to wait for what it does."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -64,6 +64,27 @@ DRAINING = Conditions(agent=AgentSettings(drain_seconds=5.0))
 """What runs may finish at the end."""
 
 
+_wraps: list[Callable[[Store], Store]] = []
+"""What `every_store_wrapped` has put around the stores of gateways, innermost first."""
+
+
+@contextmanager
+def every_store_wrapped(wrap: Callable[[Store], Store]) -> Iterator[None]:
+    """Wraps the store of every gateway that the test kit opens while the block lasts."""
+    _wraps.append(wrap)
+    try:
+        yield
+    finally:
+        _wraps.pop()
+
+
+def wrapped_store(store: Store, wrap: Callable[[Store], Store]) -> Store:
+    """The store in everything that `every_store_wrapped` asks for, and in `wrap` outside of it."""
+    for inner in _wraps:
+        store = inner(store)
+    return wrap(store)
+
+
 @asynccontextmanager
 async def running(
     home: Path,
@@ -86,7 +107,7 @@ async def running(
         adapters=adapters,
         tools=conditions.tools,
         model=model,
-        wrap_store=conditions.wrap_store,
+        wrap_store=partial(wrapped_store, wrap=conditions.wrap_store),
     )
     opened = open_gateway(settings, parts, terminal=conditions.terminal)
     async with opened as gateway, anyio.create_task_group() as group:
