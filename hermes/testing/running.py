@@ -37,7 +37,7 @@ from hermes.types.value import Value
 T = TypeVar("T")
 P = ParamSpec("P")
 
-POLL_SECONDS = 0.01
+UNTIL_SECONDS = 0.01
 
 
 class Conditions(Value):
@@ -123,7 +123,7 @@ async def until(predicate: Callable[[], object], within: float = 5.0) -> None:
     """Returns when the predicate holds; fails when it does not within so many seconds."""
     with anyio.move_on_after(within):
         while not predicate():  # noqa: ASYNC110  # the one place that polls
-            await anyio.sleep(POLL_SECONDS)
+            await anyio.sleep(UNTIL_SECONDS)
         return
     raise AssertionError(f"did not come true within {within} s")
 
