@@ -45,7 +45,7 @@ from hermes.types.value import Value
 
 EPOCH_SECONDS = 3600.0
 """After so long without a word a provider has forgotten what it cached: a new prompt is free."""
-QUESTION = -1
+QUESTION_STEP = -1
 """The place of a person's message in its turn: before step 0."""
 GIVEN_UP = (
     "I could not resume my work on your message, because its record in the store can't be read."
@@ -135,7 +135,7 @@ class Desk:
         before = yield from transcript.history(row.session, self._known(row, session))
         spans = list(before.spans)
         for index, message in enumerate(new):
-            number = yield from transcript.append(claim.scribe, QUESTION, index, message, now)
+            number = yield from transcript.append(claim.scribe, QUESTION_STEP, index, message, now)
             spans.append((number, number))
         if claim.turn.reply_to:
             yield from deliveries.owe(claim.turn.reply_to, None, key.agent, row.id, now)

@@ -17,7 +17,7 @@ from hermes.types.turns import Turn
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 60.0
+ENDED_POLL_SECONDS = 60.0
 PATIENCE = 600.0
 """Seconds after which somebody else may look after what a process has begun with."""
 
@@ -47,7 +47,7 @@ class Endings:
                 log.error("can't look after conversations that ended: %s", error)
             except Exception:
                 log.exception("can't look after conversations that ended")
-            with anyio.move_on_after(LOOK_SECONDS):
+            with anyio.move_on_after(ENDED_POLL_SECONDS):
                 await self._news.wait()
             self._news = anyio.Event()
 

@@ -25,6 +25,7 @@ from hermes.types.messages import (
     MessageEvent,
     Origin,
     Said,
+    UserMessage,
 )
 from hermes.types.store import Store, Work
 from hermes.types.turns import Question
@@ -145,6 +146,23 @@ async def hold_account(store: Store) -> tuple[OwnerId, int]:
     epoch = await store.run(owners.claim_lease, f"account:{CHAT.account}", US, set(), NOW)
     assert epoch is not None
     return US, epoch
+
+
+class FutureMessage(UserMessage, tag_field="role", tag="from a newer version"):
+    """A message that the store takes like any other, and that this version can't read."""
+
+
+def append_unreadable(row: TurnRow, step: int) -> Work[int]:
+    """Adds a message to the turn that can't be read, as a newer version may have left it."""
+    writer = Scribe(
+        turn=row.id,
+        session=SessionKey.parse(row.session),
+        generation=row.generation,
+        transient=row.transient,
+        account=row.account,
+        person=row.person,
+    )
+    return transcript.append(writer, step, 0, FutureMessage(text="unreadable"), NOW)
 
 
 def cuts(length: int) -> Iterator[tuple[int, ...]]:

@@ -1,7 +1,7 @@
 """A whole gateway for tests, and the one way to wait for what it does."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -38,7 +38,7 @@ from hermes.types.value import Value
 T = TypeVar("T")
 P = ParamSpec("P")
 
-POLL_SECONDS = 0.01
+UNTIL_SECONDS = 0.01
 
 
 class Conditions(Value):
@@ -66,6 +66,27 @@ DRAINING = Conditions(agent=AgentSettings(drain_seconds=5.0))
 """What runs may finish at the end."""
 
 
+_wraps: list[Callable[[Store], Store]] = []
+"""What `every_store_wrapped` has put around the stores of gateways, innermost first."""
+
+
+@contextmanager
+def every_store_wrapped(wrap: Callable[[Store], Store]) -> Iterator[None]:
+    """Wraps the store of every gateway that the test kit opens while the block lasts."""
+    _wraps.append(wrap)
+    try:
+        yield
+    finally:
+        _wraps.pop()
+
+
+def wrapped_store(store: Store, wrap: Callable[[Store], Store]) -> Store:
+    """The store in everything that `every_store_wrapped` asks for, and in `wrap` outside of it."""
+    for inner in _wraps:
+        store = inner(store)
+    return wrap(store)
+
+
 @asynccontextmanager
 async def running(
     home: Path,
@@ -88,7 +109,7 @@ async def running(
         plugins=conditions.plugins,
         tools=conditions.tools,
         model=model,
-        wrap_store=conditions.wrap_store,
+        wrap_store=partial(wrapped_store, wrap=conditions.wrap_store),
     )
     opened = open_gateway(settings, parts, terminal=conditions.terminal)
     async with opened as gateway, anyio.create_task_group() as group:
@@ -104,7 +125,7 @@ async def until(predicate: Callable[[], object], within: float = 5.0) -> None:
     """Returns when the predicate holds; fails when it does not within so many seconds."""
     with anyio.move_on_after(within):
         while not predicate():  # noqa: ASYNC110  # the one place that polls
-            await anyio.sleep(POLL_SECONDS)
+            await anyio.sleep(UNTIL_SECONDS)
         return
     raise AssertionError(f"did not come true within {within} s")
 

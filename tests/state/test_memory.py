@@ -16,7 +16,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hermes.state.entries import Edit, entries_of
-from hermes.state.memory import LARGEST, Kept, Limits, Memory, Remembered, folder_name, folder_of
+from hermes.state.memory import (
+    LARGEST_NOTES,
+    ChangedNotes,
+    Limits,
+    Memory,
+    Remembered,
+    folder_name,
+    folder_of,
+)
 from hermes.testing.turns import GROUP, a_turn
 from hermes.types.errors import ToolFailed
 from hermes.types.identity import OWNER
@@ -101,7 +109,7 @@ def test_names_stay_in_their_folder_and_never_meet(texts: list[str]) -> None:
 async def test_what_was_noted_is_read_again(alice: Turn) -> None:
     memory = Memory()
     kept = await memory.change(alice, "memory", note("The server is called Odin"))
-    assert kept == Kept(file="MEMORY.md", entries=1, used=25, limit=2200)
+    assert kept == ChangedNotes(file="MEMORY.md", entries=1, used=25, limit=2200)
     await memory.change(alice, "user", note("Prefers short answers"))
     expected = Remembered(memory="The server is called Odin", user="Prefers short answers")
     assert memory.read(alice) == Memory().read(alice) == expected
@@ -215,7 +223,7 @@ def zeros(path: Path) -> None:
 
 
 def huge(path: Path) -> None:
-    path.write_bytes(b"kept words " * LARGEST)
+    path.write_bytes(b"kept words " * LARGEST_NOTES)
 
 
 def folder(path: Path) -> None:

@@ -19,7 +19,7 @@ from hermes.types.store import Work
 
 T = TypeVar("T")
 
-POLL_SECONDS = 0.1
+CHANGE_POLL_SECONDS = 0.1
 """How soon a commit of another process is noticed."""
 BATCH = 64
 """Transactions in one commit at the most: the loop wakes all their callers in one round."""
@@ -99,14 +99,14 @@ class Writer:
     def _serve(self) -> None:
         seen = data_version(self._connection)
         polled = time.monotonic()
-        while self._take_batch(polled + POLL_SECONDS - time.monotonic()):
+        while self._take_batch(polled + CHANGE_POLL_SECONDS - time.monotonic()):
             if self._batch:
                 error = commit(self._connection, self._batch)
                 self.trouble = str(error) if error else None
                 if isinstance(error, StoreDamaged):
                     suspect(self._path)
                 self._call_on_loop(_resolve, self._batch)
-            if time.monotonic() - polled >= POLL_SECONDS:
+            if time.monotonic() - polled >= CHANGE_POLL_SECONDS:
                 polled = time.monotonic()
                 version = data_version(self._connection)
                 if version != seen:

@@ -16,7 +16,7 @@ from hermes.state import owners
 from hermes.state.sqlite.connection import connect
 from hermes.state.sqlite.snapshots import copy
 from hermes.state.sqlite.store import SQLiteStore, open_store
-from hermes.state.sqlite.writer import POLL_SECONDS
+from hermes.state.sqlite.writer import CHANGE_POLL_SECONDS
 from hermes.testing.contracts import StoreContract
 from hermes.testing.rows import names, put
 from hermes.testing.running import until
@@ -297,7 +297,7 @@ async def test_a_commit_of_another_process_is_noticed_soon_and_our_own_never(
             await store.read(names)
             await anyio.sleep(0.01)
         await anyio.to_thread.run_sync(copy, store.path, tmp_path / "copy.db")
-        await anyio.sleep(2 * POLL_SECONDS)
+        await anyio.sleep(2 * CHANGE_POLL_SECONDS)
         assert noticed == []
         group.cancel_scope.cancel()
 
@@ -307,7 +307,7 @@ async def until_quiet(noticed: list[float]) -> None:
     seen = -1
     while seen != len(noticed):
         seen = len(noticed)
-        await anyio.sleep(3 * POLL_SECONDS)
+        await anyio.sleep(3 * CHANGE_POLL_SECONDS)
     noticed.clear()
 
 
