@@ -26,8 +26,9 @@ from hermes.types.value import Value
 Progress = Callable[[int, int], None]
 """Told how many bytes are there, of how many."""
 DOWNLOAD_SECONDS = 0.2
+"""Pause between two looks at the progress of a download."""
 COPY_BYTES = 1 << 20
-# What says where packages come from, and how they are reached.
+# Variables that name the package index, and how it is reached.
 INDEX_VARIABLES = re.compile(
     r"(PIP|UV|SSL|XDG)_\w+|(HTTPS?|ALL|NO)_PROXY|(REQUESTS|CURL)_CA_BUNDLE|NETRC", re.IGNORECASE
 )

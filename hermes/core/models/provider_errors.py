@@ -1,13 +1,15 @@
 """Translates the errors of providers into ours: one sentence that says what to do."""
 
+import math
 import re
 import time
 from collections.abc import Mapping
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 
 import msgspec
 from msgspec import Struct
 
-from hermes.core.models.retry import retry_after
 from hermes.text.redact import hide
 from hermes.types.errors import (
     AuthFailed,
@@ -155,3 +157,23 @@ def _status(problem: ProviderProblem) -> int:
         return int(code)
     words = f"{code} {problem.type}".lower()
     return next((status for word, status in _STATUSES.items() if word in words), 500)
+
+
+def retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds to wait, from a header with seconds, milliseconds or a date."""
+    try:
+        if (milliseconds := headers.get("retry-after-ms")) is not None:
+            return _seconds(float(milliseconds) / 1000)
+        if (said := headers.get("Retry-After")) is None:
+            return None
+        if said.replace(".", "", 1).isdigit():
+            return _seconds(float(said))
+        date = parsedate_to_datetime(said)
+    except ValueError:
+        return None
+    return _seconds((date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now)
+
+
+def _seconds(wait: float) -> float | None:
+    # A server may send `inf`.
+    return max(0.0, wait) if math.isfinite(wait) else None

@@ -1,9 +1,20 @@
 """What providers say instead of an answer."""
 
+from datetime import UTC, datetime
+from email.utils import format_datetime
+
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from hermes.core.models.provider_errors import ProviderProblem, interruption, refusal, unreachable
+from hermes.core.models.provider_errors import (
+    ProviderProblem,
+    interruption,
+    refusal,
+    retry_after,
+    unreachable,
+)
 from hermes.testing.upstream import KEY, choice_of
 from hermes.types.errors import (
     AuthFailed,
@@ -183,3 +194,33 @@ def test_a_host_that_is_out_of_reach_is_named() -> None:
     error = unreachable(CHOICE, OSError("refused"))
     assert CHOICE.base_url in str(error)
     assert isinstance(error, Disconnected)
+
+
+NOW = 1_700_000_000.0
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"Retry-After": "3"}, 3.0),
+        ({"Retry-After": "0.5"}, 0.5),
+        ({"Retry-After": "3", "retry-after-ms": "250"}, 0.25),
+        ({"Retry-After": format_datetime(datetime.fromtimestamp(NOW + 9, UTC))}, 9.0),
+        ({"Retry-After": format_datetime(datetime.fromtimestamp(NOW - 9, UTC))}, 0.0),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "nan"}, None),
+        ({"retry-after-ms": "inf"}, None),
+        ({"Retry-After": "9" * 400}, None),
+    ],
+)
+def test_every_way_of_saying_when_is_understood(
+    headers: dict[str, str], seconds: float | None
+) -> None:
+    assert retry_after(headers, NOW) == seconds
+
+
+@given(st.text(), st.sampled_from(["Retry-After", "retry-after-ms"]))
+def test_whatever_a_header_says_is_a_time_or_nothing(said: str, name: str) -> None:
+    seconds = retry_after({name: said}, NOW)
+    assert seconds is None or 0.0 <= seconds < float("inf")

@@ -1,5 +1,8 @@
 """The wire formats by name."""
 
+import subprocess
+import sys
+
 import pytest
 
 from hermes.core.models.openai_chat import OpenAIChat
@@ -52,3 +55,11 @@ async def test_a_plugin_adds_a_wire_format() -> None:
     async with answering(STREAM + b"data: hello\n\n") as base_url:
         message, _ = await ask(request_to(choice_of("telegraph", base_url)), Telegraph())
     assert message.text == "hello"
+
+
+def test_wire_formats_do_no_io() -> None:
+    script = "import sys, hermes.core.models.wires; print(*{'aiohttp', 'anyio'} & {*sys.modules})"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == ""
