@@ -1,6 +1,7 @@
 """Pages as people read them."""
 
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,10 +10,25 @@ from hypothesis import strategies as st
 from hermes.text.readable import DEEPEST, readable
 
 URL = "https://example.org/docs/page.html"
+PAGES = sorted((Path(__file__).parent / "pages").glob("*.html"))
+CHARSETS = {"cp1252-menu": "cp1252"}
 
 
 def text(html: str) -> str:
     return readable(html, URL).text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_saved_page_reads_as_it_did(page: Path) -> None:
+    """The expected text stands beside the page: its title, an empty line, its Markdown."""
+    html = page.read_bytes().decode(CHARSETS.get(page.stem, "utf-8"))
+    read = readable(html, f"https://example.org/pages/{page.name}")
+    expected = page.with_suffix(".md").read_text("utf-8")
+    assert f"{read.title}\n\n{read.text}\n" == expected
+
+
+def test_twenty_pages_are_compared() -> None:
+    assert len(PAGES) >= 20
 
 
 @pytest.mark.parametrize(
