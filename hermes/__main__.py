@@ -10,10 +10,12 @@ from hermes.types.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractAsyncContextManager
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
+    from pathlib import Path
 
     from hermes.control.gateway import Gateway
     from hermes.settings import Settings
+    from hermes.types.deployment import GatewayRegistration, RunningGateway
     from hermes.types.messages import AssistantMessage
     from hermes.types.profile import ModelChoice
     from hermes.types.protocols import Emit, Store
@@ -35,6 +37,16 @@ class Application:
         from hermes.app import home_store  # noqa: PLC0415  # half a second
 
         return home_store(settings.home)
+
+    def register_gateway(self, run: Path) -> AbstractContextManager[GatewayRegistration]:
+        from hermes.state.pidfile import registered  # noqa: PLC0415  # imported by now
+
+        return registered(run)
+
+    def running_gateways(self, run: Path) -> list[RunningGateway]:
+        from hermes.state.pidfile import all_running  # noqa: PLC0415  # for a few commands
+
+        return all_running(run)
 
     def forget_session(self, settings: Settings, session: str) -> None:
         from hermes.app import forget_session  # noqa: PLC0415  # imported by now

@@ -6,7 +6,6 @@ any descriptor of it would drop the locks that SQLite holds.
 """
 
 import contextlib
-import fcntl
 import logging
 import os
 import shutil
@@ -15,6 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from hermes.state.locks import FileLock
 from hermes.state.owners import sweep_up, unclean
 from hermes.state.paths import Home
 from hermes.state.schema import MIGRATIONS
@@ -32,14 +32,17 @@ SNAPSHOTS = 3
 def guarded(home: Home) -> Iterator[None]:
     """A sound database to open, for as long as the block lasts."""
     home.run.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(home.run / "store.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    lock = FileLock(home.run / "store.lock")
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        lock.share()
         # Before the look at the file: it merges the log and removes it, and is no proof of loss.
         lost = _lost_log(home)
         sweep_up(home.run)
         if (damage := _damage(home)) is not None:
-            _alone(descriptor, damage)
+            if not lock.try_acquire():
+                raise StoreUnavailable(
+                    f"{damage}, and another hermes process works on the store: stop it first"
+                )
             # Another start may have mended it before we had the lock.
             if (damage := _damage(home)) is not None:
                 set_aside(home, damage)
@@ -49,10 +52,10 @@ def guarded(home: Home) -> Iterator[None]:
                 " may be gone. Somebody or something removed it.",
                 home.store,
             )
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        lock.share()
         yield
     finally:
-        _leave(home, descriptor)
+        _leave(home, lock)
 
 
 def _damage(home: Home) -> str | None:
@@ -182,22 +185,12 @@ def take_snapshot(home: Home) -> Path:
     return target
 
 
-def _alone(descriptor: int, why: str) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise StoreUnavailable(
-            f"{why}, and another hermes process works on the store: stop it first"
-        ) from None
-
-
-def _leave(home: Home, descriptor: int) -> None:
-    """Who leaves last has put the log into the database: what the dead left proves nothing more."""
-    with contextlib.suppress(BlockingIOError):
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not _log_of(home).exists():
-            sweep_up(home.run)
-    os.close(descriptor)
+def _leave(home: Home, lock: FileLock) -> None:
+    # The last process to exit has checkpointed the WAL, so a missing WAL no longer means lost
+    # commits.
+    if lock.try_acquire() and not _log_of(home).exists():
+        sweep_up(home.run)
+    lock.close()
 
 
 def _log_of(home: Home) -> Path:

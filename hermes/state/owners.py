@@ -4,13 +4,12 @@ A process proves that it lives by holding a lock on a file of its own: the kerne
 process, whatever killed it, so neither clocks nor pids have to be believed.
 """
 
-import contextlib
-import fcntl
 import os
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from hermes.state.locks import FileLock, is_held, remove_if_free
 from hermes.types.identity import OwnerId, new_id
 from hermes.types.protocols import Work
 
@@ -21,17 +20,18 @@ class OwnerLock:
     def __init__(self, folder: Path) -> None:
         self.id = OwnerId(new_id())
         self._path = lock_path(folder, self.id)
-        self._descriptor = -1
+        self._lock: FileLock | None = None
 
     def __enter__(self) -> Self:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         while True:
-            self._descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-            if _is_open_at(self._path, self._descriptor):
+            lock = FileLock(self._path)
+            lock.acquire()
+            if not lock.is_removed():
+                self._lock = lock
                 return self
-            # Somebody who swept up took the free file for a dead owner's.
-            os.close(self._descriptor)
+            # Another process took the file, not yet locked, for that of a dead owner.
+            lock.close()
 
     def __exit__(
         self,
@@ -40,7 +40,8 @@ class OwnerLock:
         trace: TracebackType | None,
     ) -> None:
         self._path.unlink(missing_ok=True)
-        os.close(self._descriptor)
+        assert self._lock is not None
+        self._lock.close()
 
 
 def lock_path(folder: Path, owner: OwnerId) -> Path:
@@ -49,48 +50,18 @@ def lock_path(folder: Path, owner: OwnerId) -> Path:
 
 def is_alive(folder: Path, owner: OwnerId) -> bool:
     """Whether the owner's lock is held. A missing file is a dead owner: it left cleanly."""
-    try:
-        descriptor = os.open(lock_path(folder, owner), os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        # Shared: two who ask at once must not take each other for the owner.
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+    return is_held(lock_path(folder, owner))
 
 
 def unclean(folder: Path) -> list[Path]:
     """Lock files whose owner was killed: present, and free."""
-    return [
-        path
-        for path in folder.glob("owner-*.lock")
-        if not is_alive(folder, OwnerId(path.stem.removeprefix("owner-")))
-    ]
+    return [path for path in folder.glob("owner-*.lock") if not is_held(path)]
 
 
 def sweep_up(folder: Path) -> None:
     """Removes the lock files of the dead."""
-    for path in unclean(folder):
-        with contextlib.suppress(FileNotFoundError):
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                path.unlink()
-            except BlockingIOError:
-                continue
-            finally:
-                os.close(descriptor)
-
-
-def _is_open_at(path: Path, descriptor: int) -> bool:
-    try:
-        return path.stat().st_ino == os.fstat(descriptor).st_ino
-    except FileNotFoundError:
-        return False
+    for path in folder.glob("owner-*.lock"):
+        remove_if_free(path)
 
 
 def register(owner: OwnerId, kind: str, now: float) -> Work[None]:

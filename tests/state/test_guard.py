@@ -40,7 +40,7 @@ async def main():
     home = Home(root=Path(sys.argv[1]))
     with guarded(home), OwnerLock(home.run):
         async with open_store(home.store) as store:
-            await store.run(put(f"committed by {os.getpid()}"))
+            await store.run(put, f"committed by {os.getpid()}")
             print("at work", flush=True)
             sys.stdin.read()
 

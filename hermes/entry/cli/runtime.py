@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractAsyncContextManager
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
+    from pathlib import Path
 
     from hermes.control.gateway import Gateway
     from hermes.settings import Settings
+    from hermes.types.deployment import GatewayRegistration, RunningGateway
     from hermes.types.messages import AssistantMessage
     from hermes.types.profile import ModelChoice
     from hermes.types.protocols import Emit, Store
@@ -27,6 +29,14 @@ class Runtime(Protocol):
 
     def open_store(self, settings: Settings) -> AbstractAsyncContextManager[Store]:
         """The home's store, for a look or a small change beside the gateway."""
+        ...
+
+    def register_gateway(self, run: Path) -> AbstractContextManager[GatewayRegistration]:
+        """Lists this process in the home's `run` folder as a gateway until the block ends."""
+        ...
+
+    def running_gateways(self, run: Path) -> list[RunningGateway]:
+        """The gateways that are listed there and run, in the order of their ports."""
         ...
 
     def forget_session(self, settings: Settings, session: str) -> None:
