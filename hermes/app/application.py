@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from contextlib import AbstractAsyncContextManager
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
+    from pathlib import Path
 
     from hermes.control.gateway import Gateway
     from hermes.settings import Settings
     from hermes.types.commands import SlashCommand
+    from hermes.types.deployment import GatewayRegistration, RunningGateway
     from hermes.types.messages import AssistantMessage
     from hermes.types.offers import ModelOffers, ModelResolver
     from hermes.types.profile import ModelChoice
@@ -43,6 +45,16 @@ class Application:
         from hermes.app.gateway import all_commands
 
         return all_commands()
+
+    def register_gateway(self, run: Path) -> AbstractContextManager[GatewayRegistration]:
+        from hermes.state.pidfile import registered
+
+        return registered(run)
+
+    def running_gateways(self, run: Path) -> list[RunningGateway]:
+        from hermes.state.pidfile import all_running
+
+        return all_running(run)
 
     def forget_session(self, settings: Settings, session: str) -> None:
         from hermes.app.gateway import forget_session

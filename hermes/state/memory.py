@@ -1,14 +1,11 @@
 """What an agent keeps in mind: MEMORY.md and USER.md, apart for each audience."""
 
-import contextlib
-import fcntl
 import hashlib
 import logging
-import os
 import stat
 import string
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -17,6 +14,7 @@ import anyio.to_thread
 
 from hermes.state.audience import Person, audience_of
 from hermes.state.entries import BETWEEN, Edit, edited, entries_of, listed, within
+from hermes.state.locks import FileLock
 from hermes.state.paths import Home, write_private
 from hermes.types.errors import ToolFailed
 from hermes.types.identity import OWNER
@@ -165,7 +163,9 @@ def _load(path: Path) -> _File:
 def _change(path: Path, limit: int, edits: Sequence[Edit], patience: float) -> ChangedNotes:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _locked(path.parent / ".lock", patience):
+        with FileLock(path.parent / ".lock") as lock:
+            if not lock.acquire_within(patience):
+                raise ToolFailed("Another process is writing the memory. Try again.")
             return _rewrite(path, limit, edits)
     except OSError as error:
         log.error("can't write %s: %s", path, error)
@@ -192,26 +192,3 @@ def _rewrite(path: Path, limit: int, edits: Sequence[Edit]) -> ChangedNotes:
     if after != before.entries:
         write_private(path, f"{text}\n")
     return ChangedNotes(file=path.name, entries=len(after), used=len(text), limit=limit)
-
-
-@contextlib.contextmanager
-def _locked(path: Path, patience: float) -> Iterator[None]:
-    """Keeps all others out, of this process and of any other."""
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    try:
-        deadline = time.monotonic() + patience
-        while not _lock(descriptor):
-            if time.monotonic() > deadline:
-                raise ToolFailed("Another process is writing the memory. Try again.")
-            time.sleep(0.005)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

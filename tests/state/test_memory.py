@@ -1,6 +1,5 @@
 """Memory files: apart for each audience, never lost, never overwritten blindly."""
 
-import fcntl
 import os
 import stat
 import subprocess
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hermes.state.entries import Edit, entries_of
+from hermes.state.locks import FileLock
 from hermes.state.memory import (
     LARGEST_NOTES,
     ChangedNotes,
@@ -267,9 +267,8 @@ async def test_a_folder_that_can_not_be_written_is_a_sentence(tmp_path: Path) ->
 async def test_a_lock_that_is_never_freed_is_not_waited_for_for_ever(
     alice: Turn,
 ) -> None:
-    lock = written(alice, "", ".lock")
-    with lock.open() as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with FileLock(written(alice, "", ".lock")) as held:
+        held.acquire()
         with pytest.raises(ToolFailed, match="Try again"):
             await Memory(patience=0.05).change(alice, "memory", note("new"))
     await Memory().change(alice, "memory", note("new"))

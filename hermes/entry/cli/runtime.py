@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from contextlib import AbstractAsyncContextManager
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
+    from pathlib import Path
 
     from hermes.control.gateway import Gateway
     from hermes.settings import Settings
     from hermes.types.commands import SlashCommand
+    from hermes.types.deployment import GatewayRegistration, RunningGateway
     from hermes.types.messages import AssistantMessage
     from hermes.types.offers import ModelOffers, ModelResolver
     from hermes.types.profile import ModelChoice
@@ -34,6 +36,14 @@ class Runtime(Protocol):
 
     def commands(self) -> Sequence[SlashCommand]:
         """The slash commands, with those of plugins."""
+        ...
+
+    def register_gateway(self, run: Path) -> AbstractContextManager[GatewayRegistration]:
+        """Lists this process in the home's `run` folder as a gateway until the block ends."""
+        ...
+
+    def running_gateways(self, run: Path) -> list[RunningGateway]:
+        """The gateways that are listed there and run, in the order of their ports."""
         ...
 
     def forget_session(self, settings: Settings, session: str) -> None:

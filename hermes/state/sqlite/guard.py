@@ -6,7 +6,6 @@ itself: closing any other descriptor of it would release the locks that SQLite h
 """
 
 import contextlib
-import fcntl
 import logging
 import os
 import shutil
@@ -15,6 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from hermes.state.locks import FileLock
 from hermes.state.paths import Home
 from hermes.state.schema import MIGRATIONS
 from hermes.state.sqlite.connection import connect, translated
@@ -34,14 +34,17 @@ CHECKED_BYTES = 256 << 20
 def guarded(home: Home) -> Iterator[None]:
     """A sound database to open, for as long as the block lasts."""
     home.run.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(home.run / "store.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    lock = FileLock(home.run / "store.lock")
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        lock.share()
         # Before the check of the file, which checkpoints the WAL and removes it.
         lost = _lost_wal(home)
         sweep_up(home.run)
         if (damage := _damage(home)) is not None:
-            _alone(descriptor, damage)
+            if not lock.try_acquire():
+                raise StoreUnavailable(
+                    f"{damage}, and another hermes process works on the store: stop it first"
+                )
             # Another start may have repaired it before we had the lock.
             if (damage := _damage(home)) is not None:
                 quarantine(home, damage)
@@ -51,10 +54,10 @@ def guarded(home: Home) -> Iterator[None]:
                 " lost. Another program has removed the file.",
                 home.store,
             )
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        lock.share()
         yield
     finally:
-        _leave(home, descriptor)
+        _leave(home, lock)
 
 
 def _damage(home: Home) -> str | None:
@@ -162,26 +165,15 @@ def _copied(snapshot: Path, home: Home) -> Path:
     return fresh
 
 
-def _alone(descriptor: int, why: str) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise StoreUnavailable(
-            f"{why}, and another hermes process works on the store: stop it first"
-        ) from None
-
-
-def _leave(home: Home, descriptor: int) -> None:
-    """Lets go of the shared lock.
+def _leave(home: Home, lock: FileLock) -> None:
+    """Frees the shared lock.
 
     The last process to exit has checkpointed the WAL, so a missing WAL no longer means lost
     commits: it removes the lock files of processes that were killed.
     """
-    with contextlib.suppress(BlockingIOError):
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not wal_of(home.store).exists():
-            sweep_up(home.run)
-    os.close(descriptor)
+    if lock.try_acquire() and not wal_of(home.store).exists():
+        sweep_up(home.run)
+    lock.close()
 
 
 def _lost_wal(home: Home) -> bool:

@@ -4,14 +4,12 @@ Each process holds a lock on a file of its own. The kernel frees the lock when t
 whatever ended it, so neither clocks nor process ids have to be trusted.
 """
 
-import contextlib
-import fcntl
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from hermes.state.locks import FileLock, is_held, remove_if_free
 from hermes.types.identity import OwnerId, new_id
 
 
@@ -21,17 +19,18 @@ class OwnerLock:
     def __init__(self, folder: Path) -> None:
         self.id = OwnerId(new_id())
         self._path = lock_path(folder, self.id)
-        self._descriptor = -1
+        self._lock: FileLock | None = None
 
     def __enter__(self) -> Self:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         while True:
-            self._descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-            if _is_open_at(self._path, self._descriptor):
+            lock = FileLock(self._path)
+            lock.acquire()
+            if not lock.is_removed():
+                self._lock = lock
                 return self
             # Another process removed the file before we had locked it.
-            os.close(self._descriptor)
+            lock.close()
 
     def __exit__(
         self,
@@ -40,7 +39,8 @@ class OwnerLock:
         trace: TracebackType | None,
     ) -> None:
         self._path.unlink(missing_ok=True)
-        os.close(self._descriptor)
+        assert self._lock is not None
+        self._lock.close()
 
 
 def lock_path(folder: Path, owner: OwnerId) -> Path:
@@ -49,18 +49,7 @@ def lock_path(folder: Path, owner: OwnerId) -> Path:
 
 def is_alive(folder: Path, owner: OwnerId) -> bool:
     """Whether the owner's lock is held. A process that ended cleanly has removed its file."""
-    try:
-        descriptor = os.open(lock_path(folder, owner), os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        # Shared: two processes that check at once must not take each other for the owner.
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+    return is_held(lock_path(folder, owner))
 
 
 def dead_among(folder: Path, owners: Iterable[OwnerId]) -> list[OwnerId]:
@@ -70,29 +59,10 @@ def dead_among(folder: Path, owners: Iterable[OwnerId]) -> list[OwnerId]:
 
 def unclean(folder: Path) -> list[Path]:
     """Lock files of processes that were killed: they exist, and nobody holds the lock."""
-    return [
-        path
-        for path in folder.glob("owner-*.lock")
-        if not is_alive(folder, OwnerId(path.stem.removeprefix("owner-")))
-    ]
+    return [path for path in folder.glob("owner-*.lock") if not is_held(path)]
 
 
 def sweep_up(folder: Path) -> None:
     """Removes the lock files of processes that were killed."""
-    for path in unclean(folder):
-        with contextlib.suppress(FileNotFoundError):
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                path.unlink()
-            except BlockingIOError:
-                continue
-            finally:
-                os.close(descriptor)
-
-
-def _is_open_at(path: Path, descriptor: int) -> bool:
-    try:
-        return path.stat().st_ino == os.fstat(descriptor).st_ino
-    except FileNotFoundError:
-        return False
+    for path in folder.glob("owner-*.lock"):
+        remove_if_free(path)
