@@ -22,7 +22,7 @@ from hermes.types.events import (
 )
 from hermes.types.identity import TurnId
 
-PIECE = 32_768
+READ_CHARACTERS = 32_768
 """Characters that a reader is given at a time."""
 EPOCH = 1_000_000
 """Numbers of one claim on a turn: the next claim's are higher than any that a reader has seen."""
@@ -140,7 +140,7 @@ class Log:
                 if run.texts and type(event) is not run.kind:
                     merged.append(run.end(seq - 1))
                 run.add(event)
-                if run.size > PIECE and upto is None:
+                if run.size > READ_CHARACTERS and upto is None:
                     return [*merged, run.end(seq)]
                 continue
             if run.texts:

@@ -22,7 +22,7 @@ DEMO = """\
 model: {model}, a small demo model that runs here, without tools
        For a real one set the key of a provider, such as OPENROUTER_API_KEY, in
        {dotenv}, or choose with `hermes model`."""
-QUESTION = (
+TRY_BODY = (
     '{{"model": "{model}", "stream": true, "messages": [{{"role": "user", "content": "Hi"}}]}}'
 )
 
@@ -68,7 +68,7 @@ def curl(settings: Settings, url: str) -> str:
     key = "$API_SERVER_KEY"
     if not settings.api_server.key:
         key = f"$(cat {shlex.quote(str(settings.home.api_key))})"
-    body = QUESTION.format(model=settings.api_server.model_name)
+    body = TRY_BODY.format(model=settings.api_server.model_name)
     return (
         f'curl -sN {url}/v1/chat/completions -H "Authorization: Bearer {key}"'
         f" -H 'Content-Type: application/json' -d {shlex.quote(body)}"
