@@ -11,6 +11,7 @@ from yarl import URL
 
 from hermes.core.models.answer import Answer
 from hermes.core.models.refusals import refusal, unreachable
+from hermes.text.event_stream import EventStreamParser
 from hermes.types.errors import Disconnected, Rejected
 from hermes.types.messages import AssistantMessage
 from hermes.types.protocols import Emit, ModelRequest
@@ -48,21 +49,21 @@ class Events:
     def __init__(self, answer: Answer, reader: Reader) -> None:
         self.answer = answer
         self._reader = reader
-        self._rest = b""
+        self._parser = EventStreamParser()
 
     def feed(self, data: bytes) -> None:
         """What the bytes say is told at once, as one."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        self.take([line[5:].strip() for line in lines if line.startswith(b"data:")])
+        self.take(self._parser.feed(data))
         self.answer.flush()
-        if len(self._rest) > LONGEST_LINE:
+        if self._parser.pending > LONGEST_LINE:
             raise Rejected(
                 f"{self.answer.choice.provider} sent a line without end: check its base_url"
             )
 
     def end(self) -> None:
         """Some servers forget the last newline."""
-        self.feed(b"\n")
+        self.take(self._parser.end())
+        self.answer.flush()
 
     def take(self, payloads: Sequence[bytes]) -> None:
         """Takes whole payloads; an answer that is not streamed is one."""

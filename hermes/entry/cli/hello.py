@@ -14,6 +14,7 @@ from hermes import settings as configuration
 from hermes.entry.cli.embedded import is_embedded
 from hermes.settings import Settings
 from hermes.settings.models import NO_MODEL, resolve_model
+from hermes.text.event_stream import EventStreamParser
 from hermes.text.redact import hide
 from hermes.types.errors import Disconnected, HermesError, Rejected
 from hermes.types.value import Value
@@ -22,6 +23,8 @@ DEMO = """\
 model: {model}, a small demo model that runs here, without tools
        For a real one set the key of a provider, such as OPENROUTER_API_KEY, in
        {dotenv}, or choose with `hermes model`."""
+LAST_PAYLOAD = b"[DONE]"
+"""The last payload of a streamed answer."""
 TRY_BODY = (
     '{{"model": "{model}", "stream": true, "messages": [{{"role": "user", "content": "Hi"}}]}}'
 )
@@ -125,9 +128,11 @@ async def ask(url: str, key: str, text: str, show: Callable[[str], None]) -> Non
         ):
             if response.status != 200:
                 show(_said(await response.read()))
-            async for line in response.content:
-                if line.startswith(b"data: {"):
-                    show(_said(line.removeprefix(b"data: ")))
+            parser = EventStreamParser()
+            async for data in response.content.iter_any():
+                for payload in parser.feed(data):
+                    if payload != LAST_PAYLOAD:
+                        show(_said(payload))
     except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError) as error:
         raise Disconnected(f"{address} could not be asked: {error}") from error
 
