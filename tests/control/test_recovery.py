@@ -298,6 +298,7 @@ async def test_a_turn_without_its_message_is_given_up_and_its_calls_have_results
         while await rows(gateway.store, "select steps from turns") != [(1,)]:
             await anyio.lowlevel.checkpoint()
         await rows(gateway.store, "delete from inbox")
+    server = ChatServer()  # which does not deliver the message again
     async with running(tmp_path, [PlainAdapter(server)], living):
         await until(lambda: server.texts() == [GIVEN_UP])
         server.says("how are you?")
