@@ -21,7 +21,7 @@ from hermes.equipment import Equipment
 from hermes.settings import Settings, describe
 from hermes.settings.sections import TerminalSettings, WebSettings
 from hermes.state.paths import Home
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 
 AS_IT_STANDS = "\b\n"
 """What click is told with, not to wrap a paragraph."""
@@ -116,10 +116,10 @@ def slash_commands() -> Iterator[str]:
     yield from table(("command", "also", "what it does"), rows)
 
 
-def every_tool() -> tuple[Tool, ...]:
+def every_tool() -> tuple[AnyTool, ...]:
     """The tools of an installation in which everything is allowed and configured."""
 
-    async def made() -> tuple[Tool, ...]:
+    async def made() -> tuple[AnyTool, ...]:
         with TemporaryDirectory() as folder:
             settings = Settings(
                 home=Home(root=Path(folder)),

@@ -33,9 +33,10 @@ from hermes.state.spill import Spill
 from hermes.state.sqlite import SQLiteStore, open_store
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.errors import HermesError, StoreUnavailable
+from hermes.types.execution import ExecutionBackend
 from hermes.types.identity import DEFAULT_AGENT, OWNER, OwnerId, Source, TurnId, new_id
 from hermes.types.protocols import ModelProvider, PlatformAdapter, Store
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 from hermes.types.turns import Prompt, Turn
 
 log = logging.getLogger(__name__)
@@ -57,11 +58,13 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """What an embedder or a test puts in place of the usual."""
 
     adapters: Sequence[PlatformAdapter] = ()
-    tools: Sequence[Tool] | None = None
+    tools: Sequence[AnyTool] | None = None
     """In place of all that the settings allow."""
-    own_tools: Sequence[Tool] = ()
+    own_tools: Sequence[AnyTool] = ()
     """An embedder's, beside the others."""
     model: ModelProvider | None = None
+    backend: ExecutionBackend | None = None
+    """In place of the one that the settings choose."""
     wrap_store: Callable[[Store], Store] = lambda store: store
     unread_seconds: float = 10.0
     """How long a stateless request goes on after its last reader has gone."""
@@ -82,12 +85,13 @@ async def open_gateway(
         opened_model(settings, session) as model,
     ):
         watched = parts.wrap_store(store)
-        equipment = Equipment(settings, watched, session, parts.model or model)
+        equipment = Equipment(settings, watched, session, parts.model or model, parts.backend)
         tools = equipment.tools() if parts.tools is None else parts.tools
         process = Process(
             store=watched,
             owner=owner,
             is_alive=partial(is_alive, settings.home.run),
+            end_command=equipment.backend.end,
             end_session=equipment.end_session,
             write_title=equipment.write_title,
         )

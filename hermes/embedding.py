@@ -21,7 +21,7 @@ from hermes.types.errors import HermesError
 from hermes.types.events import AgentEvent, SegmentDiscarded, TextDelta, TurnFinished
 from hermes.types.identity import Source, TurnId, new_id
 from hermes.types.messages import Accepted, MessageEvent, Refused, Said
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 
 OWN_SET = ""
 """The toolset of tools that name none: an embedder's."""
@@ -50,7 +50,7 @@ class Agent:
         model: str = "",
         base_url: str = "",
         api_key: str = "",
-        tools: Sequence[Tool] = (),
+        tools: Sequence[AnyTool] = (),
         toolsets: Sequence[str] = (),
         instructions: str = "",
     ) -> None:

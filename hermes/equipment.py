@@ -13,7 +13,8 @@ import msgspec
 
 from hermes.boundary.egress import Egress
 from hermes.boundary.execution.environment import child_environment
-from hermes.boundary.execution.local import LocalExecution
+from hermes.boundary.execution.local import LOCAL_BACKEND, LocalBackend
+from hermes.boundary.search import search as search_file
 from hermes.core.agent import Agent, recall_nothing
 from hermes.core.auxiliary import Auxiliary
 from hermes.core.compaction import Compactor
@@ -26,6 +27,7 @@ from hermes.core.models.local import local_models
 from hermes.core.models.retry import Retrying
 from hermes.core.models.wires import Wires
 from hermes.core.prompt import Prompter
+from hermes.core.tools.call import ToolRuntime
 from hermes.core.tools.clarify import clarify_tool
 from hermes.core.tools.files import file_tools
 from hermes.core.tools.memory import memory_tool
@@ -49,17 +51,19 @@ from hermes.state.paths import Home
 from hermes.state.spill import Spill
 from hermes.text.redact import hide as hide_secrets
 from hermes.types.errors import ConfigError
+from hermes.types.execution import BackendOptions, ExecutionBackend
 from hermes.types.identity import AgentId
 from hermes.types.messages import AssistantMessage, Message, UserMessage
 from hermes.types.profile import AgentProfile, ModelChoice
 from hermes.types.protocols import Emit, MemoryProvider, ModelProvider, ModelRequest, Store
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 from hermes.types.turns import PromptPart, Turn
 
 TITLE = "Name this conversation in three to six words, in its language. Write the name only."
 TITLED = 1000
 """Characters of a question and of its answer that it is named by."""
 
+BACKENDS = {manifest.name: manifest for manifest in (LOCAL_BACKEND,)}
 PATIENT, HURRIED = 60.0, 10.0
 """Seconds that a provider's pause may take: fewer where another model can be asked."""
 
@@ -73,12 +77,14 @@ class Equipment:
         store: Store,
         session: aiohttp.ClientSession,
         model: ModelProvider,
+        backend: ExecutionBackend | None = None,
     ) -> None:
         limits = Limits(memory=settings.memory.memory_chars, user=settings.memory.user_chars)
         self._settings = settings
         self._store = store
         self._session = session
         self._model = model
+        self.backend = backend or backend_of(settings)
         self._auxiliary = Auxiliary(model, partial(_assistant, settings))
         self._memory = Memory(limits)
         self._hide = partial(hide_secrets, secrets=settings.secrets())
@@ -87,7 +93,7 @@ class Equipment:
         if settings.memory.provider == "local":
             self._provider = LocalMemory(store)
 
-    def agent(self, tools: Sequence[Tool]) -> Agent:
+    def agent(self, tools: Sequence[AnyTool]) -> Agent:
         settings, compression = self._settings, self._settings.compression
         registry = Registry(tools)
         registry.check("agent.toolsets", settings.agent.toolsets)
@@ -100,7 +106,7 @@ class Equipment:
             partial(choose_model, settings),
             self.prompter(),
             Compactor(self._auxiliary),
-            Results(self._spill, hide=self._hide),
+            ToolRuntime(self.backend, Results(self._spill, redact=self._hide)),
             threshold=compression.threshold if compression.enabled else None,
             recall=self._provider.recall if self._provider else recall_nothing,
         )
@@ -109,16 +115,12 @@ class Equipment:
         name = self._settings.timezone
         return Prompter(self._remembered, hide=self._hide, zone=ZoneInfo(name) if name else None)
 
-    def tools(self) -> tuple[Tool, ...]:
+    def tools(self) -> tuple[AnyTool, ...]:
         """All that the settings allow, in the order in which the model is told of them."""
         settings, home, web = self._settings, self._settings.home, self._settings.web
-        found = [*file_tools(self._spill)]
-        if settings.terminal.backend == "local":
-            environment = child_environment(
-                settings.sources.environ, settings.terminal.env_passthrough
-            )
-            local = LocalExecution(environment, home.processes)
-            found += terminal_tools(local, settings.terminal.timeout)
+        found = [*file_tools(self._spill, search_file)]
+        if settings.terminal.backend in BACKENDS:
+            found += terminal_tools(settings.terminal.timeout, self.backend.isolation)
         search = choose_search(
             self._session,
             kind=web.search,
@@ -187,6 +189,16 @@ class _Placed:
     async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
         place = self._local if request.choice.provider == LOCAL else self._wires
         return await place.complete(request, emit)
+
+
+def backend_of(settings: Settings) -> ExecutionBackend:
+    """The machine that tools act on. Without a configured backend they can use files only."""
+    terminal, processes = settings.terminal, settings.home.processes
+    chosen = BACKENDS.get(terminal.backend)
+    if chosen is None:
+        return LocalBackend(processes, None)
+    environment = child_environment(settings.sources.environ, terminal.env_passthrough)
+    return chosen.make(BackendOptions(processes=processes, environment=environment))
 
 
 def profile_of(settings: Settings, agent: AgentId) -> AgentProfile:

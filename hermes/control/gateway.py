@@ -18,7 +18,7 @@ from hermes.control.keys import session_key
 from hermes.control.lanes import Lanes
 from hermes.control.outbox import Outbox
 from hermes.control.rate_gate import RateGate
-from hermes.control.recovery import IsAlive, Recovery
+from hermes.control.recovery import EndCommand, IsAlive, Recovery
 from hermes.control.titles import Titles, WriteTitle
 from hermes.control.turns import TurnRunner
 from hermes.control.upkeep import Retention, Upkeep
@@ -64,6 +64,7 @@ class Process(Value):
     store: Store
     owner: OwnerId
     is_alive: IsAlive
+    end_command: EndCommand
     end_session: EndSession
     write_title: WriteTitle
 
@@ -90,7 +91,7 @@ class Gateway:
         self._intake = Intake(desk, builtin_commands())
         self._runner = TurnRunner(store, desk, self.hub, self.outbox, agent)
         self._lanes = Lanes(group, self._runner)
-        self._recovery = Recovery(store, desk, process.is_alive)
+        self._recovery = Recovery(store, desk, process.is_alive, process.end_command)
         self._endings = Endings(store, profiles, process.end_session, gateway=not options.terminal)
         self._upkeep = Upkeep(store, owner, self._recovery, options.retention, self._sweep)
         self._changed = anyio.Event()

@@ -2,32 +2,35 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import anyio.to_thread
 import msgspec
 
-from hermes.boundary.execution.process import CALL_MARK, end_group, end_marked
 from hermes.control.claims import Claim, Desk
 from hermes.state import inbox, owners, turns
 from hermes.state.turns import TurnRow
-from hermes.types.errors import ClaimLost
+from hermes.types.errors import ClaimLost, HermesError
 from hermes.types.identity import CallId, OwnerId, TurnId
 from hermes.types.protocols import Store, Work
-from hermes.types.tools import Process
 
 log = logging.getLogger(__name__)
 
 IsAlive = Callable[[OwnerId], bool]
+EndCommand = Callable[[str], Awaitable[bool]]
+"""Ends the command with this handle, as an execution backend does; False if there is none."""
 
 
 class Recovery:
     """Touches only what this process may own: its own, and what the dead have left."""
 
-    def __init__(self, store: Store, desk: Desk, is_alive: IsAlive) -> None:
+    def __init__(
+        self, store: Store, desk: Desk, is_alive: IsAlive, end_command: EndCommand
+    ) -> None:
         self._store = store
         self._desk = desk
         self._is_alive = is_alive
+        self._end_command = end_command
 
     async def lease(self, name: str) -> int | None:
         """The epoch of a lease that this process holds from now on; None if another lives."""
@@ -64,11 +67,9 @@ class Recovery:
         return claims
 
     async def _take_turn(self, row: TurnRow) -> Claim | None:
-        for call, started in (await self._store.run(turns.started_calls, row.id)).items():
-            if started is None:
-                continue
-            if await anyio.to_thread.run_sync(_end, call, started):
-                log.warning("ended what call %s of a turn that was cut left running", call)
+        for call, handle in (await self._store.run(turns.started_calls, row.id)).items():
+            if handle is not None:
+                await self._end(call, handle)
         try:
             return await self._store.run(self._desk.resume, row, time.time())
         except ClaimLost:
@@ -78,6 +79,13 @@ class Recovery:
             log.exception("turn %s can't be resumed", row.id)
             await self._store.run(turns.give_up, row.id, row.epoch, time.time())
             return None
+
+    async def _end(self, call: CallId, handle: str) -> None:
+        try:
+            if await self._end_command(handle):
+                log.warning("ended the command that call %s of a dead process left running", call)
+        except HermesError as error:
+            log.error("the command of call %s may still be running: %s", call, error)
 
     async def resume(self, runs: Callable[[TurnId], bool]) -> list[Claim]:
         """Turns to run now: decided or stopped while suspended, or waiting in an idle session;
@@ -108,9 +116,3 @@ class Recovery:
             if claim is not None:
                 claims.append(claim)
         return claims
-
-
-def _end(call: CallId, process: Process) -> bool:
-    """Ends the call's process group, and who left it; whether anything was there."""
-    group = end_group(process)
-    return end_marked(f"{CALL_MARK}={call}") > 0 or group

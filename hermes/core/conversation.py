@@ -12,7 +12,7 @@ from hermes.types.events import AgentEvent, ContextCompacted, Notice, UsageRepor
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hermes.types.profile import ModelChoice
 from hermes.types.protocols import Checkpoint, Emit, ModelRequest
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 from hermes.types.turns import Prompt, Turn
 
 NARROWER = 0.8
@@ -27,7 +27,7 @@ class Conversation:
         self,
         turn: Turn,
         choice: ModelChoice,
-        tools: Mapping[str, Tool],
+        tools: Mapping[str, AnyTool],
         window: Window,
         emit: Emit,
         checkpoint: Checkpoint,

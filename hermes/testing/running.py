@@ -10,6 +10,7 @@ import anyio
 import msgspec
 
 from hermes.app import Parts, open_gateway
+from hermes.boundary.execution.local import LocalBackend
 from hermes.control.gateway import Gateway
 from hermes.core.models.openai_chat import encode
 from hermes.entry.messaging import serve
@@ -23,9 +24,11 @@ from hermes.settings.sections import (
     StreamingSettings,
 )
 from hermes.state.paths import Home
+from hermes.testing.commands import EMPTY_ENVIRONMENT
 from hermes.testing.scripted import Answer, ChatRequest, refusal
 from hermes.testing.tools import TEST_TOOLS
 from hermes.types.events import TextDelta
+from hermes.types.execution import ExecutionBackend
 from hermes.types.messages import AssistantMessage
 from hermes.types.protocols import (
     Emit,
@@ -36,7 +39,7 @@ from hermes.types.protocols import (
     Store,
     Work,
 )
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 from hermes.types.value import Value
 
 T = TypeVar("T")
@@ -56,10 +59,12 @@ class Conditions(Value):
     auxiliary: AuxiliarySettings = AuxiliarySettings()
     memory: MemorySettings = MemorySettings(enabled=False)
     """Off: it would ask the model when a conversation ends."""
-    tools: tuple[Tool, ...] | None = TEST_TOOLS
+    tools: tuple[AnyTool, ...] | None = TEST_TOOLS
     """None for all that the settings allow."""
     workspace: str = "workspace"
     """A folder in the home."""
+    backend: ExecutionBackend | None = None
+    """None for this machine, with commands allowed."""
     wrap_store: Callable[[Store], Store] = lambda store: store
     terminal: bool = False
 
@@ -91,6 +96,7 @@ async def running(
         adapters=adapters,
         tools=conditions.tools,
         model=model,
+        backend=conditions.backend or LocalBackend(home / "processes", EMPTY_ENVIRONMENT),
         wrap_store=conditions.wrap_store,
     )
     opened = open_gateway(settings, parts, terminal=conditions.terminal)

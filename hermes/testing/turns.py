@@ -1,25 +1,28 @@
 """A turn, and a checkpoint that remembers: for tests of the agent and of its tools."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from hermes.boundary.execution.local import LocalSandbox
 from hermes.core.agent import Agent
 from hermes.core.auxiliary import Auxiliary
 from hermes.core.compaction import Compactor
 from hermes.core.prompt import Prompter
-from hermes.core.tools.call import CallContext
+from hermes.core.tools.call import CallContext, ToolRuntime, scope_of
 from hermes.core.tools.registry import Registry
-from hermes.core.tools.results import Results
+from hermes.core.tools.results import Redact, Results
 from hermes.state.spill import Spill
+from hermes.testing.commands import FILES_ONLY
 from hermes.types.errors import ClaimLost
 from hermes.types.events import AgentEvent
+from hermes.types.execution import ExecutionBackend
 from hermes.types.identity import DEFAULT_AGENT, CallId, PersonId, SessionKey, Source, TurnId
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hermes.types.profile import AgentProfile, Budget, ModelChoice
 from hermes.types.protocols import ModelProvider
-from hermes.types.tools import Process, Tool
+from hermes.types.tools import AnyTool
 from hermes.types.turns import Decision, Prompt, Turn
 
 CHOICE = ModelChoice(provider="p", model="m", base_url="")
@@ -36,7 +39,7 @@ class Notebook:
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.begun: list[CallId] = []
-        self.processes: list[Process] = []
+        self.handles: list[str] = []
         self.prompts: list[Prompt] = []
         self.summaries: list[tuple[int, int, UserMessage]] = []
         self.log: list[str] = []
@@ -48,11 +51,11 @@ class Notebook:
         self.messages.append(message)
         self.log.append("said")
 
-    async def started(self, call: CallId, process: Process | None = None) -> None:
+    async def started(self, call: CallId, handle: str | None = None) -> None:
         self.begun.append(call)
-        if process:
-            self.processes.append(process)
-        self.log.append(f"started {process.group}" if process else "started")
+        if handle:
+            self.handles.append(handle)
+        self.log.append(f"started {handle}" if handle else "started")
 
     async def answered(self, message: ToolMessage) -> None:
         self.messages.append(message)
@@ -102,7 +105,7 @@ def a_turn(
 
 def an_agent(
     model: ModelProvider,
-    tools: Sequence[Tool],
+    tools: Sequence[AnyTool],
     *,
     choice: ModelChoice = CHOICE,
     prompter: Prompter | None = None,
@@ -115,21 +118,28 @@ def an_agent(
         lambda profile, named: choice,
         prompter or Prompter(),
         Compactor(Auxiliary(model, lambda main: main)),
-        results or NO_SPILL,
+        ToolRuntime(FILES_ONLY, results or NO_SPILL),
     )
 
 
+def files_of(turn: Turn) -> LocalSandbox:
+    """The turn's sandbox on this machine, without commands."""
+    return LocalSandbox(scope_of(turn), None)
+
+
 async def use(
-    tool: Tool,
+    tool: AnyTool,
     turn: Turn,
     arguments: Mapping[str, object],
     *,
     notes: Notebook | None = None,
     events: list[AgentEvent] | None = None,
     call: CallId = CALL,
-    hide: Callable[[str], str] = str,
+    redact: Redact = str,
+    backend: ExecutionBackend = FILES_ONLY,
 ) -> str:
-    """What the tool answers to the arguments, as the model would give them."""
+    """The tool's answer to the arguments, as the model would give them."""
     heard = events if events is not None else []
-    context = CallContext(turn, call, heard.append, notes or Notebook(), hide)
-    return await tool.handler(context, msgspec.convert(arguments, tool.arguments))
+    sandbox = await backend.open(scope_of(turn))
+    context = CallContext(turn, call, sandbox, heard.append, notes or Notebook(), redact)
+    return await tool.bind(msgspec.json.encode(arguments).decode())(context)

@@ -17,7 +17,7 @@ from hermes.types.messages import (
     UserMessage,
 )
 from hermes.types.profile import ModelChoice
-from hermes.types.tools import Process, Tool
+from hermes.types.tools import AnyTool
 from hermes.types.turns import Outcome, Prompt, Turn
 from hermes.types.value import Value
 
@@ -103,7 +103,7 @@ class ModelRequest(Value):
     messages: Sequence[Message]
     step: str
     """Prefix of the CallIds of this answer: `<turn>_<step>`."""
-    tools: Sequence[Tool] = ()
+    tools: Sequence[AnyTool] = ()
     sampling: Sampling = Sampling()
     ephemeral: str = ""
     """Said behind `system`, for this call only."""
@@ -129,8 +129,8 @@ class Checkpoint(Protocol):
         """The model asked for tools."""
         ...
 
-    async def started(self, call: CallId, process: Process | None = None) -> None:
-        """A call that must not run twice is about to run."""
+    async def started(self, call: CallId, handle: str | None = None) -> None:
+        """A call that must not run twice is about to run, or a command of it with this handle."""
         ...
 
     async def answered(self, message: ToolMessage) -> None: ...
@@ -151,7 +151,7 @@ class AgentRunner(Protocol):
 class Toolbox(Protocol):
     """The tools that a turn may use, by name."""
 
-    def for_turn(self, turn: Turn) -> Mapping[str, Tool]: ...
+    def for_turn(self, turn: Turn) -> Mapping[str, AnyTool]: ...
 
 
 # --- memory ----------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ class MemoryProvider(Protocol):
     @property
     def name(self) -> str: ...
 
-    def tools(self) -> Sequence[Tool]:
+    def tools(self) -> Sequence[AnyTool]:
         """What the agent may use of it."""
         ...
 

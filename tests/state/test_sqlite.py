@@ -16,7 +16,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from hermes.state import sqlite, transcript
+from hermes.state import sqlite, transcript, turns
 from hermes.state.schema import MIGRATIONS
 from hermes.state.search import search
 from hermes.state.sqlite import BATCH, SQLiteStore, connect, copy, open_store, prepare, statements
@@ -33,6 +33,7 @@ from hermes.testing.rows import (
 )
 from hermes.testing.tables import TablesContract
 from hermes.types.errors import StoreUnavailable
+from hermes.types.identity import CallId, TurnId
 from hermes.types.messages import UserMessage
 from hermes.types.protocols import Store, Work
 
@@ -258,6 +259,24 @@ def test_migrations_are_numbered_and_run_once(tmp_path: Path) -> None:
     assert version == len(MIGRATIONS)
     with closing(prepare(tmp_path / "state.db")) as connection:
         assert connection.execute("select name, sql from sqlite_master").fetchall() == tables
+
+
+async def test_started_commands_of_an_earlier_version_get_handles(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with closing(connect(path)) as connection:
+        for _, script in MIGRATIONS[:2]:
+            connection.executescript(script)
+        connection.execute("pragma user_version = 2")
+        connection.execute(
+            "insert into calls (id, turn, process, started_at) values"
+            " ('t_0_0', 't', ?, 1.0), ('t_0_1', 't', null, 1.0)",
+            (b'{"group":12,"started":34}',),
+        )
+    async with open_store(path) as store:
+        assert await store.read(turns.started_calls, TurnId("t")) == {
+            CallId("t_0_0"): "local::12:34:t_0_0",
+            CallId("t_0_1"): None,
+        }
 
 
 def test_every_statement_of_a_script_is_found() -> None:

@@ -18,11 +18,10 @@ class Clarify(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = []
 
 
-def clarify_tool(seconds: float) -> Tool:
+def clarify_tool(seconds: float) -> Tool[Clarify]:
     """The tool; an answer is waited for that long."""
 
-    async def run(context: ToolContext, arguments: msgspec.Struct) -> str:
-        assert isinstance(arguments, Clarify)
+    async def run(context: ToolContext, arguments: Clarify) -> str:
         match context.decision:
             case None:
                 raise NeedsPerson(

@@ -32,9 +32,8 @@ class Notes(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     edits: list[NoteEdit]
 
 
-def memory_tool(memory: Memory) -> Tool:
-    async def run(context: ToolContext, arguments: msgspec.Struct) -> str:
-        assert isinstance(arguments, Notes)
+def memory_tool(memory: Memory) -> Tool[Notes]:
+    async def run(context: ToolContext, arguments: Notes) -> str:
         return await keep(memory, context.turn, arguments)
 
     return Tool(

@@ -8,10 +8,10 @@ import msgspec
 
 from hermes.types.errors import ConfigError
 from hermes.types.profile import Wire
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | Mapping[str, Json] | None"
-Schema: TypeAlias = Mapping[str, Json]
+JsonSchema: TypeAlias = Mapping[str, Json]
 
 _REF = "$ref"
 _MAPS = frozenset({"properties", "patternProperties"})
@@ -20,7 +20,7 @@ _DROPPED = frozenset({"title", "discriminator"})
 
 
 @cache
-def schema_of(arguments: type[msgspec.Struct]) -> Schema:
+def schema_of(arguments: type[msgspec.Struct]) -> JsonSchema:
     """The JSON schema of a declaration, without references or titles."""
     (root,), parts = msgspec.json.schema_components([arguments], ref_template="{name}")
     schema = _inlined(root, parts, ())
@@ -29,12 +29,12 @@ def schema_of(arguments: type[msgspec.Struct]) -> Schema:
 
 
 @lru_cache(maxsize=256)
-def tools_json(tools: tuple[Tool, ...], wire: Wire = "chat") -> bytes:
+def tools_json(tools: tuple[AnyTool, ...], wire: Wire = "chat") -> bytes:
     """The `tools` array of a request, encoded once per set of tools."""
     return msgspec.json.encode([_declared(tool, wire) for tool in tools])
 
 
-def _declared(tool: Tool, wire: Wire) -> Schema:
+def _declared(tool: AnyTool, wire: Wire) -> JsonSchema:
     named = {"name": tool.name, "description": tool.description}
     schema = schema_of(tool.arguments)
     match wire:
@@ -47,7 +47,7 @@ def _declared(tool: Tool, wire: Wire) -> Schema:
             return {**named, "input_schema": schema}
 
 
-def _inlined(node: Json, parts: Schema, within: tuple[str, ...]) -> Json:
+def _inlined(node: Json, parts: JsonSchema, within: tuple[str, ...]) -> Json:
     if isinstance(node, list):
         return [_inlined(item, parts, within) for item in node]
     if not isinstance(node, dict):
@@ -65,7 +65,7 @@ def _inlined(node: Json, parts: Schema, within: tuple[str, ...]) -> Json:
     }
 
 
-def _properties(node: Json, parts: Schema, within: tuple[str, ...]) -> Json:
+def _properties(node: Json, parts: JsonSchema, within: tuple[str, ...]) -> Json:
     # The keys are names of fields here: a field may well be called `title`.
     assert isinstance(node, dict)
     return {name: _inlined(value, parts, within) for name, value in node.items()}
