@@ -67,41 +67,49 @@ class Scan:
             return
         within = f"{path}/" if path else ""
         for folder, name, found in walk(place, within, DEPTH, self._task.left_out):
-            if self._glob and not fnmatchcase(found if "/" in self._glob else name, self._glob):
+            if not self.selects(found):
                 continue
             if self._task.names:
-                yield from self._named(found)
+                yield from self.named(found)
             elif (file := _opened(name, os.O_NONBLOCK, folder)) is not None:
                 try:
                     yield from self._file(file, found)
                 finally:
                     os.close(file)
 
-    def _file(self, file: int, path: str) -> Iterator[Hit]:
-        if self._task.names:
-            yield from self._named(path)
-            return
-        for number, line in enumerate(self._lines(file), 1):
+    def selects(self, path: str) -> bool:
+        """Whether the glob lets the file below a folder be searched."""
+        name = path if "/" in self._glob else path.rpartition("/")[2]
+        return not self._glob or fnmatchcase(name, self._glob)
+
+    def named(self, path: str) -> Iterator[Hit]:
+        """The hit in the path, if there is one."""
+        if self._pattern.search(path):
+            yield _printable(path), 0, ""
+
+    def inside(self, path: str, data: bytes) -> Iterator[Hit]:
+        """The hits in the content of a file."""
+        for number, line in enumerate(_lines(data), 1):
             if match := self._pattern.search(line):
                 start = max(match.start() - HIT_BEFORE, 0) if len(line) > HIT_WIDTH else 0
                 yield _printable(path), number, _cut(line, start)
 
-    def _named(self, path: str) -> Iterator[Hit]:
-        if self._pattern.search(path):
-            yield _printable(path), 0, ""
-
-    def _lines(self, file: int) -> list[str]:
+    def _file(self, file: int, path: str) -> Iterator[Hit]:
         known = os.fstat(file)
-        if not stat.S_ISREG(known.st_mode):
-            return []
-        if known.st_size > LARGE:
-            self.large += 1
-            return []
-        data = os.pread(file, known.st_size, 0)
-        if b"\0" in data[:8192]:
-            return []
-        text = data.decode("utf-8", errors="replace")
-        return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
+        if self._task.names:
+            yield from self.named(path)
+        elif known.st_size > LARGE:
+            self.large += stat.S_ISREG(known.st_mode)
+        elif stat.S_ISREG(known.st_mode):
+            yield from self.inside(path, os.pread(file, known.st_size, 0))
+
+
+def _lines(data: bytes) -> list[str]:
+    """The lines of a text; none if the file is binary."""
+    if b"\0" in data[:8192]:
+        return []
+    text = data.decode("utf-8", errors="replace")
+    return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
 
 
 def walk(

@@ -1,15 +1,29 @@
 """The backend of this machine."""
 
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from hermes.boundary.execution.local import LOCAL_BACKEND, LocalBackend, folder_in
 from hermes.core.tools.call import scope_of
-from hermes.testing.commands import EMPTY_ENVIRONMENT, FILES_ONLY
+from hermes.testing.commands import EMPTY_ENVIRONMENT, FILES_ONLY, local_backend
+from hermes.testing.tool_contract import SandboxToolsContract
 from hermes.testing.turns import a_turn
 from hermes.types.errors import ToolFailed
-from hermes.types.execution import BackendOptions
+from hermes.types.execution import BackendOptions, ExecutionBackend
+
+
+class TestLocal(SandboxToolsContract):
+    @asynccontextmanager
+    async def machine(self, folder: Path) -> AsyncIterator[Callable[[], ExecutionBackend]]:
+        (folder / "work").mkdir()
+        with local_backend(folder):
+            yield lambda: LocalBackend(folder / "processes", EMPTY_ENVIRONMENT)
+
+    def workspace(self, folder: Path) -> str:
+        return str(folder / "work")
 
 
 def test_a_command_begins_inside_the_workspace(tmp_path: Path) -> None:
