@@ -329,3 +329,8 @@ async def test_no_secret_leaves_its_place(tmp_path: Path) -> None:
     assert b"scan.py" in commands
     assert b"seq 2000" in commands
     assert b"ToolProgress" in places["table run_events"]
+    # The events that were looked at carry arguments and results.
+    for seen_in in ("table run_events", "hermes chat --json -q " + asked("read_file", path=".env")):
+        assert b'"arguments":' in places[seen_in]
+        assert b'"result":' in places[seen_in]
+        assert b"PORT" in places[seen_in]

@@ -68,7 +68,9 @@ class ToolNews(Wire):
     call: str = field(name="toolCallId")
     status: Literal["running", "completed", "failed"]
     label: str | UnsetType = UNSET
+    arguments: str | UnsetType = UNSET
     duration: float | UnsetType = UNSET
+    result: str | UnsetType = UNSET
 
 
 class NoticeNews(Wire):
@@ -131,6 +133,7 @@ class ToolStart(RunEvent, tag="tool.started"):
     tool: str
     tool_call_id: str
     label: str
+    arguments: str
 
 
 class ToolWord(RunEvent, tag="tool.progress"):
@@ -143,6 +146,7 @@ class ToolEnd(RunEvent, tag="tool.completed"):
     tool_call_id: str
     duration: float
     error: bool
+    result: str
 
 
 class ApprovalRequest(RunEvent, tag="approval.request"):

@@ -2,11 +2,10 @@
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
-
-import msgspec
+from collections.abc import Mapping
 
 from hermes.core.tools.results import Redact, Results, redacted
+from hermes.core.tools.summary import summarize, summarize_result
 from hermes.types.errors import ClaimLost, StoreUnavailable, ToolFailed
 from hermes.types.events import ToolFinished, ToolProgress, ToolStarted
 from hermes.types.execution import ExecutionBackend, Sandbox, SandboxScope
@@ -22,7 +21,6 @@ UNKNOWN_OUTCOME = (
     "Outcome unknown: the gateway restarted while this ran. It may or may not have taken effect;"
     " it was not run again. Check before you repeat it."
 )
-LABEL_LENGTH = 80
 PROGRESS_LENGTH = 200
 """Characters of a line that shows how far a call has come."""
 FAULT_LENGTH = 1000
@@ -108,7 +106,10 @@ class CallRunner:
 
     async def run(self, call: ToolCall) -> ToolMessage:
         """The call's result, committed. Raises NeedsPerson when it has to wait for a person."""
-        self._emit(ToolStarted(call=call.id, name=call.name, label=_label(call)))
+        shown = await summarize(call.arguments, self._results.redact)
+        self._emit(
+            ToolStarted(call=call.id, name=call.name, label=shown.label, arguments=shown.arguments)
+        )
         since = time.monotonic()
         try:
             text, failed = await self._result(call), False
@@ -123,9 +124,14 @@ class CallRunner:
         result = ToolMessage(
             call=call.id, text=await self._results.fit(self._turn, call.id, text), failed=failed
         )
-        seconds = round(time.monotonic() - since, 3)
         self._emit(
-            ToolFinished(call=call.id, name=call.name, seconds=seconds, failed=result.failed)
+            ToolFinished(
+                call=call.id,
+                name=call.name,
+                seconds=round(time.monotonic() - since, 3),
+                failed=failed,
+                result=summarize_result(result.text),
+            )
         )
         await self._checkpoint.answered(result)
         return result
@@ -150,19 +156,3 @@ class CallRunner:
                 self._results.redact,
             )
         )
-
-
-def _flat(value: object) -> Sequence[object]:
-    return value if isinstance(value, list) else (value,)
-
-
-def _label(call: ToolCall) -> str:
-    """The call's first text: the path, the command, the question, the first of its URLs."""
-    try:
-        arguments = msgspec.json.decode(call.arguments, type=dict[str, object])
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return ""
-    values = (one for value in arguments.values() for one in _flat(value))
-    first = next((value for value in values if isinstance(value, str)), "")
-    line = first.splitlines()[0] if first else ""
-    return line if len(line) <= LABEL_LENGTH else line[: LABEL_LENGTH - 1] + "…"

@@ -50,8 +50,9 @@ def redacted(text: str, redact: Redact, longest: int) -> str:
 
 
 def beginning(text: str, redact: Redact, longest: int) -> str:
-    """About so many characters of the text, without secrets or parts of them."""
-    if len(text) <= longest:
-        return redact(text)
-    # A secret that the first cut leaves incomplete is at the very end, and the second removes it.
-    return redact(text[: longest + SECRET_MARGIN])[:-SECRET_MARGIN]
+    """At most so many characters of the text, without secrets or parts of them."""
+    kept = redact(text[: longest + SECRET_MARGIN])
+    if len(text) > longest + SECRET_MARGIN:
+        # A secret that the first cut left incomplete is at the very end.
+        kept = kept[:-SECRET_MARGIN]
+    return kept[:longest]

@@ -7,7 +7,6 @@ import pytest
 
 from hermes.core.tools.call import (
     FAULT_LENGTH,
-    LABEL_LENGTH,
     PROGRESS_LENGTH,
     CallRunner,
     ToolRuntime,
@@ -38,6 +37,11 @@ def runner(
 
 class Nothing(msgspec.Struct):
     pass
+
+
+class Words(msgspec.Struct):
+    text: str
+    times: int
 
 
 def call(name: str, arguments: str) -> ToolCall:
@@ -96,25 +100,36 @@ async def test_no_arguments_are_an_empty_object(tmp_path: Path) -> None:
     assert events[-1].failed
 
 
-@pytest.mark.parametrize(
-    ("arguments", "label"),
-    [
-        ('{"count": 1, "path": "a.txt", "token": "x"}', "a.txt"),
-        ('{"token": "first\\nsecond"}', "first"),
-        ('{"urls": ["https://a.example", "https://b.example"]}', "https://a.example"),
-        ('{"token": ""}', ""),
-        ('{"token": "' + "x" * 200 + '"}', "x" * (LABEL_LENGTH - 1) + "…"),
-        ("{", ""),
-        ("{}", ""),
-    ],
-)
-async def test_people_see_the_first_words_of_a_call(
-    tmp_path: Path, arguments: str, label: str
-) -> None:
-    events: list[AgentEvent] = []
-    await runner(tmp_path, Notebook(), events, append).run(call("append", arguments))
-    assert isinstance(events[0], ToolStarted)
-    assert events[0].label == label
+async def test_events_tell_the_arguments_and_the_result_without_secrets(tmp_path: Path) -> None:
+    async def say(context: ToolContext, arguments: Words) -> str:
+        return f"said {arguments.text} twice: {arguments.text}"
+
+    tool = Tool(name="say", description="Says.", arguments=Words, handler=say)
+    results = Results(Spill(tmp_path), redact=lambda text: text.replace('hunter"2', "…"))
+    events = list[AgentEvent]()
+    running = runner(tmp_path, Notebook(), events, tool, results=results)
+    await running.run(call("say", '{"text": "my hunter\\"2", "times": 2}'))
+    started, finished = events
+    assert started == ToolStarted(
+        call=CallId("t_0_0"),
+        name="say",
+        label="my …",
+        arguments='{"text":"my …","times":2}',
+    )
+    assert isinstance(finished, ToolFinished)
+    assert finished.result == "said my … twice: my …"
+
+
+async def test_a_failure_is_told_in_its_event_too(tmp_path: Path) -> None:
+    events = list[AgentEvent]()
+    await runner(tmp_path, Notebook(), events).run(call("missing", "{"))
+    started, finished = events
+    assert started == ToolStarted(call=CallId("t_0_0"), name="missing")
+    assert isinstance(finished, ToolFinished)
+    assert (finished.failed, finished.result) == (
+        True,
+        "There is no tool 'missing'. The tools are: none.",
+    )
 
 
 def breaking(error: Exception) -> Tool[Nothing]:

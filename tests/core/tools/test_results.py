@@ -46,6 +46,12 @@ def test_a_cut_leaves_no_piece_of_a_secret(before: int, after: int) -> None:
     assert len(shown) <= 100 + 60
 
 
+@given(st.integers(1, SECRET_MARGIN * 2))
+def test_of_a_text_that_is_little_too_long_the_beginning_is_kept(more: int) -> None:
+    shown = redacted("x" * (100 + more), str, 100)
+    assert shown == "x" * 100 + f"…\n[the rest of {100 + more} characters was dropped]"
+
+
 async def test_a_huge_one_is_cut_and_the_loop_goes_on(tmp_path: Path) -> None:
     spill, loop_s = Spill(tmp_path), threading.get_ident()
     looked: list[int] = []
