@@ -1,4 +1,4 @@
-"""Asks the person, and goes on with the answer."""
+"""The tool that asks the person a question and continues with the answer."""
 
 from typing import Annotated
 
@@ -19,7 +19,7 @@ class Clarify(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def clarify_tool(seconds: float) -> Tool[Clarify]:
-    """The tool; an answer is waited for that long."""
+    """`seconds` is how long the person has time to answer."""
 
     async def run(context: ToolContext, arguments: Clarify) -> str:
         match context.decision:

@@ -1,4 +1,4 @@
-"""The agent's own notes, for the agent to keep."""
+"""The tool that writes the agent's notes."""
 
 from typing import Annotated, Literal
 
@@ -47,7 +47,7 @@ def memory_tool(memory: Memory) -> Tool[Notes]:
 
 
 async def keep(memory: Memory, turn: Turn, notes: Notes) -> str:
-    """Writes for the audience of the turn, and for nobody else; how full the file is then."""
+    """Writes the notes for the audience of the turn only, and tells how full the file is."""
     edits = [
         Edit(action=edit.action, content=_clean(edit.content), old=plain(edit.old))
         for edit in notes.edits

@@ -1,4 +1,4 @@
-"""The tools at hand, and which of them a turn may use."""
+"""All tools by name, and the ones that a turn may use."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

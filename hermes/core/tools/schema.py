@@ -1,4 +1,4 @@
-"""Tools in the words models understand: plain JSON schemas, encoded once."""
+"""Declares tools to models as plain JSON schemas, encoded once."""
 
 from collections.abc import Mapping
 from functools import cache, lru_cache

@@ -1,4 +1,4 @@
-"""What was said in earlier conversations, for the agent to find."""
+"""The tool that searches earlier conversations."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ class SessionSearch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def session_search_tool(store: Store) -> Tool[SessionSearch]:
-    """Finds only what the audience of the turn has heard."""
+    """It finds only messages that the audience of the turn has seen."""
 
     async def find(context: ToolContext, arguments: SessionSearch) -> str:
         turn = context.turn

@@ -1,4 +1,4 @@
-"""The agent's list of tasks in a conversation."""
+"""The tool for the agent's list of tasks in a conversation."""
 
 import contextlib
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class Todo(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 def todo_tool(folder: Path) -> Tool[Todo]:
     async def run(context: ToolContext, arguments: Todo) -> str:
         turn = context.turn
-        # Nobody comes back to the list of a single request.
+        # A stateless request has no later turn that could use the list.
         path = None if turn.stateless else _path(folder, str(turn.session))
         return shown(await anyio.to_thread.run_sync(_kept, path, arguments))
 

@@ -1,4 +1,4 @@
-"""Web pages for the agent: what they say, as data."""
+"""The tool that reads web pages."""
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated

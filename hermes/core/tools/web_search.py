@@ -1,4 +1,4 @@
-"""Searching the web for the agent, with SearXNG, Brave Search or Tavily."""
+"""The tool that searches the web, with SearXNG, Brave Search or Tavily."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
