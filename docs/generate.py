@@ -12,7 +12,7 @@ import anyio
 import click
 
 from hermes import hookspecs
-from hermes.app.agent import AgentBuilder
+from hermes.app.agent import AgentBuilder, chosen_backend
 from hermes.app.builtins import all_plugins, configured_models
 from hermes.app.gateway import home_store
 from hermes.control.commands import CommandTable, builtin_commands
@@ -25,7 +25,7 @@ from hermes.entry.http.server import ROUTES
 from hermes.settings import Settings, describe
 from hermes.settings.sections import TerminalSettings, WebSettings
 from hermes.state.paths import Home
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 
 AS_IT_STANDS = "\b\n"
 """What click is told with, not to wrap a paragraph."""
@@ -121,10 +121,10 @@ def slash_commands() -> Iterator[str]:
     yield from table(("command", "also", "what it does"), rows)
 
 
-def every_tool() -> tuple[Tool, ...]:
+def every_tool() -> tuple[AnyTool, ...]:
     """The tools of an installation in which everything is allowed and configured."""
 
-    async def made() -> tuple[Tool, ...]:
+    async def made() -> tuple[AnyTool, ...]:
         with TemporaryDirectory() as folder:
             settings = Settings(
                 home=Home(root=Path(folder)),
@@ -134,7 +134,10 @@ def every_tool() -> tuple[Tool, ...]:
             async with home_store(settings.home) as store, aiohttp.ClientSession() as session:
                 models = configured_models(settings, all_plugins())
                 model = ModelClient(session, models.wires)
-                builder = AgentBuilder(DEFAULT_AGENT, settings, models, store, session, model)
+                backend = chosen_backend(settings, all_plugins().backends())
+                builder = AgentBuilder(
+                    DEFAULT_AGENT, settings, models, store, session, model, backend
+                )
                 return builder.tools()
 
     return anyio.run(made)

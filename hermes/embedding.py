@@ -21,7 +21,7 @@ from hermes.types.errors import HermesError
 from hermes.types.events import AgentEvent, Envelope, SegmentDiscarded, TextDelta, TurnFinished
 from hermes.types.identity import Principal, Source, TurnId, new_id
 from hermes.types.messages import Accepted, MessageEvent, Origin, Refused, Said
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 
 OWN_SET = ""
 """The toolset of tools that name none: an embedder's."""
@@ -58,7 +58,7 @@ class Agent:
         model: str = "",
         base_url: str = "",
         api_key: str = "",
-        tools: Sequence[Tool] = (),
+        tools: Sequence[AnyTool] = (),
         toolsets: Sequence[str] = (),
         instructions: str = "",
     ) -> None:
@@ -167,11 +167,11 @@ class Agent:
 class _OwnTools:
     """The embedder's tools, as a plugin."""
 
-    def __init__(self, tools: Sequence[Tool]) -> None:
+    def __init__(self, tools: Sequence[AnyTool]) -> None:
         self._tools = tools
 
     @hookimpl
-    def register_tools(self) -> Sequence[Tool]:
+    def register_tools(self) -> Sequence[AnyTool]:
         return self._tools
 
 

@@ -12,12 +12,13 @@ import pluggy
 
 from hermes.types.agents import AgentHome
 from hermes.types.commands import SlashCommand
+from hermes.types.execution import BackendManifest
 from hermes.types.identity import AgentId
 from hermes.types.messages import MessageEvent
 from hermes.types.models import WireFormat
 from hermes.types.profile import AgentProfile
 from hermes.types.providers import Provider
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 
 PROJECT = "hermes"
 GROUP = "hermes.plugins"
@@ -32,13 +33,18 @@ def register_agents(home: Path) -> Sequence[AgentHome]:  # type: ignore[empty-bo
 
 
 @hookspec
-def register_tools(profile: AgentProfile) -> Sequence[Tool]:  # type: ignore[empty-body]
+def register_tools(profile: AgentProfile) -> Sequence[AnyTool]:  # type: ignore[empty-body]
     """Tools that the agent may use, as far as its toolsets allow them."""
 
 
 @hookspec
 def register_models() -> Sequence[WireFormat | Provider]:  # type: ignore[empty-body]
     """Wire formats, and providers beside those of our own table."""
+
+
+@hookspec
+def register_backends() -> Sequence[BackendManifest]:  # type: ignore[empty-body]
+    """Execution backends: machines that an agent's tools can act on."""
 
 
 @hookspec

@@ -12,12 +12,13 @@ from hermes.hookspecs import GROUP, PROJECT
 from hermes.types.agents import AgentHome
 from hermes.types.commands import SlashCommand
 from hermes.types.errors import ConfigError
+from hermes.types.execution import BackendManifest
 from hermes.types.identity import AgentId
 from hermes.types.messages import MessageEvent
 from hermes.types.models import WireFormat
 from hermes.types.profile import AgentProfile
 from hermes.types.providers import Provider
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 
 T = TypeVar("T")
 
@@ -40,12 +41,17 @@ class Plugins:
         found = _joined(self._hook.register_agents(home=home))
         return _unique("agent", found, lambda agent: agent.id)
 
-    def tools(self, profile: AgentProfile) -> list[Tool]:
+    def tools(self, profile: AgentProfile) -> list[AnyTool]:
         found = _joined(self._hook.register_tools(profile=profile))
         return _unique("tool", found, lambda tool: tool.name)
 
     def models(self) -> list[WireFormat | Provider]:
         return _joined(self._hook.register_models())
+
+    def backends(self) -> dict[str, BackendManifest]:
+        found = _joined(self._hook.register_backends())
+        named = _unique("execution backend", found, lambda backend: backend.name)
+        return {backend.name: backend for backend in named}
 
     def commands(self) -> list[SlashCommand]:
         found = _joined(self._hook.register_commands())

@@ -9,7 +9,7 @@ import pytest
 from hermes.hookspecs import hookimpl
 from hermes.plugins import Plugins, installed_plugins
 from hermes.testing.platforms import Update, to_event
-from hermes.types.commands import CommandContext, CommandResult, SlashCommand
+from hermes.types.commands import CommandContext, CommandReply, SlashCommand
 from hermes.types.errors import ConfigError
 from hermes.types.identity import AgentId
 from hermes.types.messages import MessageEvent
@@ -19,9 +19,9 @@ EVENT = to_event(Update(id=1, chat="1", user="7", text="hi"), "plain")
 
 
 def command(name: str) -> SlashCommand:
-    def action(command: CommandContext) -> Work[CommandResult]:
+    def action(command: CommandContext) -> Work[CommandReply]:
         yield from ()
-        return CommandResult(reply=name)
+        return CommandReply(reply=name)
 
     return SlashCommand(name=name, help="a test", action=action)
 

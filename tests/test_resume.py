@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import anyio
-import msgspec
 import pytest
 from anyio.streams.memory import MemoryObjectReceiveStream
 from msgspec.structs import replace
@@ -47,7 +46,7 @@ from hermes.types.identity import Target
 from hermes.types.messages import Content, Message, MessageRef, ToolMessage
 from hermes.types.models import ModelRequest
 from hermes.types.store import Store, Work
-from hermes.types.tools import Tool, ToolContext
+from hermes.types.tools import A, AnyTool, Tool, ToolContext
 from hermes.types.value import Value
 
 pytestmark = pytest.mark.slow
@@ -79,8 +78,9 @@ class World:
         self.home = root / "home"
         self.platform = ChatServer()
         self.model = LongModel()
+        watched = self._watched(append)
         self.conditions = replace(
-            conditions(self.home, self._watched(append)), wrap_store=partial(WatchedStore, self)
+            conditions(self.home, watched), wrap_store=partial(WatchedStore, self)
         )
         self.changing = anyio.Lock()
         self._send, self._moments = anyio.create_memory_object_stream[Moment]()
@@ -110,8 +110,8 @@ class World:
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             await self._send.send(moment)
 
-    def _watched(self, tool: Tool) -> Tool:
-        async def handler(context: ToolContext, arguments: msgspec.Struct) -> str:
+    def _watched(self, tool: Tool[A]) -> Tool[A]:
+        async def handler(context: ToolContext, arguments: A) -> str:
             async with self.changing:
                 text = await tool.handler(context, arguments)
                 await self.changed(text)
@@ -146,7 +146,7 @@ class WatchedAdapter(PlainAdapter):
         return sent
 
 
-def conditions(home: Path, tool: Tool = append) -> Conditions:
+def conditions(home: Path, tool: AnyTool = append) -> Conditions:
     return replace(DRAINING, tools=(tool, read_file_tool(Spill(home / "spill"))))
 
 

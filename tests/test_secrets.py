@@ -16,7 +16,7 @@ import aiohttp
 import anyio
 import pytest
 
-from hermes.boundary.execution.environment import NAMES
+from hermes.boundary.execution.environment import PASSED_VARIABLES
 from hermes.testing.model import FakeModel
 from hermes.testing.running import until
 from hermes.testing.scripted import Plan
@@ -322,10 +322,15 @@ async def test_no_secret_leaves_its_place(tmp_path: Path) -> None:
 
     for environment in seen:
         named = {name for name in names_in(environment) if not name.startswith("LC_")}
-        assert named <= NAMES | ADDED
+        assert named <= PASSED_VARIABLES | ADDED
     # The model did see what it asked for, and each kind of process was met.
     assert [beside for beside in SEEN if beside not in sent] == []
     commands = b"\n".join(command for command, _ in gateway.environs.values())
     assert b"scan.py" in commands
     assert b"seq 2000" in commands
     assert b"ToolProgress" in places["table run_events"]
+    # The events that were looked at carry arguments and results.
+    for seen_in in ("table run_events", "hermes chat --json -q " + asked("read_file", path=".env")):
+        assert b'"arguments":' in places[seen_in]
+        assert b'"result":' in places[seen_in]
+        assert b"PORT" in places[seen_in]

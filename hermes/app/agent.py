@@ -1,6 +1,7 @@
 """Builds one hosted agent from the settings of its profile."""
 
-from collections.abc import AsyncIterator, Sequence
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,8 @@ import msgspec
 
 from hermes.boundary.egress import Egress
 from hermes.boundary.execution.environment import child_environment
-from hermes.boundary.execution.local import LocalExecution
+from hermes.boundary.execution.local import LocalBackend
+from hermes.boundary.search import search as search_file
 from hermes.core.agent import Agent, recall_nothing
 from hermes.core.auxiliary import Auxiliary
 from hermes.core.compaction import Compactor
@@ -27,6 +29,7 @@ from hermes.core.models.local import local_models
 from hermes.core.models.resolver import ConfiguredModels
 from hermes.core.models.retry import Retrying
 from hermes.core.prompt import Prompter
+from hermes.core.tools.call import ToolRuntime
 from hermes.core.tools.clarify import clarify_tool
 from hermes.core.tools.files import file_tools
 from hermes.core.tools.memory import memory_tool
@@ -44,14 +47,17 @@ from hermes.state.spill import Spill
 from hermes.text.redact import hide as hide_secrets
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import ConfigError
+from hermes.types.execution import BackendManifest, BackendOptions, ExecutionBackend
 from hermes.types.identity import AgentId
 from hermes.types.messages import AssistantMessage, Message, UserMessage
 from hermes.types.models import ModelProvider, ModelRequest
 from hermes.types.profile import AgentProfile, ModelChoice
 from hermes.types.protocols import Emit, MemoryProvider
 from hermes.types.store import Store
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 from hermes.types.turns import PromptPart, Turn
+
+log = logging.getLogger(__name__)
 
 TITLE = "Name this conversation in three to six words, in its language. Write the name only."
 TITLE_CHARS = 1000
@@ -72,6 +78,7 @@ class AgentBuilder:
         store: Store,
         session: aiohttp.ClientSession,
         model: ModelProvider,
+        backend: ExecutionBackend | None = None,
     ) -> None:
         limits = Limits(memory=settings.memory.memory_chars, user=settings.memory.user_chars)
         self.profile = profile_of(settings, models, id)
@@ -80,6 +87,8 @@ class AgentBuilder:
         self._session = session
         self._model = model
         self._models = models
+        self._backend = backend or LocalBackend(settings.home.processes, None)
+        self._commands = backend is not None
         self._auxiliary = Auxiliary(model, lambda main: self._models.auxiliary() or main)
         self._memory = Memory(limits)
         self._hide = partial(hide_secrets, secrets=settings.secrets())
@@ -88,16 +97,17 @@ class AgentBuilder:
         if settings.memory.provider == "local":
             self._provider = LocalMemory(store)
 
-    def build(self, tools: Sequence[Tool]) -> HostedAgent:
+    def build(self, tools: Sequence[AnyTool]) -> HostedAgent:
         """The agent with these tools; ConfigError where its settings name an unknown toolset."""
         return HostedAgent(
             profile=self.profile,
             runner=self._runner(tools),
             end_session=self._end_session,
+            end_command=self._backend.end,
             write_title=self._write_title,
         )
 
-    def _runner(self, tools: Sequence[Tool]) -> Agent:
+    def _runner(self, tools: Sequence[AnyTool]) -> Agent:
         settings, compression = self._settings, self._settings.compression
         registry = Registry(tools)
         registry.check("agent.toolsets", settings.agent.toolsets)
@@ -110,7 +120,7 @@ class AgentBuilder:
             partial(choose_model, self._models),
             self.prompter(),
             Compactor(self._auxiliary),
-            Results(self._spill, hide=self._hide),
+            ToolRuntime(self._backend, Results(self._spill, redact=self._hide)),
             threshold=compression.threshold if compression.enabled else None,
             recall=self._provider.recall if self._provider else recall_nothing,
         )
@@ -119,16 +129,12 @@ class AgentBuilder:
         name = self._settings.timezone
         return Prompter(self._remembered, hide=self._hide, zone=ZoneInfo(name) if name else None)
 
-    def tools(self) -> tuple[Tool, ...]:
+    def tools(self) -> tuple[AnyTool, ...]:
         """The built-in tools that the settings allow, in the order that the model sees."""
         settings, home, web = self._settings, self._settings.home, self._settings.web
-        found = [*file_tools(self._spill)]
-        if settings.terminal.backend == "local":
-            environment = child_environment(
-                settings.sources.environ, settings.terminal.env_passthrough
-            )
-            local = LocalExecution(environment, home.processes)
-            found += terminal_tools(local, settings.terminal.timeout)
+        found = [*file_tools(self._spill, search_file)]
+        if self._commands:
+            found += terminal_tools(settings.terminal.timeout, self._backend.isolation)
         search = choose_search(
             self._session,
             kind=web.search,
@@ -197,6 +203,31 @@ class _Placed:
     async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
         place = self._local if request.choice.provider == LOCAL else self._client
         return await place.complete(request, emit)
+
+
+NO_BACKEND = "none"
+"""The value of `terminal.backend` with which commands run nowhere."""
+
+
+def chosen_backend(
+    settings: Settings, backends: Mapping[str, BackendManifest]
+) -> ExecutionBackend | None:
+    """The machine that commands run on; None where they run nowhere."""
+    terminal = settings.terminal
+    chosen = backends.get(terminal.backend)
+    if chosen is None:
+        if terminal.backend != NO_BACKEND:
+            # Never on this machine instead: an operator who names a container does not mean that.
+            known = ", ".join((NO_BACKEND, *backends))
+            log.warning(
+                "terminal.backend: %r is not known, so no command is run; there is %s",
+                terminal.backend,
+                known,
+            )
+        return None
+    environment = child_environment(settings.sources.environ, terminal.env_passthrough)
+    options = BackendOptions(processes=settings.home.processes, environment=environment)
+    return chosen.make(options)
 
 
 def profile_of(settings: Settings, models: ConfiguredModels, agent: AgentId) -> AgentProfile:

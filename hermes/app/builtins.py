@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hermes.boundary.execution.local import LOCAL_BACKEND
 from hermes.control.commands import builtin_commands
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.core.models.registry import ModelRegistry
@@ -14,10 +15,11 @@ from hermes.plugins import Plugins, installed_plugins
 from hermes.settings.models import model_config
 from hermes.types.agents import AgentHome
 from hermes.types.commands import SlashCommand
+from hermes.types.execution import BackendManifest
 from hermes.types.identity import AgentId
 from hermes.types.models import WireFormat
 from hermes.types.profile import AgentProfile
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,13 +42,17 @@ class Builtins:
         return (AgentHome(id=DEFAULT_AGENT, home=home),)
 
     @hookimpl
-    def register_tools(self, profile: AgentProfile) -> Sequence[Tool]:
+    def register_tools(self, profile: AgentProfile) -> Sequence[AnyTool]:
         builder = self.builders.get(profile.id)
         return builder.tools() if builder else ()
 
     @hookimpl
     def register_models(self) -> Sequence[WireFormat]:
         return builtin_wire_formats()
+
+    @hookimpl
+    def register_backends(self) -> Sequence[BackendManifest]:
+        return (LOCAL_BACKEND,)
 
     @hookimpl
     def register_commands(self) -> Sequence[SlashCommand]:

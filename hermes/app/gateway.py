@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hermes import settings as configuration
-from hermes.app.agent import AgentBuilder, opened_model
+from hermes.app.agent import AgentBuilder, chosen_backend, opened_model
 from hermes.app.builtins import Builtins, all_plugins, configured_models
 from hermes.control.access import AccessPolicy, Allowed
 from hermes.control.commands import CommandTable
@@ -30,10 +30,11 @@ from hermes.state.sqlite.store import open_store
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.agents import HostedAgent
 from hermes.types.commands import SlashCommand
+from hermes.types.execution import ExecutionBackend
 from hermes.types.identity import AgentId
 from hermes.types.models import ModelProvider
 from hermes.types.store import OwnerKind, Store
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 
 log = logging.getLogger(__name__)
 
@@ -54,9 +55,11 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 
     plugins: Sequence[object] = ()
     """Beside the built-in ones and those of installed packages."""
-    tools: Sequence[Tool] | None = None
+    tools: Sequence[AnyTool] | None = None
     """In place of all tools that the settings and plugins offer."""
     model: ModelProvider | None = None
+    backend: ExecutionBackend | None = None
+    """In place of the one that the settings choose."""
     wrap_store: Callable[[Store], Store] = lambda store: store
     unread_seconds: float = 10.0
     """How long a stateless request goes on after its last reader has gone."""
@@ -84,7 +87,8 @@ async def open_gateway(
             models, model = configured_models(own, plugins), parts.model
             if model is None:
                 model = await opened.enter_async_context(opened_model(own, models, session))
-            builders[id] = AgentBuilder(id, own, models, watched, session, model)
+            backend = parts.backend or chosen_backend(own, plugins.backends())
+            builders[id] = AgentBuilder(id, own, models, watched, session, model, backend)
         builtins.builders = builders
         agents = hosted_agents(builders, plugins, parts.tools)
         async with running_gateway(
@@ -114,7 +118,7 @@ def agent_settings(settings: Settings, plugins: Plugins) -> dict[AgentId, Settin
 
 
 def hosted_agents(
-    builders: Mapping[AgentId, AgentBuilder], plugins: Plugins, tools: Sequence[Tool] | None
+    builders: Mapping[AgentId, AgentBuilder], plugins: Plugins, tools: Sequence[AnyTool] | None
 ) -> dict[AgentId, HostedAgent]:
     return {
         id: builder.build(plugins.tools(builder.profile) if tools is None else tools)

@@ -13,7 +13,7 @@ from yarl import URL
 
 from hermes.boundary.addresses import is_public
 from hermes.types.errors import ToolFailed
-from hermes.types.value import Value
+from hermes.types.web import WebPage
 
 CONNECT_SECONDS, SECONDS = 10.0, 30.0
 """For a connection, and for a page with all that leads to it."""
@@ -48,17 +48,6 @@ def may_reach(address: str, port: int) -> bool:
     return common and is_public(address)
 
 
-class Page(Value):
-    """The text that stands at a URL."""
-
-    url: str
-    """Where the redirects ended."""
-    media_type: str
-    text: str
-    cut: bool = False
-    """Whether there was more than we read."""
-
-
 class Egress:
     """Reads pages. Whatever a name resolves to, and whoever redirects: every connection is
     checked in the moment it is made, by the very address it is made to."""
@@ -73,7 +62,7 @@ class Egress:
         self._allowed = allowed
         self._seconds = seconds
 
-    async def fetch(self, url: str) -> Page:
+    async def fetch(self, url: str) -> WebPage:
         """The page at the URL; ToolFailed with the reason when there is none."""
         asked = _parsed(url)
         try:
@@ -133,7 +122,7 @@ class _GuardedConnector(aiohttp.TCPConnector):
             raise _NotPublic("not a public address")
 
 
-async def _follow(session: aiohttp.ClientSession, url: URL) -> Page:
+async def _follow(session: aiohttp.ClientSession, url: URL) -> WebPage:
     for _ in range(REDIRECTS + 1):
         async with session.get(url, allow_redirects=False) as response:
             location = response.headers.get("Location")
@@ -143,7 +132,7 @@ async def _follow(session: aiohttp.ClientSession, url: URL) -> Page:
     raise ToolFailed(f"{_short(str(url))} is the end of more than {REDIRECTS} redirects.")
 
 
-async def _read(response: aiohttp.ClientResponse) -> Page:
+async def _read(response: aiohttp.ClientResponse) -> WebPage:
     url, media_type = str(response.url), response.content_type
     if response.status != 200:
         raise ToolFailed(f"{_short(url)} answered with status {response.status}.")
@@ -155,7 +144,7 @@ async def _read(response: aiohttp.ClientResponse) -> Page:
         if len(body) > MOST:
             break
     text = _decoded(bytes(body[:MOST]), response.charset)
-    return Page(url=url, media_type=media_type, text=text, cut=len(body) > MOST)
+    return WebPage(url=url, media_type=media_type, text=text, cut=len(body) > MOST)
 
 
 def _is_text(media_type: str) -> bool:

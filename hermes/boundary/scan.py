@@ -1,4 +1,4 @@
-"""Looks through files for a pattern, as a process of its own: no pattern can be stopped otherwise.
+"""Searches files for a pattern in a process of its own, because a match can't be stopped otherwise.
 
 It is run by its path, without the rest of the package, so that it starts within milliseconds.
 """
@@ -17,85 +17,99 @@ from typing import NamedTuple
 
 SKIPPED = frozenset({".git", ".hg", ".svn", ".venv", "__pycache__", "node_modules"})
 LARGE = 10_000_000
-"""Bytes of a file that is not looked into."""
+"""Bytes; larger files are not searched."""
 DEPTH = 64
 """Folders inside each other."""
-MEMORY = 1 << 29
+MATCH_MEMORY = 1 << 29
 """Bytes that matching may take."""
-WIDTH = 300
+HIT_WIDTH = 300
 """Characters of a line that are shown."""
-BEFORE = 100
+HIT_BEFORE = 100
 """Of them, before the match."""
 HIT, REMARK, WRONG = "=", "!", "?"
-"""What a line of the output begins with."""
+"""First character of each output line: a hit as JSON `[path, line, text]`, a remark, an error."""
 
 
-class Query(NamedTuple):
+class ScanTask(NamedTuple):
+    """A search query as the process is given it."""
+
     pattern: str
     path: str
-    """Of what is searched, as the results shall name it; empty for the workspace itself."""
+    """How hits name the place that is searched; empty for the workspace itself."""
     names: bool
-    """The paths are matched, not the contents."""
+    """Match paths instead of contents."""
     glob: str
-    """Of files to look at; empty for all."""
+    """Search only such files; empty for all."""
     limit: int
     seconds: float
     left_out: tuple[int, int] | None = None
-    """The device and the number of a folder that is not looked into."""
+    """The device and inode of a folder that is not searched."""
+
+
+Hit = tuple[str, int, str]
+"""Path, line and text; line 0 and no text for a hit in the path itself."""
 
 
 class Scan:
-    """One search, below an open folder or in one open file. It follows no link."""
+    """One search below an open folder or in one open file. It follows no link."""
 
-    def __init__(self, query: Query) -> None:
-        self._query = query
-        self._pattern = re.compile(query.pattern)
-        self._glob = query.glob.removeprefix("./").replace("**/", "")
+    def __init__(self, task: ScanTask) -> None:
+        self._task = task
+        self._pattern = re.compile(task.pattern)
+        self._glob = task.glob.removeprefix("./").replace("**/", "")
         self.large = 0
-        """Files that were not looked into."""
+        """Number of files that were too large."""
 
-    def hits(self, place: int) -> Iterator[str]:
-        path = self._query.path
+    def hits(self, place: int) -> Iterator[Hit]:
+        path = self._task.path
         if not stat.S_ISDIR(os.fstat(place).st_mode):
             yield from self._file(place, path)
             return
         within = f"{path}/" if path else ""
-        for folder, name, found in walk(place, within, DEPTH, self._query.left_out):
-            if self._glob and not fnmatchcase(found if "/" in self._glob else name, self._glob):
+        for folder, name, found in walk(place, within, DEPTH, self._task.left_out):
+            if not self.selects(found):
                 continue
-            if self._query.names:
-                yield from self._named(found)
+            if self._task.names:
+                yield from self.named(found)
             elif (file := _opened(name, os.O_NONBLOCK, folder)) is not None:
                 try:
                     yield from self._file(file, found)
                 finally:
                     os.close(file)
 
-    def _file(self, file: int, path: str) -> Iterator[str]:
-        if self._query.names:
-            yield from self._named(path)
-            return
-        for number, line in enumerate(self._lines(file), 1):
-            if match := self._pattern.search(line):
-                start = max(match.start() - BEFORE, 0) if len(line) > WIDTH else 0
-                yield f"{_printable(path)}:{number}: {_cut(line, start)}"
+    def selects(self, path: str) -> bool:
+        """Whether the glob lets the file below a folder be searched."""
+        name = path if "/" in self._glob else path.rpartition("/")[2]
+        return not self._glob or fnmatchcase(name, self._glob)
 
-    def _named(self, path: str) -> Iterator[str]:
+    def named(self, path: str) -> Iterator[Hit]:
+        """The hit in the path, if there is one."""
         if self._pattern.search(path):
-            yield _printable(path)
+            yield _printable(path), 0, ""
 
-    def _lines(self, file: int) -> list[str]:
+    def inside(self, path: str, data: bytes) -> Iterator[Hit]:
+        """The hits in the content of a file."""
+        for number, line in enumerate(_lines(data), 1):
+            if match := self._pattern.search(line):
+                start = max(match.start() - HIT_BEFORE, 0) if len(line) > HIT_WIDTH else 0
+                yield _printable(path), number, _cut(line, start)
+
+    def _file(self, file: int, path: str) -> Iterator[Hit]:
         known = os.fstat(file)
-        if not stat.S_ISREG(known.st_mode):
-            return []
-        if known.st_size > LARGE:
-            self.large += 1
-            return []
-        data = os.pread(file, known.st_size, 0)
-        if b"\0" in data[:8192]:
-            return []
-        text = data.decode("utf-8", errors="replace")
-        return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
+        if self._task.names:
+            yield from self.named(path)
+        elif known.st_size > LARGE:
+            self.large += stat.S_ISREG(known.st_mode)
+        elif stat.S_ISREG(known.st_mode):
+            yield from self.inside(path, os.pread(file, known.st_size, 0))
+
+
+def _lines(data: bytes) -> list[str]:
+    """The lines of a text; none if the file is binary."""
+    if b"\0" in data[:8192]:
+        return []
+    text = data.decode("utf-8", errors="replace")
+    return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
 
 
 def walk(
@@ -133,40 +147,40 @@ def _printable(path: str) -> str:
 
 
 def _cut(line: str, start: int) -> str:
-    shown = line[start : start + WIDTH]
-    return f"{'…' * (start > 0)}{shown}{'…' * (start + WIDTH < len(line))}"
+    shown = line[start : start + HIT_WIDTH]
+    return f"{'…' * (start > 0)}{shown}{'…' * (start + HIT_WIDTH < len(line))}"
 
 
-def output(place: int, query: Query) -> Iterator[str]:
-    """The hits, then what there is to remark; or what is wrong with the pattern."""
+def output(place: int, task: ScanTask) -> Iterator[str]:
+    """The hits, then the remarks; or the error in the pattern."""
     try:
-        scan = Scan(query)
+        scan = Scan(task)
     except (re.error, OverflowError, RecursionError) as error:
         yield f"{WRONG}{error}"
         return
     for number, hit in enumerate(scan.hits(place), 1):
-        yield f"{HIT}{hit}"
-        if number == query.limit:
+        yield f"{HIT}{json.dumps(hit)}"
+        if number == task.limit:
             yield f"{REMARK}stopped at {number} results; narrow it down or raise the limit"
             break
     if scan.large:
         yield f"{REMARK}not searched, because larger than {LARGE} bytes: {scan.large} files"
 
 
-def _query(text: str) -> Query:
+def _task(text: str) -> ScanTask:
     given = json.loads(text)
     left_out = given.pop("left_out")
-    return Query(**given, left_out=left_out and tuple(left_out))
+    return ScanTask(**given, left_out=left_out and tuple(left_out))
 
 
 def main() -> None:
-    place, query = int(sys.argv[1]), _query(sys.argv[2])
-    # The kernel ends what never comes back from matching, even when nobody waits for it any more.
+    place, task = int(sys.argv[1]), _task(sys.argv[2])
+    # The kernel ends a match that never returns, even when nobody waits for it any more.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, query.seconds)
+    signal.setitimer(signal.ITIMER_REAL, task.seconds)
     with contextlib.suppress(ValueError, OSError):  # macOS knows no such limit
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    for line in output(place, query):
+        resource.setrlimit(resource.RLIMIT_AS, (MATCH_MEMORY, MATCH_MEMORY))
+    for line in output(place, task):
         sys.stdout.buffer.write(f"{line}\n".encode())
         sys.stdout.buffer.flush()
 

@@ -7,22 +7,34 @@ import subprocess
 import sys
 
 import anyio
+import msgspec
 
 from hermes.boundary import scan
-from hermes.boundary.scan import HIT, REMARK, WRONG, Query
+from hermes.boundary.scan import HIT, REMARK, WRONG, Hit, ScanTask
 from hermes.types.errors import ToolFailed
-from hermes.types.value import Value
+from hermes.types.execution import SearchHit, SearchQuery, SearchResult
+
+_decode_hit = msgspec.json.Decoder(Hit).decode
 
 
-class Found(Value):
-    hits: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
-    """Why there may be more than that."""
+async def search(
+    place: int, query: SearchQuery, left_out: tuple[int, int] | None = None
+) -> SearchResult:
+    """The matches below the open folder or in the open file, as far as time allows.
 
-
-async def search(place: int, query: Query) -> Found:
-    """What matches below the open folder, or in the open file, as far as time allows."""
-    code, output = await _run(place, query)
+    The query's path names the place in the hits. `left_out` is the device and inode of a folder
+    that is not searched.
+    """
+    task = ScanTask(
+        pattern=query.pattern,
+        path=query.path,
+        names=query.names,
+        glob=query.glob,
+        limit=query.limit,
+        seconds=query.seconds,
+        left_out=left_out,
+    )
+    code, output = await _run(place, task)
     lines = output.decode().split("\n")[:-1]
     wrong = next((line[1:] for line in lines if line.startswith(WRONG)), None)
     if wrong is not None:
@@ -32,12 +44,15 @@ async def search(place: int, query: Query) -> Found:
         remarks.append(f"stopped after {query.seconds:g} s; use a narrower path, a simpler pattern")
     elif code:
         raise ToolFailed(f"The search broke off (status {code}); use a simpler pattern.")
-    hits = tuple(line[1:] for line in lines if line.startswith(HIT))
-    return Found(hits=hits, remarks=tuple(remarks))
+    hits = (_decode_hit(line[1:]) for line in lines if line.startswith(HIT))
+    return SearchResult(
+        hits=tuple(SearchHit(path=path, line=line, text=text) for path, line, text in hits),
+        remarks=tuple(remarks),
+    )
 
 
-async def _run(place: int, query: Query) -> tuple[int, bytes]:
-    command = [sys.executable, "-I", "-S", scan.__file__, str(place), json.dumps(query._asdict())]
+async def _run(place: int, task: ScanTask) -> tuple[int, bytes]:
+    command = [sys.executable, "-I", "-S", scan.__file__, str(place), json.dumps(task._asdict())]
     # A start that is cancelled half-way would leave a process behind.
     with anyio.CancelScope(shield=True):
         process = await anyio.open_process(

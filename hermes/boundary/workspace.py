@@ -1,6 +1,6 @@
-"""A folder that file tools cannot leave, whatever path or link they are given.
+"""A folder that file operations cannot leave, whatever path or link they are given.
 
-Where the agent's own home is inside of it, that is left out: there are its settings and its memory.
+If the agent's own home is inside it, the home is refused: it holds the settings and the memory.
 """
 
 import contextlib
@@ -10,15 +10,12 @@ import secrets
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
-
-import anyio.to_thread
+from typing import Literal
 
 from hermes.types.errors import ToolFailed
-from hermes.types.profile import AgentProfile
+from hermes.types.execution import LARGEST_FILE, FileInfo
 
-MOST = 10_000_000
-"""Bytes of a file that is read or written whole."""
-PATH = 4096
+LONGEST_PATH = 4096
 """Characters of a path."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 # A pipe in the workspace must not make the read wait for a writer.
@@ -26,51 +23,38 @@ _READ = os.O_RDONLY | os.O_NONBLOCK
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
+class _Missing(ToolFailed):
+    """There is nothing at the path."""
+
+
 class Workspace:
-    """Opens one component of a path after the other and follows no link: nothing can be swapped
-    for a way out between a check and the use."""
+    """Opens one component of a path after the other and follows no link, so that nothing can be
+    swapped for a way out between a check and the use."""
 
     def __init__(self, root: Path, home: Path | None = None) -> None:
         self._root = root
         self._home = home
 
-    @classmethod
-    def of(cls, profile: AgentProfile) -> "Workspace":
-        return cls(Path(profile.workspace), Path(profile.home) if profile.home else None)
-
-    async def read_text(self, path: str) -> str:
-        data = await anyio.to_thread.run_sync(self.read_bytes, path, abandon_on_cancel=True)
-        if b"\0" in data[:8192]:
-            raise ToolFailed(f"{path!r} is not a text file.")
-        return data.decode("utf-8", errors="replace")
-
-    async def write_text(self, path: str, text: str) -> bool:
-        """Puts the text in the file's place, with the folders it needs; whether it is new."""
-        try:
-            data = text.encode()
-        except UnicodeEncodeError as error:
-            raise ToolFailed(f"The text for {path!r} is not valid Unicode: {error}.") from error
-        return await anyio.to_thread.run_sync(self.write_bytes, path, data)
-
-    def read_bytes(self, path: str) -> bytes:
+    def read(self, path: str) -> bytes:
         descriptor = self.open(path)
         try:
             _check_regular(os.fstat(descriptor), path)
-            with os.fdopen(descriptor, "rb", closefd=False) as file:
-                data = file.read(MOST + 1)
+            data = _read(descriptor)
         finally:
             os.close(descriptor)
-        if len(data) > MOST:
-            raise ToolFailed(f"{path!r} is larger than {MOST} bytes.")
+        if len(data) > LARGEST_FILE:
+            raise ToolFailed(f"{path!r} is larger than {LARGEST_FILE} bytes.")
         return data
 
-    def write_bytes(self, path: str, data: bytes) -> bool:
-        """Replaces the file at once and durably, and keeps its mode; whether it is new."""
-        if len(data) > MOST:
-            raise ToolFailed(f"That is more than {MOST} bytes for {path!r}; write less.")
+    def write(self, path: str, data: bytes, expected: bytes | None = None) -> bool:
+        """Replaces the file atomically and durably, and keeps its mode; True if it is new."""
+        if len(data) > LARGEST_FILE:
+            raise ToolFailed(f"That is more than {LARGEST_FILE} bytes for {path!r}; write less.")
         *above, name = self.parts(path) or ["."]
-        with self._folder(above, path, make=True) as folder, _explained(path):
+        with self._folder(above, path, make=expected is None) as folder, _explained(path):
             mode = _mode(name, path, folder)
+            if expected is not None:
+                _check_content(name, path, expected, folder)
             fresh = f".hermes-{secrets.token_hex(8)}"
             try:
                 _write(fresh, data, mode, folder)
@@ -81,36 +65,77 @@ class Workspace:
             os.fsync(folder)
         return mode is None
 
+    def list(self, path: str) -> Sequence[FileInfo]:
+        """The entries of the folder by name, without the home."""
+        home, descriptor = self.home(), self.open(path)
+        found = []
+        try:
+            with _explained(path), os.scandir(descriptor) as entries:
+                for entry in entries:
+                    # An entry may be deleted while we read the folder.
+                    with contextlib.suppress(FileNotFoundError):
+                        known = entry.stat(follow_symlinks=False)
+                        if (known.st_dev, known.st_ino) != home:
+                            found.append(_info(entry.name, known))
+        finally:
+            os.close(descriptor)
+        return sorted(found, key=lambda info: info.name)
+
+    def stat(self, path: str) -> FileInfo | None:
+        *above, name = self.parts(path) or ["."]
+        try:
+            with self._folder(above, path) as folder, _explained(path):
+                known = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except _Missing:
+            return None
+        self._check_home(known, path)
+        return _info(name, known)
+
+    def remove(self, path: str) -> None:
+        """Deletes a file, a symbolic link or an empty folder."""
+        parts = self.parts(path)
+        if not parts:
+            raise ToolFailed("The workspace itself can't be removed.")
+        *above, name = parts
+        with self._folder(above, path) as folder, _explained(path):
+            known = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            self._check_home(known, path)
+            if stat.S_ISDIR(known.st_mode):
+                os.rmdir(name, dir_fd=folder)
+            else:
+                os.unlink(name, dir_fd=folder)
+            os.fsync(folder)
+
     def open(self, path: str) -> int:
         """A descriptor of the file or folder to read from, which the caller closes."""
         *above, name = self.parts(path) or ["."]
         with self._folder(above, path) as folder:
             opened = _step(name, path, _READ, folder)
         try:
-            self._check_home(opened, path)
+            self._check_home(os.fstat(opened), path)
         except ToolFailed:
             os.close(opened)
             raise
         return opened
 
     def home(self) -> tuple[int, int] | None:
-        """The device and the number of the folder that is left out; None where there is none."""
+        """The device and inode of the folder that is refused; None if there is none."""
         try:
             known = self._home and self._home.stat()
         except FileNotFoundError:
             return None
         return (known.st_dev, known.st_ino) if known else None
 
-    def parts(self, path: str) -> list[str]:
-        """The names on the way from the workspace to there; none for the workspace itself."""
+    def parts(self, path: str) -> Sequence[str]:
+        """The names on the way from the workspace to the path; none for the workspace itself."""
         wanted = PurePosixPath(path)
         if wanted.is_absolute():
             wanted = self._relative(wanted)
         if ".." in wanted.parts:
             raise self._outside(path)
-        if "\0" in path or len(path) > PATH:
+        if "\0" in path or len(path) > LONGEST_PATH:
             raise ToolFailed(f"{path[:80]!r} can't be the path of a file.")
-        return list(wanted.parts)
+        return wanted.parts
 
     def _relative(self, path: PurePosixPath) -> PurePosixPath:
         # Commands print the real path of a workspace that is reached through a link.
@@ -124,8 +149,7 @@ class Workspace:
             f"{path!r} is outside the workspace {self._root}; paths are relative to it."
         )
 
-    def _check_home(self, opened: int, path: str) -> None:
-        known = os.fstat(opened)
+    def _check_home(self, known: os.stat_result, path: str) -> None:
         # By number: on some systems a name has other spellings.
         if (known.st_dev, known.st_ino) == self.home():
             raise ToolFailed(
@@ -134,20 +158,20 @@ class Workspace:
 
     @contextlib.contextmanager
     def _folder(self, parts: Sequence[str], path: str, *, make: bool = False) -> Iterator[int]:
-        """The folder at the end of the parts, open; the path is for words only."""
+        """The folder at the end of the parts, open; the path is for error messages only."""
         try:
             folder = os.open(self._root, _FOLDER | os.O_CLOEXEC)
         except OSError as error:
             raise ToolFailed(f"The workspace {self._root} can't be opened: {error}.") from error
         try:
-            self._check_home(folder, path)
+            self._check_home(os.fstat(folder), path)
             for part in parts:
                 if make:
                     _make(part, path, folder)
                 inner = _step(part, path, _FOLDER, folder)
                 os.close(folder)
                 folder = inner
-                self._check_home(folder, path)
+                self._check_home(os.fstat(folder), path)
             yield folder
         finally:
             os.close(folder)
@@ -165,13 +189,29 @@ def _make(part: str, path: str, folder: int) -> None:
 
 
 def _mode(name: str, path: str, folder: int) -> int | None:
-    """The mode of the file that stands there; None where nothing does."""
+    """The mode of the file; None if there is none yet."""
     try:
         known = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
     _check_regular(known, path)
     return stat.S_IMODE(known.st_mode)
+
+
+def _check_content(name: str, path: str, expected: bytes, folder: int) -> None:
+    descriptor = os.open(name, _READ | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        unchanged = _read(descriptor) == expected
+    finally:
+        os.close(descriptor)
+    if not unchanged:
+        raise ToolFailed(f"{path!r} was changed in the meantime: read it again.")
+
+
+def _read(descriptor: int) -> bytes:
+    """The content, and one byte more than the largest file has if it is larger."""
+    with os.fdopen(descriptor, "rb", closefd=False) as file:
+        return file.read(LARGEST_FILE + 1)
 
 
 def _write(name: str, data: bytes, mode: int | None, folder: int) -> None:
@@ -182,6 +222,17 @@ def _write(name: str, data: bytes, mode: int | None, folder: int) -> None:
         file.write(data)
         file.flush()
         os.fsync(descriptor)
+
+
+def _info(name: str, known: os.stat_result) -> FileInfo:
+    kind: Literal["file", "folder", "link", "other"]
+    if stat.S_ISREG(known.st_mode):
+        kind = "file"
+    elif stat.S_ISDIR(known.st_mode):
+        kind = "folder"
+    else:
+        kind = "link" if stat.S_ISLNK(known.st_mode) else "other"
+    return FileInfo(name=name, kind=kind, size=known.st_size, modified_at=known.st_mtime)
 
 
 def _check_regular(known: os.stat_result, path: str) -> None:
@@ -195,9 +246,11 @@ def _check_regular(known: os.stat_result, path: str) -> None:
 
 @contextlib.contextmanager
 def _explained(path: str) -> Iterator[None]:
-    """Tells the model in words what the system says in numbers."""
+    """Translates errors of the system into words for the model."""
     try:
         yield
+    except FileNotFoundError as error:
+        raise _Missing(f"{path!r}: {os.strerror(errno.ENOENT)}.") from error
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise ToolFailed(f"{path!r} goes through a symbolic link.") from error

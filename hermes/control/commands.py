@@ -9,7 +9,7 @@ from hermes.core.window import tokens, tokens_in, weight
 from hermes.state import inbox, sessions, transcript, turns
 from hermes.state.transcript import History
 from hermes.text.commands import Ambiguous, Unknown, parse_command, resolve
-from hermes.types.commands import Action, CommandContext, CommandResult, SlashCommand
+from hermes.types.commands import Action, CommandContext, CommandReply, SlashCommand
 from hermes.types.messages import Asked, Message, MessageEvent, Said, UserMessage
 from hermes.types.store import Work
 from hermes.types.turns import Prompt
@@ -38,10 +38,10 @@ class CommandTable:
             case name:
                 return self.commands[name].action, parsed.argument
 
-    def _help(self, command: CommandContext) -> Work[CommandResult]:
+    def _help(self, command: CommandContext) -> Work[CommandReply]:
         yield from ()
         listed = (f"/{one.name}: {one.help}" for one in self.commands.values())
-        return CommandResult(reply="\n".join(listed))
+        return CommandReply(reply="\n".join(listed))
 
 
 def _text(event: MessageEvent) -> str:
@@ -55,58 +55,58 @@ def _text(event: MessageEvent) -> str:
 
 
 def _say(text: str) -> Action:
-    def say(command: CommandContext) -> Work[CommandResult]:
+    def say(command: CommandContext) -> Work[CommandReply]:
         yield from ()
-        return CommandResult(reply=text)
+        return CommandReply(reply=text)
 
     return say
 
 
-def stop(command: CommandContext) -> Work[CommandResult]:
+def stop(command: CommandContext) -> Work[CommandReply]:
     if command.turn is None:
-        return CommandResult(reply="Nothing is running.")
+        return CommandReply(reply="Nothing is running.")
     yield from turns.request_stop(command.turn.id, command.person)
     queued = yield from inbox.count_pending(str(command.session))
     follow = "1 queued message follows." if queued == 1 else f"{queued} queued messages follow."
     reply = f"Stopped. {follow}" if queued else "Stopped."
-    return CommandResult(reply=reply, stop=command.turn.id)
+    return CommandReply(reply=reply, stop=command.turn.id)
 
 
-def new(command: CommandContext) -> Work[CommandResult]:
+def new(command: CommandContext) -> Work[CommandReply]:
     yield from sessions.begin_anew(str(command.session), command.now)
     reply = "A new conversation. What was said before is kept and can be searched."
     if command.turn is None:
-        return CommandResult(reply=reply, ended=True)
+        return CommandReply(reply=reply, ended=True)
     yield from turns.request_stop(command.turn.id, command.person)
-    return CommandResult(reply=reply, stop=command.turn.id, ended=True)
+    return CommandReply(reply=reply, stop=command.turn.id, ended=True)
 
 
-def status(command: CommandContext) -> Work[CommandResult]:
+def status(command: CommandContext) -> Work[CommandReply]:
     turn = command.turn
     queued = yield from inbox.count_pending(str(command.session))
     tail = f" {queued} queued." if queued else ""
     if turn is None:
-        return CommandResult(reply=f"Idle.{tail}")
+        return CommandReply(reply=f"Idle.{tail}")
     seconds = int(command.now - turn.started_at)
     if turn.state == "suspended":
         open_ones = yield from turns.open_questions(turn.id)
         asked = "; ".join(question.prompt for question in open_ones)
-        return CommandResult(reply=f"Waiting for you: {asked}{tail}")
+        return CommandReply(reply=f"Waiting for you: {asked}{tail}")
     steps = f"{turn.steps} step{'s' * (turn.steps != 1)}"
-    return CommandResult(reply=f"Working for {seconds} s, {steps} done. /stop ends it.{tail}")
+    return CommandReply(reply=f"Working for {seconds} s, {steps} done. /stop ends it.{tail}")
 
 
-def context(command: CommandContext) -> Work[CommandResult]:
+def context(command: CommandContext) -> Work[CommandReply]:
     """What goes to the model with the next message, part by part."""
     session = yield from sessions.find(str(command.session))
     prompt = None
     if session and session.prompt:
         prompt = yield from sessions.prompt_of(session.prompt)
     if session is None or prompt is None:
-        return CommandResult(reply="Nothing yet: the prompt is written with the next message.")
+        return CommandReply(reply="Nothing yet: the prompt is written with the next message.")
     known = History(generation=session.generation, compaction=session.compaction)
     said = yield from transcript.history(str(command.session), known)
-    return CommandResult(reply=_shares(prompt, said.messages))
+    return CommandReply(reply=_shares(prompt, said.messages))
 
 
 def _shares(prompt: Prompt, messages: Sequence[Message]) -> str:

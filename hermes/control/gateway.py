@@ -80,7 +80,7 @@ class Gateway:
         self._intake = Intake(desk, commands)
         self._runner = TurnRunner(store, desk, self.hub, self.outbox, agents)
         self._lanes = Lanes(group, self._runner)
-        self._recovery = Recovery(store, desk)
+        self._recovery = Recovery(store, desk, agents)
         self._endings = Endings(store, agents, gateway=not options.terminal)
         self._upkeep = Upkeep(store, self._recovery, options.retention, self._sweep)
         self._changed = anyio.Event()

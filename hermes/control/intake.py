@@ -7,7 +7,7 @@ from hermes.control.commands import CommandTable
 from hermes.control.hub import EPOCH
 from hermes.state import deliveries, inbox, turns
 from hermes.state.turns import OpenQuestion, TurnRow
-from hermes.types.commands import CommandContext, CommandResult, OpenTurn
+from hermes.types.commands import CommandContext, CommandReply, OpenTurn
 from hermes.types.identity import PersonId, SessionKey, Target, TurnId, new_id
 from hermes.types.messages import (
     Accepted,
@@ -105,7 +105,7 @@ class Intake:
         yield from turns.decide(question.id, "answered", answer_text(event), person, now)
         if len(open_ones) > 1:
             left = "; ".join(other.prompt for other in open_ones if other is not question)
-            noted = CommandResult(reply=f"Noted. Still open: {left}")
+            noted = CommandReply(reply=f"Noted. Still open: {left}")
             return (yield from self._tell(id, event, key, noted, now))
         claim = yield from self._desk.resume(turn, now)
         receipt = Accepted(id=id, turn=turn.id, after=claim.row.epoch * EPOCH)
@@ -129,7 +129,7 @@ class Intake:
         return Taken(receipt=receipt, owed=target)
 
     def _tell(
-        self, id: str, event: MessageEvent, key: SessionKey, done: CommandResult, now: float
+        self, id: str, event: MessageEvent, key: SessionKey, done: CommandReply, now: float
     ) -> Work[Taken]:
         """Answers at once, without a turn."""
         receipt = Accepted(id=id, reply=done.reply)

@@ -2,19 +2,17 @@
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
-import anyio.to_thread
 import msgspec
 
-from hermes.boundary.execution.process import CALL_MARK, end_group, end_marked
 from hermes.control.claims import Claim, Desk
 from hermes.state import inbox, owners, turns
 from hermes.state.turns import TurnRow
-from hermes.types.errors import ClaimLost
-from hermes.types.identity import CallId, OwnerId, TurnId
+from hermes.types.agents import HostedAgent
+from hermes.types.errors import ClaimLost, HermesError
+from hermes.types.identity import AgentId, CallId, OwnerId, SessionKey, TurnId
 from hermes.types.store import OwnerKind, Store, Work
-from hermes.types.tools import Process
 
 log = logging.getLogger(__name__)
 
@@ -25,9 +23,10 @@ UNREADABLE = (msgspec.DecodeError, IndexError, KeyError)
 class Recovery:
     """Touches only what this process may own: its own turns, and those of dead processes."""
 
-    def __init__(self, store: Store, desk: Desk) -> None:
+    def __init__(self, store: Store, desk: Desk, agents: Mapping[AgentId, HostedAgent]) -> None:
         self._store = store
         self._desk = desk
+        self._agents = agents
 
     async def lease(self, name: str) -> int | None:
         """The epoch of a lease that this process holds from now on; None if another lives."""
@@ -51,11 +50,10 @@ class Recovery:
         return claims
 
     async def _take_turn(self, row: TurnRow) -> Claim:
-        for call, started in (await self._store.run(turns.started_calls, row.id)).items():
-            if started is None:
-                continue
-            if await anyio.to_thread.run_sync(_end, call, started):
-                log.warning("ended what call %s of a turn that was cut left running", call)
+        agent = self._agents[SessionKey.parse(row.session).agent]
+        for call, handle in (await self._store.run(turns.started_calls, row.id)).items():
+            if handle is not None:
+                await _end(agent, call, handle)
         return await self._resume_turn(row)
 
     async def resume(self, runs: Callable[[TurnId], bool]) -> list[Claim]:
@@ -123,7 +121,9 @@ class Recovery:
         return [*suspended, *(row for row in running if row.stop_requested)], idle
 
 
-def _end(call: CallId, process: Process) -> bool:
-    """Ends the call's process group, and who left it; whether anything was there."""
-    group = end_group(process)
-    return end_marked(f"{CALL_MARK}={call}") > 0 or group
+async def _end(agent: HostedAgent, call: CallId, handle: str) -> None:
+    try:
+        if await agent.end_command(handle):
+            log.warning("ended the command that call %s of a dead process left running", call)
+    except HermesError as error:
+        log.error("the command of call %s may still be running: %s", call, error)

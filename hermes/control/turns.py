@@ -20,7 +20,6 @@ from hermes.types.events import AgentEvent, Notice, QuestionAsked, SegmentDiscar
 from hermes.types.identity import AgentId, CallId, TurnId, new_id
 from hermes.types.messages import AssistantMessage, Content, ToolMessage, UserMessage
 from hermes.types.store import Store, Work
-from hermes.types.tools import Process
 from hermes.types.turns import Completed, Failed, Outcome, Prompt, Stopped, Suspended
 
 log = logging.getLogger(__name__)
@@ -213,11 +212,11 @@ class TurnCheckpoint:
         self.steps += 1
         self.said_texts.append(message.text)
 
-    async def started(self, call: CallId, process: Process | None = None) -> None:
+    async def started(self, call: CallId, handle: str | None = None) -> None:
         def work() -> Work[None]:
             row = self._claim.row
             yield from turns.hold(row.id, row.epoch)
-            yield from turns.start_call(call, row.id, process, time.time())
+            yield from turns.start_call(call, row.id, handle, time.time())
 
         await persist(self._store, work)
 

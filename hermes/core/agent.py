@@ -12,8 +12,7 @@ import anyio
 from hermes.core.compaction import Compactor
 from hermes.core.conversation import Conversation
 from hermes.core.prompt import Prompter
-from hermes.core.tools.call import CallRunner
-from hermes.core.tools.results import Results
+from hermes.core.tools.call import CallRunner, ToolRuntime
 from hermes.core.window import Window, context_length
 from hermes.types.errors import ClaimLost, HermesError, TooLong
 from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
@@ -45,7 +44,7 @@ class Agent:
         choose: Choose,
         prompter: Prompter,
         compactor: Compactor,
-        results: Results,
+        runtime: ToolRuntime,
         *,
         threshold: float | None = 0.75,
         recall: Recall = recall_nothing,
@@ -55,7 +54,7 @@ class Agent:
         self._choose = choose
         self._prompter = prompter
         self._compactor = compactor
-        self._results = results
+        self._runtime = runtime
         self._threshold = threshold
         self._recall = recall
 
@@ -70,7 +69,7 @@ class Agent:
     async def _steps(self, turn: Turn, emit: Emit, checkpoint: Checkpoint) -> Outcome:
         choice = self._choose(turn.profile, turn.model)
         tools = self._toolbox.for_turn(turn) if choice.tools else {}
-        runner = CallRunner(turn, tools, emit, checkpoint, self._results)
+        runner = await self._runtime.for_turn(turn, tools, emit, checkpoint)
         # A summary for a request without a session would be made again for the next one.
         threshold = None if turn.stateless else self._threshold
         window = Window.of(context_length(choice), choice.max_tokens, threshold)

@@ -13,7 +13,7 @@ from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMe
 from hermes.types.models import ModelRequest
 from hermes.types.profile import ModelChoice
 from hermes.types.protocols import Checkpoint, Emit
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 from hermes.types.turns import Prompt, Turn
 
 NARROWER = 0.8
@@ -28,7 +28,7 @@ class Conversation:
         self,
         turn: Turn,
         choice: ModelChoice,
-        tools: Mapping[str, Tool],
+        tools: Mapping[str, AnyTool],
         window: Window,
         emit: Emit,
         checkpoint: Checkpoint,

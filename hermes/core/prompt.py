@@ -14,7 +14,7 @@ from hermes.core.tools.schema import tools_json
 from hermes.core.window import context_length
 from hermes.state.audience import audience_of
 from hermes.types.profile import AgentProfile, ModelChoice
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 from hermes.types.turns import Prompt, PromptPart, Turn
 
 _WHO = (
@@ -63,13 +63,13 @@ class Prompter:
         self._zone = zone
         self._clock = clock
         self._known: dict[
-            tuple[int, int, str, str, str], tuple[AgentProfile, Mapping[str, Tool], str]
+            tuple[int, int, str, str, str], tuple[AgentProfile, Mapping[str, AnyTool], str]
         ] = {}
         """Fingerprints, with what they are of: what is kept here is not made anew elsewhere."""
         self._writing = anyio.Lock()
         self._fresh: dict[str, tuple[float, Prompt]] = {}
 
-    async def prompt(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, Tool]) -> Prompt:
+    async def prompt(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool]) -> Prompt:
         """The epoch's prompt, or a new one where it is over or made for something else."""
         # Who hears it belongs to it: an account may pass from one person to another.
         made_for = f"{self._fingerprint(turn, choice, tools)} {audience_of(turn)!r}"
@@ -79,7 +79,7 @@ class Prompter:
             return await self._shared(turn, choice, tools, made_for)
         return await self._written(turn, choice, tools, made_for)
 
-    def _fingerprint(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, Tool]) -> str:
+    def _fingerprint(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool]) -> str:
         # By identity: profiles and sets of tools are made once, and turns are many.
         profile, where = turn.profile, place(turn)
         key = (id(profile), id(tools), choice.provider, choice.model, where)
@@ -91,7 +91,7 @@ class Prompter:
         return known[2]
 
     async def _shared(
-        self, turn: Turn, choice: ModelChoice, tools: Mapping[str, Tool], made_for: str
+        self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool], made_for: str
     ) -> Prompt:
         """One prompt for all requests of a moment: each of them begins an epoch."""
         now = time.monotonic()
@@ -107,7 +107,7 @@ class Prompter:
         return known
 
     async def _written(
-        self, turn: Turn, choice: ModelChoice, tools: Mapping[str, Tool], made_for: str
+        self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool], made_for: str
     ) -> Prompt:
         profile = turn.profile
         room = int(context_length(choice) * CONTEXT_SHARE * 4)
@@ -171,7 +171,7 @@ def _workspace(profile: AgentProfile, choice: ModelChoice) -> str:
 
 
 def fingerprint(
-    profile: AgentProfile, choice: ModelChoice, tools: Mapping[str, Tool], where: str
+    profile: AgentProfile, choice: ModelChoice, tools: Mapping[str, AnyTool], where: str
 ) -> str:
     """Of all whose change begins an epoch."""
     seen = hashlib.sha256(tools_json(tuple(tools.values())))

@@ -167,12 +167,6 @@ def _ignored(settings: Settings) -> list[str]:
     warnings = []
     if settings.display.busy_input_mode != "queue":
         warnings.append("display.busy_input_mode: only 'queue' works so far; messages are queued")
-    if settings.terminal.backend not in ("none", "local"):
-        # Never on the host instead: who asks for a container does not mean that.
-        warnings.append(
-            f"terminal.backend: {settings.terminal.backend!r} is not supported yet;"
-            " no command is run"
-        )
     return warnings
 
 

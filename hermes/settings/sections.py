@@ -215,11 +215,9 @@ class MemorySettings(Value):
 
 
 class TerminalSettings(Value):
-    backend: Annotated[
-        Literal["none", "local", "docker", "singularity", "ssh", "modal", "daytona"],
-        Also(env=("TERMINAL_ENV",)),
-    ] = "none"
-    """Where commands run: nowhere, or `local`, on this machine with your rights; no other yet."""
+    backend: Annotated[str, Also(env=("TERMINAL_ENV",))] = "none"
+    """Where commands run: `none` for nowhere, `local` for this machine with your rights, or the
+    backend of a plugin."""
     timeout: Annotated[Seconds, Also(env=("TERMINAL_TIMEOUT",))] = 180.0
     """Seconds that a command gets, where the agent says nothing else."""
     env_passthrough: tuple[str, ...] = ()

@@ -5,7 +5,6 @@ import msgspec
 from hermes.types.delivery import Placed
 from hermes.types.events import AgentEvent, TextDelta
 from hermes.types.messages import Content, Message, MessageEvent
-from hermes.types.tools import Process
 from hermes.types.turns import Prompt
 from hermes.types.value import Value
 
@@ -14,7 +13,6 @@ decode_event = msgspec.json.Decoder(MessageEvent).decode
 decode_message: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
 decode_content = msgspec.json.Decoder(Content).decode
 decode_placed = msgspec.json.Decoder(tuple[Placed, ...]).decode
-decode_process = msgspec.json.Decoder(Process).decode
 decode_prompt = msgspec.json.Decoder(Prompt).decode
 decode_choices = msgspec.json.Decoder(tuple[str, ...]).decode
 

@@ -172,3 +172,19 @@ update inbox set event = cast(json_set(
 """,
     )
 )
+
+
+MIGRATIONS.append(
+    (
+        "m004_handles",
+        """
+-- The handle of a started command is text that only its execution backend understands. Earlier
+-- rows have a process group as JSON, which becomes a handle of the local backend without boot id.
+-- The column `process` stays, for gateways of the earlier version that are still running.
+alter table calls add column handle text;
+update calls set handle = 'local::' || json_extract(cast(process as text), '$.group') || ':'
+    || json_extract(cast(process as text), '$.started') || ':' || id
+    where process is not null;
+""",
+    )
+)

@@ -1,11 +1,10 @@
 """Turns and who runs them: every write carries the epoch of its claim."""
 
-from hermes.state.codec import Recorded, decode_choices, decode_process, decode_recorded, encode
+from hermes.state.codec import Recorded, decode_choices, decode_recorded, encode
 from hermes.types.errors import ClaimLost
 from hermes.types.events import NOTHING_USED, UsageReported
 from hermes.types.identity import CallId, OwnerId, PersonId, TurnId
 from hermes.types.store import Row, Work
-from hermes.types.tools import Process
 from hermes.types.turns import Answered, Approved, Decision, Denied, Expired, Question
 from hermes.types.value import Value
 
@@ -198,17 +197,18 @@ def request_stop(turn: TurnId, who: str) -> Work[None]:
 # --- calls that must not run twice -----------------------------------------------------------
 
 
-def start_call(call: CallId, turn: TurnId, process: Process | None, now: float) -> Work[None]:
+def start_call(call: CallId, turn: TurnId, handle: str | None, now: float) -> Work[None]:
     yield (
-        "insert into calls (id, turn, process, started_at) values (?, ?, ?, ?)"
-        " on conflict (id) do update set process = excluded.process",
-        (call, turn, encode(process) if process else None, now),
+        "insert into calls (id, turn, handle, started_at) values (?, ?, ?, ?)"
+        " on conflict (id) do update set handle = excluded.handle",
+        (call, turn, handle, now),
     )
 
 
-def started_calls(turn: TurnId) -> Work[dict[CallId, Process | None]]:
-    rows = yield "select id, process from calls where turn = ?", (turn,)
-    return {CallId(id): decode_process(process) if process else None for id, process in rows}
+def started_calls(turn: TurnId) -> Work[dict[CallId, str | None]]:
+    """The calls of the turn that had begun, with the handle of the command that each ran."""
+    rows = yield "select id, handle from calls where turn = ?", (turn,)
+    return {CallId(id): handle for id, handle in rows}
 
 
 # --- questions that suspend a turn -----------------------------------------------------------

@@ -147,11 +147,22 @@ class ChatStream:
         news: ToolNews | NoticeNews
         match event:
             case ToolStarted(call=call):
-                news = ToolNews(tool=event.name, label=event.label, call=call, status="running")
+                news = ToolNews(
+                    tool=event.name,
+                    label=event.label,
+                    arguments=event.arguments,
+                    call=call,
+                    status="running",
+                )
             case ToolFinished(call=call):
                 status: Literal["failed", "completed"] = "failed" if event.failed else "completed"
-                seconds = round(event.seconds, 3)
-                news = ToolNews(tool=event.name, call=call, status=status, duration=seconds)
+                news = ToolNews(
+                    tool=event.name,
+                    call=call,
+                    status=status,
+                    duration=round(event.seconds, 3),
+                    result=event.result,
+                )
             case Notice(text=text):
                 name = "hermes.notice"
                 news = NoticeNews(text=text)
@@ -242,13 +253,21 @@ def plain_completion(id: str, model: str, created: int, view: View) -> bytes:
 
 def _work(run: str, event: ToolStarted | ToolProgress | ToolFinished) -> RunEvent:
     match event:
-        case ToolStarted(call=call, name=name, label=label):
-            return ToolStart(run_id=run, tool=name, tool_call_id=call, label=label)
+        case ToolStarted(call=call, name=name, label=label, arguments=arguments):
+            return ToolStart(
+                run_id=run, tool=name, tool_call_id=call, label=label, arguments=arguments
+            )
         case ToolProgress(call=call, text=text):
             return ToolWord(run_id=run, tool_call_id=call, text=text)
         case ToolFinished(call=call, name=name, failed=failed):
-            seconds = round(event.seconds, 3)
-            return ToolEnd(run_id=run, tool=name, tool_call_id=call, duration=seconds, error=failed)
+            return ToolEnd(
+                run_id=run,
+                tool=name,
+                tool_call_id=call,
+                duration=round(event.seconds, 3),
+                error=failed,
+                result=event.result,
+            )
         case _:
             assert_never(event)
 

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple, assert_never
 
+import msgspec
+
 from hermes.streaming.final import question_text, remark
 from hermes.streaming.wire import encode
 from hermes.types.events import (
@@ -26,6 +28,13 @@ CUT = "— the connection to the model was cut; it starts again —"
 
 ASKING = "clarify"
 """The tool whose question is shown anyway: it needs no line of its own."""
+
+LABEL_WIDTH = 100
+"""Characters of the line for a call."""
+ARGUMENT_WIDTH = 40
+"""Characters of an argument in it."""
+RESULT_WIDTH = 80
+"""Characters of the result behind it."""
 
 _DIM, _RED, _YELLOW, _RESET = "\x1b[2m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
 _CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
@@ -90,15 +99,15 @@ class StdoutStream:
 
     def _tool(self, event: ToolStarted | ToolFinished) -> str:
         match event:
-            case ToolStarted(call=call, name=name, label=label):
-                self._labels[call] = line = f"· {tool_label(name, label)}"
+            case ToolStarted(call=call, name=name):
+                self._labels[call] = line = f"· {tool_label(event)}"
                 if self._open_call is not None or name == ASKING:
                     return ""
                 begin = self._fresh()
                 self._open_call, self._mid_line = call, True
                 return begin + self._painted(line, _DIM)
             case ToolFinished(call=call):
-                known = self._labels.pop(call, f"· {tool_label(event.name)}")
+                known = self._labels.pop(call, f"· {tool_label(event)}")
                 rest = took(event)
                 color = _RED if event.failed else _DIM
                 if self._open_call is None:
@@ -148,10 +157,10 @@ class SplitStream:
             case SegmentDiscarded():
                 self._text = ""
                 return _aside(CUT)
-            case ToolStarted(call=call, name=name, label=label):
-                self._labels[call] = tool_label(name, label)
-            case ToolFinished(call=call, name=name):
-                return _aside(f"· {self._labels.pop(call, tool_label(name))}{took(event)}")
+            case ToolStarted(call=call):
+                self._labels[call] = tool_label(event)
+            case ToolFinished(call=call):
+                return _aside(f"· {self._labels.pop(call, tool_label(event))}{took(event)}")
             case QuestionAsked(call=call):
                 self._labels.pop(call, None)
                 return _aside(question_text(event))
@@ -196,12 +205,33 @@ def printable(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
-def tool_label(name: str, label: str = "") -> str:
-    """A tool and what it works on, in one line."""
-    return printable(" ".join(f"{name} {label}".split()))
+def tool_label(event: ToolStarted | ToolFinished) -> str:
+    """A call in one line: `terminal make all timeout=5`. Of a finished call, the tool's name."""
+    if isinstance(event, ToolFinished):
+        return _one_line(event.name, LABEL_WIDTH)
+    parts = [event.name, event.label]
+    for name, value in _arguments(event).items():
+        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        # The label is the beginning of the first text, or of the first text in a list.
+        if not text.lstrip('["').startswith(event.label.removesuffix("…") or "\0"):
+            parts.append(f"{name}={_one_line(text, ARGUMENT_WIDTH)}")
+    return _one_line(" ".join(parts), LABEL_WIDTH)
+
+
+def _arguments(event: ToolStarted) -> dict[str, object]:
+    try:
+        return msgspec.json.decode(event.arguments or "{}", type=dict[str, object])
+    except msgspec.DecodeError:
+        return {}
 
 
 def took(event: ToolFinished) -> str:
-    """How a tool ended, to be written behind its label."""
+    """How a call ended, to be written behind its label: ` (failed, 0.1 s): No such file.`"""
     failed = "failed, " if event.failed else ""
-    return f" ({failed}{event.seconds:.1f} s)"
+    result = f": {_one_line(event.result, RESULT_WIDTH)}" if event.result else ""
+    return f" ({failed}{event.seconds:.1f} s){result}"
+
+
+def _one_line(text: str, width: int) -> str:
+    line = printable(" ".join(text.split()))
+    return line if len(line) <= width else line[: width - 1] + "…"

@@ -68,7 +68,9 @@ class ToolNews(WireValue):
     call: str = field(name="toolCallId")
     status: Literal["running", "completed", "failed"]
     label: str | UnsetType = UNSET
+    arguments: str | UnsetType = UNSET
     duration: float | UnsetType = UNSET
+    result: str | UnsetType = UNSET
 
 
 class NoticeNews(WireValue):
@@ -138,6 +140,7 @@ class ToolStart(RunEvent, tag="tool.started"):
     tool: str
     tool_call_id: str
     label: str
+    arguments: str
 
 
 class ToolWord(RunEvent, tag="tool.progress"):
@@ -150,6 +153,7 @@ class ToolEnd(RunEvent, tag="tool.completed"):
     tool_call_id: str
     duration: float
     error: bool
+    result: str
 
 
 class ApprovalRequest(RunEvent, tag="approval.request"):

@@ -1,35 +1,43 @@
-"""Commands for tests: where they run, and what they must not leave behind."""
+"""A local backend for tests, which leaves no process behind."""
 
 import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from hermes.boundary.execution.background import MARK
+from hermes.boundary.execution.background import PROCESS_MARK, Background
 from hermes.boundary.execution.environment import child_environment
-from hermes.boundary.execution.local import LocalExecution
+from hermes.boundary.execution.local import LocalBackend
 from hermes.boundary.execution.process import end_marked
 
-NOTHING_KNOWN = child_environment({})
+EMPTY_ENVIRONMENT = child_environment({})
+"""What commands see if this process had no environment."""
+FILES_ONLY = LocalBackend(Path("/nonexistent"), None)
+"""A backend that refuses commands."""
 
 
 @contextlib.contextmanager
-def local_execution(
-    root: Path, environment: Mapping[str, str] = NOTHING_KNOWN
-) -> Iterator[LocalExecution]:
-    """Commands with `root/processes` for those in the background, of which none outlives the test;
-    none of any kind may be our child behind it, not even as a zombie."""
+def local_backend(
+    root: Path, environment: Mapping[str, str] = EMPTY_ENVIRONMENT
+) -> Iterator[LocalBackend]:
+    """A backend with its background processes in `root/processes`. They end with the block, and no
+    process may be left as our child, not even as a zombie."""
     processes = root / "processes"
     try:
-        yield LocalExecution(environment, processes)
+        yield LocalBackend(processes, environment)
     finally:
         for folder in processes.glob("*"):
-            end_marked(f"{MARK}={folder.name}")
+            end_marked(f"{PROCESS_MARK}={folder.name}")
     assert children() == []
 
 
+def background_of(backend: LocalBackend) -> Background:
+    assert backend.commands is not None
+    return backend.commands.background
+
+
 def children() -> list[int]:
-    """The processes that are ours to bury."""
+    """The child processes of this process, zombies included."""
     found: list[int] = []
     for task in Path("/proc/self/task").iterdir():
         with contextlib.suppress(FileNotFoundError):
@@ -38,7 +46,7 @@ def children() -> list[int]:
 
 
 def lives(pid: int) -> bool:
-    """Whether it does something still: where nobody buries orphans, the dead stay as zombies."""
+    """Whether the process is alive. Dead orphans may stay as zombies in a container."""
     try:
         os.kill(pid, 0)
         return ") Z " not in Path(f"/proc/{pid}/stat").read_text()

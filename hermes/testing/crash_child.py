@@ -22,7 +22,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hermes.app.gateway import Parts, open_gateway
-from hermes.boundary.execution.process import spawn_gated
+from hermes.boundary.execution.local import LocalBackend
 from hermes.core.models.retry import Retrying
 from hermes.core.tools.read_file import read_file_tool
 from hermes.entry.messaging import serve
@@ -37,7 +37,7 @@ from hermes.types.messages import AssistantMessage
 from hermes.types.models import ModelProvider, ModelRequest
 from hermes.types.protocols import Emit, PlatformAdapter
 from hermes.types.store import Store, Work
-from hermes.types.tools import NeedsPerson, Tool, ToolContext
+from hermes.types.tools import A, AnyTool, NeedsPerson, Tool, ToolContext
 from hermes.types.turns import Answered, Question
 from hermes.types.value import Value
 
@@ -170,29 +170,28 @@ class PointedModel:
         return message
 
 
-class Append(msgspec.Struct, forbid_unknown_fields=True):
+class AppendToken(msgspec.Struct, forbid_unknown_fields=True):
     token: str
 
 
-class Ask(msgspec.Struct, forbid_unknown_fields=True):
+class AskPerson(msgspec.Struct, forbid_unknown_fields=True):
     question: str
 
 
-class Spawn(msgspec.Struct, forbid_unknown_fields=True):
+class SpawnProcess(msgspec.Struct, forbid_unknown_fields=True):
     seconds: float = 0.2
 
 
-async def _append(points: Points, context: ToolContext, arguments: msgspec.Struct) -> str:
-    assert isinstance(arguments, Append)
-    async with await anyio.open_file(context.workspace / APPENDED, "a") as file:
+async def _append(points: Points, context: ToolContext, arguments: AppendToken) -> str:
+    path = Path(context.turn.profile.workspace, APPENDED)
+    async with await anyio.open_file(path, "a") as file:
         await file.write(f"{arguments.token}\n")
     points.passes("in append")
     await anyio.lowlevel.checkpoint()
     return f"appended {arguments.token}"
 
 
-async def _ask(context: ToolContext, arguments: msgspec.Struct) -> str:
-    assert isinstance(arguments, Ask)
+async def _ask(context: ToolContext, arguments: AskPerson) -> str:
     match context.decision:
         case None:
             raise NeedsPerson(
@@ -204,48 +203,68 @@ async def _ask(context: ToolContext, arguments: msgspec.Struct) -> str:
             return f"undecided: {other}"
 
 
-async def _spawn(points: Points, context: ToolContext, arguments: msgspec.Struct) -> str:
-    assert isinstance(arguments, Spawn)
-    gated = await spawn_gated(["sleep", "600"], context.workspace, {"PATH": os.defpath})
-    try:
-        points.passes("gated spawn")
-        await context.running(gated.record)
-        gated.release()
+class PointedObserver:
+    """Points before and after the handle of a command is committed."""
+
+    def __init__(self, points: Points, context: ToolContext) -> None:
+        self._points = points
+        self._context = context
+        self.begun = anyio.Event()
+
+    async def started(self, handle: str) -> None:
+        self._points.passes("gated spawn")
+        await self._context.started(handle)
+        self.begun.set()
+
+    def progress(self, text: str) -> None:
+        self._context.progress(text)
+
+
+async def _spawn(points: Points, context: ToolContext, arguments: SpawnProcess) -> str:
+    observer = PointedObserver(points, context)
+    run = partial(context.sandbox.run, "sleep 600", observer, seconds=arguments.seconds)
+    async with anyio.create_task_group() as group:
+        group.start_soon(run)
+        await observer.begun.wait()
         points.passes("in spawn")
-        await anyio.sleep(arguments.seconds)
-        return "spawned and ended"
-    finally:
-        await gated.end()
+    return "spawned and ended"
 
 
-def tools(points: Points, home: Path) -> list[Tool]:
-    known = [
+def tools(points: Points, home: Path) -> list[AnyTool]:
+    append = _pointed(
+        points,
         Tool(
             name="append",
             description="Adds a line to a file.",
-            arguments=Append,
+            arguments=AppendToken,
             handler=partial(_append, points),
         ),
+    )
+    ask = _pointed(
+        points,
         Tool(
             name="ask",
             description="Asks the person.",
-            arguments=Ask,
+            arguments=AskPerson,
             handler=_ask,
             repeatable=True,
         ),
+    )
+    spawn = _pointed(
+        points,
         Tool(
             name="spawn",
             description="Runs a process for a while.",
-            arguments=Spawn,
+            arguments=SpawnProcess,
             handler=partial(_spawn, points),
         ),
-        read_file_tool(Spill(home / "spill")),
-    ]
-    return [_pointed(points, tool) for tool in known]
+    )
+    read = _pointed(points, read_file_tool(Spill(home / "spill")))
+    return [append, ask, spawn, read]
 
 
-def _pointed(points: Points, tool: Tool) -> Tool:
-    async def handler(context: ToolContext, arguments: msgspec.Struct) -> str:
+def _pointed(points: Points, tool: Tool[A]) -> Tool[A]:
+    async def handler(context: ToolContext, arguments: A) -> str:
         points.passes(f"before {tool.name}")
         text = await tool.handler(context, arguments)
         points.passes(f"after {tool.name}")
@@ -285,6 +304,7 @@ async def work(options: Options) -> None:
         parts = Parts(
             tools=tools(points, Path(options.home)),
             model=PointedModel(points, Retrying(model_client(http))),
+            backend=LocalBackend(Path(options.home) / "processes", {"PATH": os.defpath}),
             wrap_store=partial(PointedStore, points),
         )
         async with (

@@ -10,6 +10,7 @@ import anyio
 import msgspec
 
 from hermes.app.gateway import Parts, open_gateway
+from hermes.boundary.execution.local import LocalBackend
 from hermes.control.gateway import Gateway
 from hermes.core.models.openai_chat import OpenAIChat
 from hermes.entry.messaging import serve
@@ -23,16 +24,18 @@ from hermes.settings.sections import (
     StreamingSettings,
 )
 from hermes.state.paths import Home
+from hermes.testing.commands import EMPTY_ENVIRONMENT
 from hermes.testing.scripted import Answer, ChatRequest, refusal
 from hermes.testing.tools import TEST_TOOLS
 from hermes.types.errors import TransactionConflict
 from hermes.types.events import TextDelta
+from hermes.types.execution import ExecutionBackend
 from hermes.types.identity import OwnerId
 from hermes.types.messages import AssistantMessage
 from hermes.types.models import ModelProvider, ModelRequest
 from hermes.types.protocols import Emit, PlatformAdapter
 from hermes.types.store import OwnerKind, Row, Store, Work
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 from hermes.types.value import Value
 
 T = TypeVar("T")
@@ -52,11 +55,13 @@ class Conditions(Value):
     auxiliary: AuxiliarySettings = AuxiliarySettings()
     memory: MemorySettings = MemorySettings(enabled=False)
     """Off: it would ask the model when a conversation ends."""
-    tools: tuple[Tool, ...] | None = TEST_TOOLS
+    tools: tuple[AnyTool, ...] | None = TEST_TOOLS
     """None for all that the settings allow."""
     plugins: tuple[object, ...] = ()
     workspace: str = "workspace"
     """A folder in the home."""
+    backend: ExecutionBackend | None = None
+    """None for this machine, with commands allowed."""
     wrap_store: Callable[[Store], Store] = lambda store: store
     terminal: bool = False
 
@@ -109,6 +114,7 @@ async def running(
         plugins=conditions.plugins,
         tools=conditions.tools,
         model=model,
+        backend=conditions.backend or LocalBackend(home / "processes", EMPTY_ENVIRONMENT),
         wrap_store=partial(wrapped_store, wrap=conditions.wrap_store),
     )
     opened = open_gateway(settings, parts, terminal=conditions.terminal)

@@ -35,7 +35,6 @@ from hermes.types.messages import (
     MessageRef,
 )
 from hermes.types.store import Store, Work
-from hermes.types.tools import Process
 from hermes.types.turns import Answered, Approved, Denied, Expired
 
 T = TypeVar("T")
@@ -207,12 +206,12 @@ class TurnsContract(StoreFixture):
         (row,) = await store.read(turns.suspended_to_resume, US)
         assert row.stop_requested == "me"
 
-    async def test_started_calls_are_remembered_with_their_process(self, store: Store) -> None:
-        call, process = CallId("t_0_0"), Process(group=12, started=34)
+    async def test_started_calls_are_remembered_with_their_handle(self, store: Store) -> None:
+        call, handle = CallId("t_0_0"), "somewhere:12:ü"
         await store.run(turns.start_call, call, TurnId("t"), None, NOW)
         assert await store.read(turns.started_calls, TurnId("t")) == {call: None}
-        await store.run(turns.start_call, call, TurnId("t"), process, NOW)
-        assert await store.read(turns.started_calls, TurnId("t")) == {call: process}
+        await store.run(turns.start_call, call, TurnId("t"), handle, NOW)
+        assert await store.read(turns.started_calls, TurnId("t")) == {call: handle}
 
     async def test_events_are_replayed_exactly_from_any_number_however_they_were_cut(
         self, store: Store

@@ -1,9 +1,10 @@
-"""Tools that put the agent to the test: harmless, slow, broken, curious."""
+"""Tools for tests of the agent: a harmless, a slow, a broken and an asking one."""
+
+from pathlib import Path
 
 import anyio
 import msgspec
 
-from hermes.boundary.execution.process import spawn_gated
 from hermes.types.tools import NeedsPerson, Tool, ToolContext
 from hermes.types.turns import Answered, Approved, Denied, Expired, Question
 
@@ -14,23 +15,21 @@ class Append(msgspec.Struct, kw_only=True):
     """Relative to the workspace."""
 
 
-async def _append(context: ToolContext, arguments: msgspec.Struct) -> str:
-    assert isinstance(arguments, Append)
-    path = anyio.Path(context.workspace / arguments.path)
-    async with await path.open("a") as file:
+async def _append(context: ToolContext, arguments: Append) -> str:
+    path = Path(context.turn.profile.workspace, arguments.path)
+    async with await anyio.open_file(path, "a") as file:
         await file.write(arguments.token + "\n")
     return f"appended {arguments.token}"
 
 
-class Ask(msgspec.Struct, kw_only=True):
+class AskQuestion(msgspec.Struct, kw_only=True):
     question: str = "Which one?"
     choices: tuple[str, ...] = ()
     expires_in: float = 3600.0
     """Seconds."""
 
 
-async def _ask(context: ToolContext, arguments: msgspec.Struct) -> str:
-    assert isinstance(arguments, Ask)
+async def _ask(context: ToolContext, arguments: AskQuestion) -> str:
     match context.decision:
         case None:
             raise NeedsPerson(
@@ -52,29 +51,21 @@ async def _ask(context: ToolContext, arguments: msgspec.Struct) -> str:
 
 class Spawn(msgspec.Struct, kw_only=True):
     path: str = "pid"
-    """Where the process's id is written, relative to the workspace."""
+    """File that the process id is written to, relative to the workspace."""
     seconds: float = 600.0
 
 
-async def _spawn(context: ToolContext, arguments: msgspec.Struct) -> str:
-    assert isinstance(arguments, Spawn)
-    gated = await spawn_gated(["sleep", str(arguments.seconds)], context.workspace, {})
-    try:
-        await context.running(gated.record)
-        gated.release()
-        path = anyio.Path(context.workspace / arguments.path)
-        await path.write_text(str(gated.record.group))
-        return f"ended with {await gated.process.wait()}"
-    finally:
-        await gated.end()
+async def _spawn(context: ToolContext, arguments: Spawn) -> str:
+    command = f"echo $$ > {arguments.path}; exec sleep {arguments.seconds}"
+    ended = await context.sandbox.run(command, context, seconds=arguments.seconds + 60)
+    return f"ended with {ended.code}"
 
 
 class Slow(msgspec.Struct, kw_only=True):
     seconds: float = 600.0
 
 
-async def _slow(context: ToolContext, arguments: msgspec.Struct) -> str:
-    assert isinstance(arguments, Slow)
+async def _slow(context: ToolContext, arguments: Slow) -> str:
     context.progress("sleeping")
     await anyio.sleep(arguments.seconds)
     return f"slept for {arguments.seconds} s"
@@ -84,7 +75,7 @@ class Boom(msgspec.Struct, kw_only=True):
     pass
 
 
-async def _boom(context: ToolContext, arguments: msgspec.Struct) -> str:
+async def _boom(context: ToolContext, arguments: Boom) -> str:
     raise RuntimeError("boom")
 
 
@@ -97,7 +88,7 @@ append = Tool(
 ask = Tool(
     name="ask",
     description="Ask the person a question.",
-    arguments=Ask,
+    arguments=AskQuestion,
     handler=_ask,
     repeatable=True,
 )

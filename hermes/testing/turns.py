@@ -1,28 +1,31 @@
 """A turn, and a checkpoint that remembers: for tests of the agent and of its tools."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from hermes.boundary.execution.local import LocalSandbox
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.core.agent import Agent
 from hermes.core.auxiliary import Auxiliary
 from hermes.core.compaction import Compactor
 from hermes.core.prompt import Prompter
-from hermes.core.tools.call import CallContext
+from hermes.core.tools.call import CallContext, ToolRuntime, scope_of
 from hermes.core.tools.registry import Registry
-from hermes.core.tools.results import Results
+from hermes.core.tools.results import Redact, Results
 from hermes.state.spill import Spill
+from hermes.testing.commands import FILES_ONLY
 from hermes.testing.scripted import ScriptedModel
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import ClaimLost
 from hermes.types.events import AgentEvent
+from hermes.types.execution import ExecutionBackend
 from hermes.types.identity import AgentId, CallId, PersonId, Principal, SessionKey, Source, TurnId
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hermes.types.models import ModelProvider
 from hermes.types.profile import AgentProfile, Budget, ModelChoice
-from hermes.types.tools import Process, Tool
+from hermes.types.tools import AnyTool
 from hermes.types.turns import Decision, Prompt, Turn
 
 CHOICE = ModelChoice(provider="p", model="m", base_url="")
@@ -39,7 +42,7 @@ class Notebook:
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.begun: list[CallId] = []
-        self.processes: list[Process] = []
+        self.handles: list[str] = []
         self.prompts: list[Prompt] = []
         self.summaries: list[tuple[int, int, UserMessage]] = []
         self.log: list[str] = []
@@ -51,11 +54,11 @@ class Notebook:
         self.messages.append(message)
         self.log.append("said")
 
-    async def started(self, call: CallId, process: Process | None = None) -> None:
+    async def started(self, call: CallId, handle: str | None = None) -> None:
         self.begun.append(call)
-        if process:
-            self.processes.append(process)
-        self.log.append(f"started {process.group}" if process else "started")
+        if handle:
+            self.handles.append(handle)
+        self.log.append(f"started {handle}" if handle else "started")
 
     async def answered(self, message: ToolMessage) -> None:
         self.messages.append(message)
@@ -112,6 +115,9 @@ def hosted_agent(id: AgentId = DEFAULT_AGENT) -> HostedAgent:
     async def end_session(turn: Turn, ended_at: float) -> None:
         raise AssertionError("no conversation ends")
 
+    async def end_command(handle: str) -> bool:
+        raise AssertionError("no command was started")
+
     async def write_title(turn: Turn, answer: str) -> str:
         raise AssertionError("no conversation begins")
 
@@ -119,13 +125,14 @@ def hosted_agent(id: AgentId = DEFAULT_AGENT) -> HostedAgent:
         profile=AgentProfile(id=id),
         runner=an_agent(ScriptedModel([]), ()),
         end_session=end_session,
+        end_command=end_command,
         write_title=write_title,
     )
 
 
 def an_agent(
     model: ModelProvider,
-    tools: Sequence[Tool],
+    tools: Sequence[AnyTool],
     *,
     choice: ModelChoice = CHOICE,
     prompter: Prompter | None = None,
@@ -138,21 +145,28 @@ def an_agent(
         lambda profile, named: choice,
         prompter or Prompter(),
         Compactor(Auxiliary(model, lambda main: main)),
-        results or NO_SPILL,
+        ToolRuntime(FILES_ONLY, results or NO_SPILL),
     )
 
 
+def files_of(turn: Turn) -> LocalSandbox:
+    """The turn's sandbox on this machine, without commands."""
+    return LocalSandbox(scope_of(turn), None)
+
+
 async def use(
-    tool: Tool,
+    tool: AnyTool,
     turn: Turn,
     arguments: Mapping[str, object],
     *,
     notes: Notebook | None = None,
     events: list[AgentEvent] | None = None,
     call: CallId = CALL,
-    hide: Callable[[str], str] = str,
+    redact: Redact = str,
+    backend: ExecutionBackend = FILES_ONLY,
 ) -> str:
-    """What the tool answers to the arguments, as the model would give them."""
+    """The tool's answer to the arguments, as the model would give them."""
     heard = events if events is not None else []
-    context = CallContext(turn, call, heard.append, notes or Notebook(), hide)
-    return await tool.handler(context, msgspec.convert(arguments, tool.arguments))
+    sandbox = await backend.open(scope_of(turn))
+    context = CallContext(turn, call, sandbox, heard.append, notes or Notebook(), redact)
+    return await tool.bind(msgspec.json.encode(arguments).decode())(context)

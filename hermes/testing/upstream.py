@@ -57,7 +57,7 @@ class Look(msgspec.Struct):
     at: int = 0
 
 
-async def _look(_context: ToolContext, _arguments: msgspec.Struct) -> str:
+async def _look(_context: ToolContext, _arguments: Look) -> str:
     return "done"
 
 

@@ -11,6 +11,8 @@ from hermes.types.value import Value
 
 EndSession = Callable[[Turn, float], Awaitable[None]]
 """Called with a conversation that is over, and the time of its end. May be called again."""
+EndCommand = Callable[[str], Awaitable[bool]]
+"""Ends the command with this handle, as an execution backend does; False if there is none."""
 WriteTitle = Callable[[Turn, str], Awaitable[str]]
 """Returns a title for the conversation that a turn and its answer began; empty for none."""
 
@@ -28,4 +30,5 @@ class HostedAgent(Value):
     profile: AgentProfile
     runner: AgentRunner
     end_session: EndSession
+    end_command: EndCommand
     write_title: WriteTitle

@@ -30,7 +30,7 @@ class CommandContext(Value):
     now: float
 
 
-class CommandResult(Value):
+class CommandReply(Value):
     """The reply to a command, and what happens once the command is committed."""
 
     reply: str
@@ -40,7 +40,7 @@ class CommandResult(Value):
     """The session's conversation is over."""
 
 
-Action = Callable[[CommandContext], Work[CommandResult]]
+Action = Callable[[CommandContext], Work[CommandReply]]
 """Part of the transaction that takes the message in, so that it happens exactly once."""
 
 

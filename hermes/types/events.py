@@ -28,7 +28,9 @@ class ToolStarted(Value, tag=True):
     call: CallId
     name: str
     label: str = ""
-    """One line for people: what it works on."""
+    """One line for people: the path, the command or the question of the call."""
+    arguments: str = ""
+    """The model's JSON arguments, with long texts cut and secrets masked."""
 
 
 class ToolProgress(Value, tag=True):
@@ -41,6 +43,8 @@ class ToolFinished(Value, tag=True):
     name: str
     seconds: float = 0.0
     failed: bool = False
+    result: str = ""
+    """The beginning of the result, with secrets masked."""
 
 
 class QuestionAsked(Value, tag=True):

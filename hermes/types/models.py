@@ -7,7 +7,7 @@ from hermes.types.events import UsageReported
 from hermes.types.messages import AssistantMessage, Message, Sampling
 from hermes.types.profile import ModelChoice
 from hermes.types.protocols import Emit
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 from hermes.types.value import Value
 
 
@@ -20,7 +20,7 @@ class ModelRequest(Value):
     messages: Sequence[Message]
     step: str
     """Prefix of the CallIds of this answer: `<turn>_<step>`."""
-    tools: Sequence[Tool] = ()
+    tools: Sequence[AnyTool] = ()
     sampling: Sampling = Sampling()
     ephemeral: str = ""
     """Said behind `system`, for this call only."""
@@ -112,7 +112,7 @@ class WireFormat(Protocol):
         """Headers for both addresses, with the key if there is one."""
         ...
 
-    def declare(self, tool: Tool) -> Mapping[str, object]:
+    def declare(self, tool: AnyTool) -> Mapping[str, object]:
         """The declaration of a tool, to be encoded as JSON."""
         ...
 

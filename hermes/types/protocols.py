@@ -14,7 +14,7 @@ from hermes.types.messages import (
     ToolMessage,
     UserMessage,
 )
-from hermes.types.tools import Process, Tool
+from hermes.types.tools import AnyTool
 from hermes.types.turns import Outcome, Prompt, Turn
 from hermes.types.value import Value
 
@@ -71,8 +71,8 @@ class Checkpoint(Protocol):
         """The model asked for tools."""
         ...
 
-    async def started(self, call: CallId, process: Process | None = None) -> None:
-        """A call that must not run twice is about to run."""
+    async def started(self, call: CallId, handle: str | None = None) -> None:
+        """A call that must not run twice is about to run, or a command of it with this handle."""
         ...
 
     async def answered(self, message: ToolMessage) -> None: ...
@@ -93,7 +93,7 @@ class AgentRunner(Protocol):
 class Toolbox(Protocol):
     """The tools that a turn may use, by name."""
 
-    def for_turn(self, turn: Turn) -> Mapping[str, Tool]: ...
+    def for_turn(self, turn: Turn) -> Mapping[str, AnyTool]: ...
 
 
 # --- memory ----------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ class MemoryProvider(Protocol):
     @property
     def name(self) -> str: ...
 
-    def tools(self) -> Sequence[Tool]:
+    def tools(self) -> Sequence[AnyTool]:
         """What the agent may use of it."""
         ...
 

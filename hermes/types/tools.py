@@ -1,66 +1,101 @@
 """A tool as the model sees it and as the agent runs it."""
 
 from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import Literal, Protocol
+from typing import Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
+from hermes.types.errors import ToolFailed
+from hermes.types.execution import Sandbox
 from hermes.types.identity import CallId
 from hermes.types.turns import Decision, Question, Turn
 from hermes.types.value import Value
 
-
-class Process(Value):
-    """A process group that a call left running; the start time tells it from a reused pid."""
-
-    group: int
-    started: int
+A = TypeVar("A", bound=msgspec.Struct)
+Risk = Literal["low", "medium", "high"]
+"""The harm that a wrong call can do: hardly any, to files of the workspace, to anything."""
 
 
 class ToolContext(Protocol):
-    """What a running tool may know and ask for."""
+    """What a running tool may know and use."""
 
     @property
     def turn(self) -> Turn: ...
     @property
     def call(self) -> CallId: ...
     @property
-    def workspace(self) -> Path: ...
+    def sandbox(self) -> Sandbox:
+        """The files and commands of the turn's session."""
+        ...
+
     @property
     def decision(self) -> Decision | None:
-        """What a person decided, when the call was suspended on a question."""
+        """A person's decision, when the call was suspended on a question."""
         ...
 
-    async def running(self, process: Process) -> None:
-        """Commits what this call is about to start, so that a restart can end it."""
+    async def started(self, handle: str) -> None:
+        """Commits the handle of a command before it begins, so that a restart can end it."""
         ...
 
-    def progress(self, text: str) -> None: ...
+    def progress(self, text: str) -> None:
+        """Shows people how far the call has come. Secrets are redacted."""
+        ...
 
-    def hide(self, text: str) -> str:
-        """The text without secrets: for who cuts it, because nobody can hide half of one."""
+    def redact(self, text: str) -> str:
+        """The text without secrets. Results are redacted anyway: call it before you cut a text,
+        because half a secret is not recognised."""
         ...
 
 
-Handler = Callable[[ToolContext, msgspec.Struct], Awaitable[str]]
+BoundCall = Callable[[ToolContext], Awaitable[str]]
+"""A tool call with its arguments, ready to run."""
 
 
-class Tool(Value):
+class AnyTool(Protocol):
+    """A tool whatever its arguments are. Every `Tool` is one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def arguments(self) -> type[msgspec.Struct]: ...
+    @property
+    def read_only(self) -> bool: ...
+    @property
+    def repeatable(self) -> bool: ...
+    @property
+    def toolset(self) -> str: ...
+    @property
+    def risk(self) -> Risk: ...
+
+    def bind(self, arguments: str) -> BoundCall:
+        """The call with the model's JSON arguments; ToolFailed if they are not valid."""
+        ...
+
+
+class Tool(Value, Generic[A]):
     name: str
     description: str
     """For the model; the first line is also for people."""
-    arguments: type[msgspec.Struct]
+    arguments: type[A]
     """The declaration is the JSON schema and the validator."""
-    handler: Handler
+    handler: Callable[[ToolContext, A], Awaitable[str]]
     read_only: bool = False
     """Changes nothing: calls of one step run side by side."""
     repeatable: bool = False
     """May run again after a crash without doing harm."""
     toolset: str = ""
     """The set it belongs to."""
-    risk: Literal["low", "medium", "high"] = "low"
-    """The harm a wrong call can do: none to speak of, to files of the workspace, to anything."""
+    risk: Risk = "low"
+
+    def bind(self, arguments: str) -> BoundCall:
+        """The call with the model's JSON arguments; ToolFailed if they are not valid."""
+        try:
+            decoded = msgspec.json.decode(arguments or "{}", type=self.arguments)
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            raise ToolFailed(f"The arguments of {self.name} are not valid: {error}.") from error
+        return lambda context: self.handler(context, decoded)
 
 
 class NeedsPerson(Exception):

@@ -8,7 +8,8 @@ import aiohttp
 import pytest
 from msgspec.structs import replace
 
-from hermes.app.agent import AgentBuilder, choose_model, prefill_of, profile_of
+from hermes.app.agent import AgentBuilder, choose_model, chosen_backend, prefill_of, profile_of
+from hermes.app.builtins import all_plugins
 from hermes.app.gateway import home_store
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.core.models.client import ModelClient
@@ -58,7 +59,8 @@ async def builder_of(settings: Settings) -> AsyncIterator[AgentBuilder]:
     async with home_store(settings.home) as store, aiohttp.ClientSession() as session:
         models = models_of(settings)
         client = ModelClient(session, models.wires)
-        yield AgentBuilder(DEFAULT_AGENT, settings, models, store, session, client)
+        backend = chosen_backend(settings, all_plugins().backends())
+        yield AgentBuilder(DEFAULT_AGENT, settings, models, store, session, client, backend)
 
 
 async def names(settings: Settings, platform: str = "p") -> list[str]:
@@ -105,11 +107,14 @@ async def test_a_full_memory_and_persona_stay_within_the_bound(tmp_path: Path) -
     assert len(prompt.text) + prompt.tools <= MOST
 
 
-async def test_commands_run_nowhere_unless_that_is_allowed(tmp_path: Path) -> None:
+async def test_commands_run_nowhere_unless_that_is_allowed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     closed = await names(settings(tmp_path, terminal=TerminalSettings()))
     assert not {"terminal", "process"} & set(closed)
     elsewhere = settings(tmp_path, terminal=TerminalSettings(backend="docker"))
     assert "terminal" not in await names(elsewhere)
+    assert "'docker' is not known, so no command is run; there is none, local" in caplog.text
     assert "terminal" in await names(settings(tmp_path))
 
 

@@ -15,7 +15,7 @@ from hermes.testing.tools import TEST_TOOLS
 from hermes.types.agents import AgentHome
 from hermes.types.errors import ConfigError
 from hermes.types.identity import AgentId
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 
 
 class Clashing:
@@ -26,7 +26,7 @@ class Clashing:
 
 class Toolmaker:
     @hookimpl
-    def register_tools(self) -> list[Tool]:
+    def register_tools(self) -> list[AnyTool]:
         return [TEST_TOOLS[0]]
 
 

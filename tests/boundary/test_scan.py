@@ -1,23 +1,32 @@
 """Looking through files for a pattern."""
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
-from hermes.boundary import workspace
-from hermes.boundary.scan import DEPTH, LARGE, WIDTH, Query, output
+from hermes.boundary.scan import DEPTH, HIT, HIT_WIDTH, LARGE, ScanTask, output
+from hermes.types.execution import LARGEST_FILE
 
 WORD = "needle"
 
 
 def scan(place: Path, pattern: str = WORD, glob: str = "", limit: int = 99) -> list[str]:
-    query = Query(pattern=pattern, path="", names=False, glob=glob, limit=limit, seconds=9)
+    task = ScanTask(pattern=pattern, path="", names=False, glob=glob, limit=limit, seconds=9)
     descriptor = os.open(place, os.O_RDONLY)
     try:
-        return list(output(descriptor, query))
+        return [_shown(line) for line in output(descriptor, task)]
     finally:
         os.close(descriptor)
+
+
+def _shown(line: str) -> str:
+    """A hit as `=path:line: text`; other lines stay as they are."""
+    if not line.startswith(HIT):
+        return line
+    path, number, text = json.loads(line[1:])
+    return f"{HIT}{path}:{number}: {text}"
 
 
 def named(place: Path, glob: str = "") -> list[str]:
@@ -42,7 +51,7 @@ def test_large_files_are_skipped_and_counted(tmp_path: Path) -> None:
         file.truncate(LARGE + 1)
     assert scan(tmp_path) == [f"!not searched, because larger than {LARGE} bytes: 1 files"]
     assert scan(tmp_path / "large")[0].startswith("!not searched")
-    assert LARGE == workspace.MOST
+    assert LARGE == LARGEST_FILE
 
 
 def test_links_are_not_followed(tmp_path: Path) -> None:
@@ -84,7 +93,7 @@ def test_long_lines_are_cut_around_the_match(tmp_path: Path) -> None:
     assert shown.startswith("…xxx")
     assert shown.endswith("yyy…")
     assert WORD in shown
-    assert len(shown) == WIDTH + 2
+    assert len(shown) == HIT_WIDTH + 2
 
 
 def test_lines_are_counted_as_they_are_read(tmp_path: Path) -> None:

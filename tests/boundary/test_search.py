@@ -9,10 +9,10 @@ import anyio
 import psutil
 import pytest
 
-from hermes.boundary.scan import Query
 from hermes.boundary.search import search
 from hermes.testing.running import until
 from hermes.types.errors import ToolFailed
+from hermes.types.execution import SearchHit, SearchQuery
 
 FOREVER = "(a+)+$"
 
@@ -26,8 +26,8 @@ def place(tmp_path: Path) -> Iterator[int]:
     os.close(descriptor)
 
 
-def query(pattern: str, seconds: float = 20.0) -> Query:
-    return Query(pattern=pattern, path="", names=False, glob="", limit=9, seconds=seconds)
+def query(pattern: str, seconds: float = 20.0) -> SearchQuery:
+    return SearchQuery(pattern=pattern, path="", limit=9, seconds=seconds)
 
 
 def scanning() -> bool:
@@ -40,7 +40,7 @@ def children() -> list[psutil.Process]:
 
 async def test_what_matches_is_found(place: int) -> None:
     found = await search(place, query("zwölf|\0"))
-    assert found.hits == ("a:1: zwölf aa",)
+    assert found.hits == (SearchHit(path="a", line=1, text="zwölf aa"),)
     assert found.remarks == ()
 
 
@@ -50,7 +50,7 @@ async def test_a_pattern_that_takes_for_ever_is_ended_and_what_was_found_is_told
     since = time.monotonic()
     found = await search(place, query(FOREVER, seconds=0.5))
     assert time.monotonic() - since < 5
-    assert found.hits == ("a:1: zwölf aa",)
+    assert found.hits == (SearchHit(path="a", line=1, text="zwölf aa"),)
     assert found.remarks == ("stopped after 0.5 s; use a narrower path, a simpler pattern",)
     assert children() == []
 

@@ -15,18 +15,20 @@ from hermes.control.gateway import Gateway
 from hermes.core.tools.call import UNKNOWN_OUTCOME
 from hermes.state import transcript, turns
 from hermes.state.sqlite.store import open_store
+from hermes.testing.commands import FILES_ONLY
 from hermes.testing.platforms import ChatServer, EditingAdapter, PlainAdapter
 from hermes.testing.rows import append_unreadable
 from hermes.testing.running import QUIET, TroubledStore, refused, rows, running, until
 from hermes.testing.scripted import ScriptedModel, calls, hangs, says
-from hermes.testing.tools import slow
-from hermes.types.errors import StoreUnavailable
+from hermes.testing.tools import Boom, slow
+from hermes.types.errors import StoreUnavailable, ToolFailed
 from hermes.types.events import UsageReported
+from hermes.types.execution import Sandbox, SandboxScope
 from hermes.types.identity import Principal, Source, TurnId
 from hermes.types.messages import AssistantMessage, MessageEvent, Origin, Said, ToolMessage
 from hermes.types.models import ModelRequest
 from hermes.types.protocols import Emit
-from hermes.types.tools import ToolContext
+from hermes.types.tools import Tool, ToolContext
 
 
 def results(model: ScriptedModel) -> list[str]:
@@ -171,6 +173,54 @@ def runs(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+class Elsewhere:
+    """A backend whose commands run where no process of this machine can see them."""
+
+    isolation = "elsewhere"
+
+    def __init__(self, error: ToolFailed | None = None) -> None:
+        self.ended: list[str] = []
+        self._error = error
+
+    async def open(self, scope: SandboxScope) -> Sandbox:
+        return await FILES_ONLY.open(scope)
+
+    async def end(self, handle: str) -> bool:
+        self.ended.append(handle)
+        if self._error:
+            raise self._error
+        return True
+
+
+async def hang(context: ToolContext, arguments: Boom) -> str:
+    await context.started("elsewhere:7")
+    await anyio.sleep_forever()
+    raise AssertionError
+
+
+HANG = Tool(name="hang", description="Hang.", arguments=Boom, handler=hang)
+
+
+@pytest.mark.parametrize("error", [None, ToolFailed("out of reach")])
+async def test_a_command_is_ended_by_its_backend_and_a_backend_that_fails_holds_nothing_up(
+    tmp_path: Path, error: ToolFailed | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    server, backend = ChatServer(), Elsewhere(error)
+    dying = ScriptedModel([calls(("hang", {}))])
+    conditions = replace(QUIET, backend=backend, tools=(HANG,))
+    async with running(tmp_path, [PlainAdapter(server)], dying, conditions) as gateway:
+        server.says("work")
+        while await rows(gateway.store, "select handle from calls") != [("elsewhere:7",)]:
+            await anyio.lowlevel.checkpoint()
+    assert backend.ended == []
+    living = ScriptedModel([says("done")])
+    async with running(tmp_path, [PlainAdapter(server)], living, conditions):
+        await until(server.texts)
+    assert backend.ended == ["elsewhere:7"]
+    assert results(living) == [UNKNOWN_OUTCOME]
+    assert ("may still be running: out of reach" in caplog.text) == (error is not None)
 
 
 KILLED = """

@@ -11,10 +11,11 @@ from hermes.core.agent import Agent, repeated, run_calls, unanswered
 from hermes.core.auxiliary import Auxiliary
 from hermes.core.compaction import Compactor
 from hermes.core.prompt import Prompter
-from hermes.core.tools.call import UNKNOWN_OUTCOME, CallRunner
+from hermes.core.tools.call import UNKNOWN_OUTCOME, ToolRuntime
 from hermes.core.tools.registry import Registry
 from hermes.core.tools.results import Results
 from hermes.state.spill import Spill
+from hermes.testing.commands import FILES_ONLY
 from hermes.testing.running import refused
 from hermes.testing.scripted import Answer, ScriptedModel, calls, fails, says
 from hermes.testing.tools import TEST_TOOLS, append
@@ -29,14 +30,15 @@ from hermes.types.messages import (
     ToolMessage,
     UserMessage,
 )
-from hermes.types.tools import Tool, ToolContext
+from hermes.types.tools import AnyTool, Tool, ToolContext
 from hermes.types.turns import Answered, Completed, Failed, Suspended, Turn
 
 HI = UserMessage(text="hi")
+RUNTIME = ToolRuntime(FILES_ONLY, NO_SPILL)
 
 
 class Bench:
-    def __init__(self, *answers: Answer, tools: tuple[Tool, ...] = TEST_TOOLS) -> None:
+    def __init__(self, *answers: Answer, tools: tuple[AnyTool, ...] = TEST_TOOLS) -> None:
         self.model = ScriptedModel(answers)
         self.agent = an_agent(self.model, tools)
         self.notes = Notebook()
@@ -160,12 +162,12 @@ class Nothing(msgspec.Struct):
     pass
 
 
-def meeting(*, read_only: bool) -> tuple[Tool, list[int]]:
+def meeting(*, read_only: bool) -> tuple[AnyTool, list[int]]:
     """A tool that notes how many of its calls run at once."""
     at_once: list[int] = []
     open_calls = 0
 
-    async def meet(_context: ToolContext, _arguments: msgspec.Struct) -> str:
+    async def meet(_context: ToolContext, _arguments: Nothing) -> str:
         nonlocal open_calls
         open_calls += 1
         for _ in range(5):
@@ -197,9 +199,9 @@ async def test_calls_that_change_nothing_run_side_by_side_and_others_in_order(
 
 async def test_results_come_in_the_order_of_the_calls() -> None:
     bench = Bench()
-    runner = CallRunner(
-        a_turn(), Registry(TEST_TOOLS).for_turn(a_turn()), lambda _: None, bench.notes, NO_SPILL
-    )
+    turn = a_turn()
+    tools = Registry(TEST_TOOLS).for_turn(turn)
+    runner = await RUNTIME.for_turn(turn, tools, lambda _: None, bench.notes)
     wanted = [
         ToolCall(id=CallId(f"t_0_{n}"), name="slow", arguments=f'{{"seconds": {s}}}')
         for n, s in enumerate((0.02, 0))
@@ -220,8 +222,8 @@ def test_only_open_calls_at_the_end_are_unanswered() -> None:
     assert unanswered([HI]) == unanswered([]) == []
 
 
-def look(read_only: bool, answers: list[str]) -> Tool:
-    async def answer(context: ToolContext, arguments: msgspec.Struct) -> str:
+def look(read_only: bool, answers: list[str]) -> AnyTool:
+    async def answer(context: ToolContext, arguments: Look) -> str:
         return answers.pop(0)
 
     return Tool(
@@ -347,7 +349,7 @@ async def test_where_nothing_is_summarised_the_model_says_what_is_too_long() -> 
         lambda profile, named: CHOICE,
         Prompter(),
         Compactor(Auxiliary(model, lambda main: main)),
-        NO_SPILL,
+        RUNTIME,
         threshold=None,
     )
     turn, notes = a_turn(*long_history(), HI), Notebook()

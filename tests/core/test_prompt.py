@@ -10,10 +10,10 @@ from hermes.core.prompt import IDENTITY, TALKER, Prompter, ephemeral
 from hermes.testing.tools import append, ask
 from hermes.testing.turns import CHOICE, GROUP, PRIVATE, a_turn
 from hermes.types.identity import PersonId, Source
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 from hermes.types.turns import Prompt, PromptPart, Turn
 
-TOOLS: dict[str, Tool] = {"append": append}
+TOOLS: dict[str, AnyTool] = {"append": append}
 
 
 async def written(turn: Turn) -> Prompt:

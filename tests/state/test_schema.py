@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hermes.state import inbox
+from hermes.state import inbox, turns
 from hermes.state.schema import MIGRATIONS
 from hermes.state.sqlite.migration import statements
 from hermes.state.sqlite.store import open_store
-from hermes.types.identity import Principal, Target
+from hermes.types.identity import CallId, Principal, Target, TurnId
 from hermes.types.messages import Origin
 
 RELEASED = {
@@ -95,3 +95,18 @@ async def test_a_message_that_waited_during_an_upgrade_gets_its_origin(
     assert found.origin == expected
     assert found.source.account == account
     assert msgspec.to_builtins(found.body) == event["body"]
+
+
+async def test_started_commands_of_an_earlier_version_get_handles(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with closing(database_of("m002_core", path)) as connection:
+        connection.execute(
+            "insert into calls (id, turn, process, started_at) values"
+            " ('t_0_0', 't', ?, 1.0), ('t_0_1', 't', null, 1.0)",
+            (b'{"group":12,"started":34}',),
+        )
+    async with open_store(path) as store:
+        assert await store.read(turns.started_calls, TurnId("t")) == {
+            CallId("t_0_0"): "local::12:34:t_0_0",
+            CallId("t_0_1"): None,
+        }

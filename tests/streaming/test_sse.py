@@ -38,8 +38,9 @@ from hermes.types.identity import CallId
 CALL = CallId("t_0_0")
 COMPLETED = TurnFinished(outcome="completed")
 SUSPENDED = TurnFinished(outcome="suspended")
-STARTED = ToolStarted(call=CALL, name="read_file", label="notes.txt")
-FINISHED = ToolFinished(call=CALL, name="read_file", seconds=0.1234)
+ARGUMENTS = '{"path":"notes.txt"}'
+STARTED = ToolStarted(call=CALL, name="read_file", label="notes.txt", arguments=ARGUMENTS)
+FINISHED = ToolFinished(call=CALL, name="read_file", seconds=0.1234, result="a note")
 QUESTION = QuestionAsked(
     id="a7", call=CALL, kind="approval", prompt="Run it?", choices=("once", "deny")
 )
@@ -161,16 +162,29 @@ def test_tools_and_notices_are_named_events() -> None:
     events: tuple[AgentEvent, ...] = (STARTED, FINISHED, failed, Notice(text="slow"))
     told = [frames(stream.feed(n, event))[0] for n, event in enumerate(events)]
     assert [name for _, name, _ in told] == ["hermes.tool.progress"] * 3 + ["hermes.notice"]
-    fields = ("tool", "label", "toolCallId", "status", "duration", "text")
+    fields = ("tool", "label", "arguments", "toolCallId", "status", "duration", "result", "text")
     assert [{key: body[key] for key in fields if key in body} for _, _, body in told] == [
         {
             "tool": "read_file",
             "label": "notes.txt",
+            "arguments": ARGUMENTS,
             "toolCallId": "t_0_0",
             "status": "running",
         },
-        {"tool": "read_file", "toolCallId": "t_0_0", "status": "completed", "duration": 0.123},
-        {"tool": "read_file", "toolCallId": "t_0_0", "status": "failed", "duration": 0.0},
+        {
+            "tool": "read_file",
+            "toolCallId": "t_0_0",
+            "status": "completed",
+            "duration": 0.123,
+            "result": "a note",
+        },
+        {
+            "tool": "read_file",
+            "toolCallId": "t_0_0",
+            "status": "failed",
+            "duration": 0.0,
+            "result": "",
+        },
         {"text": "slow"},
     ]
 
@@ -319,13 +333,24 @@ RUN_EVENTS: list[tuple[AgentEvent, str, dict[str, Any]]] = [
     (
         STARTED,
         "tool.started",
-        {"tool": "read_file", "tool_call_id": "t_0_0", "label": "notes.txt"},
+        {
+            "tool": "read_file",
+            "tool_call_id": "t_0_0",
+            "label": "notes.txt",
+            "arguments": ARGUMENTS,
+        },
     ),
     (ToolProgress(call=CALL, text="half"), "tool.progress", {"tool_call_id": CALL, "text": "half"}),
     (
         FINISHED,
         "tool.completed",
-        {"tool": "read_file", "tool_call_id": "t_0_0", "duration": 0.123, "error": False},
+        {
+            "tool": "read_file",
+            "tool_call_id": "t_0_0",
+            "duration": 0.123,
+            "error": False,
+            "result": "a note",
+        },
     ),
     (
         QUESTION,

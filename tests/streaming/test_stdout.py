@@ -2,10 +2,20 @@
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from hermes.streaming.stdout import CUT, JsonLines, Session, SplitStream, StdoutStream
+from hermes.streaming.stdout import (
+    CUT,
+    LABEL_WIDTH,
+    RESULT_WIDTH,
+    JsonLines,
+    Session,
+    SplitStream,
+    StdoutStream,
+)
 from hermes.types.events import (
     AgentEvent,
     Notice,
@@ -59,6 +69,42 @@ def test_tools_side_by_side_have_one_line_each() -> None:
     assert written(READ, make, READ_DONE, make_done, DONE) == (
         "· read_file notes.txt (0.1 s)\n· terminal make all (failed, 2.0 s)\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("label", "arguments", "line"),
+    [
+        ("a.txt", '{"path":"a.txt","offset":2}', "x a.txt offset=2"),
+        ("make", '{"command":"make\\n all","timeout":5.5,"background":true}',
+         "x make timeout=5.5 background=true"),
+        ("https://a", '{"urls":["https://a","https://b"]}', "x https://a"),
+        ("w" * 79 + "…", '{"text":"' + "w" * 200 + '","n":1}', "x " + "w" * 79 + "… n=1"),
+        ("a", '{"path":"a","content":"' + "y" * 200 + '"}', "x a content=" + "y" * 39 + "…"),
+        ("", '{"limit":3,"of":{"a":[1]}}', 'x limit=3 of={"a":[1]}'),
+        ("", '{"text":""}', "x text="),
+        ("a", '{"path":"a","text":"\\u001b[2J"}', "x a text=[2J"),
+        ("a", "no json", "x a"),
+    ],
+)  # fmt: skip
+def test_the_arguments_of_a_tool_are_in_its_line(label: str, arguments: str, line: str) -> None:
+    started = ToolStarted(call=ONE, name="x", label=label, arguments=arguments)
+    assert written(started) == f"· {line}"
+
+
+def test_a_line_of_many_arguments_is_cut() -> None:
+    arguments = json.dumps({f"name{number}": "value" for number in range(50)})
+    line = written(ToolStarted(call=ONE, name="x", arguments=arguments))
+    assert len(line) == len("· ") + LABEL_WIDTH
+    assert line.endswith("…")
+
+
+def test_the_result_of_a_tool_is_behind_its_line() -> None:
+    done = replace(READ_DONE, result="one\n\x1b[31mtwo " + "z" * 100)
+    shown = "one [31mtwo " + "z" * (RESULT_WIDTH - 13) + "…"
+    assert written(READ, done) == f"· read_file notes.txt (0.1 s): {shown}\n"
+    assert split(READ, done) == ("", f"· read_file notes.txt (0.1 s): {shown}\n")
+    failed = replace(READ_DONE, failed=True, result="No such file.")
+    assert written(READ, failed) == "· read_file notes.txt (failed, 0.1 s): No such file.\n"
 
 
 def test_tools_can_be_left_out() -> None:
@@ -158,9 +204,25 @@ def test_json_begins_with_the_session() -> None:
 
 def test_json_lines_are_one_object_per_event() -> None:
     lines = JsonLines()
-    text = lines.feed(says("a\nb")) + lines.feed(READ) + lines.feed(says("\ud800"))
+    read = replace(READ, arguments='{"path":"notes.txt"}')
+    done = replace(READ_DONE, result="a note")
+    events: tuple[AgentEvent, ...] = (says("a\nb"), read, done, says("\ud800"))
+    text = "".join(map(lines.feed, events))
     assert [json.loads(line) for line in text.splitlines()] == [
         {"type": "TextDelta", "text": "a\nb"},
-        {"type": "ToolStarted", "call": "t_0_0", "name": "read_file", "label": "notes.txt"},
+        {
+            "type": "ToolStarted",
+            "call": "t_0_0",
+            "name": "read_file",
+            "label": "notes.txt",
+            "arguments": '{"path":"notes.txt"}',
+        },
+        {
+            "type": "ToolFinished",
+            "call": "t_0_0",
+            "name": "read_file",
+            "seconds": 0.12,
+            "result": "a note",
+        },
         {"type": "TextDelta", "text": "?"},
     ]

@@ -1,4 +1,4 @@
-"""Commands that run on by themselves, known by their files: a restart loses none of them."""
+"""Background commands of this machine. Each has a folder, so that a restart loses none."""
 
 import contextlib
 import os
@@ -16,7 +16,8 @@ import msgspec
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from hermes.boundary.execution.process import (
-    GRACE,
+    KILL_GRACE,
+    ProcessGroup,
     end_group,
     end_marked,
     runs,
@@ -24,54 +25,38 @@ from hermes.boundary.execution.process import (
     start_time,
 )
 from hermes.types.errors import ToolFailed
+from hermes.types.execution import ProcessOutput, ProcessStatus
 from hermes.types.identity import AgentId, SessionKey, new_id
-from hermes.types.tools import Process
 from hermes.types.value import Value
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 RECORD = "record.json"
-MARK = "HERMES_PROCESS"
-"""The variable by which everything that a process starts is known."""
-LIVE = 64
+PROCESS_MARK = "HERMES_PROCESS"
+"""The environment variable by which the processes of a background command are found."""
+MOST_RUNNING = 64
 """Processes of one agent that run at the same time."""
-FINISHED = 256
-"""Finished ones that are kept, for a day at the most."""
-DAY = 86_400.0
-TICK = 0.1
+MOST_FINISHED = 256
+"""Finished processes whose records are kept."""
+FINISHED_SECONDS = 86_400.0
+"""Time for which they are kept."""
+POLL_INTERVAL = 0.1
 
 
 class BackgroundProcess(Value):
-    """A command on record, before it begins."""
+    """The record of a command, written before it begins."""
 
     id: str
     command: str
     session: str
     agent: AgentId
     workdir: str
-    process: Process
-    """Of the supervisor, who leads the command's group."""
+    process: ProcessGroup
+    """The group of the command; the supervisor is its leader."""
     started_at: float
 
 
-class Status(Value):
-    record: BackgroundProcess
-    running: bool
-    code: int | None
-    """Negative for a signal; None while it runs, and when the supervisor was killed."""
-    seconds: float
-    """That it has run."""
-
-
-class Kept(Value):
-    """What is left of the output."""
-
-    data: bytes
-    whole: bool
-    """False when earlier output is no longer there."""
-
-
 class Background:
-    """The processes under one folder; a session sees its own."""
+    """The background processes with records in one folder. A session sees its own."""
 
     def __init__(self, root: Path, shell: str, environment: Mapping[str, str]) -> None:
         self._root = root
@@ -81,7 +66,7 @@ class Background:
     async def start(
         self, command: str, workdir: Path, session: SessionKey, agent: AgentId
     ) -> BackgroundProcess:
-        """On record, and running. Whoever dies in between leaves no process that nobody knows."""
+        """Records the command, then lets it begin. A crash in between leaves no unknown process."""
         folder = self._root / new_id()
         reading, gate = os.pipe()
         begun = False
@@ -107,13 +92,13 @@ class Background:
                 shutil.rmtree(folder, ignore_errors=True)
         return record
 
-    async def _spawn(self, command: str, workdir: Path, folder: Path, gate: int) -> Process:
-        """The supervisor, at the gate: nobody's child, so that nobody's end ends it."""
+    async def _spawn(self, command: str, workdir: Path, folder: Path, gate: int) -> ProcessGroup:
+        """Starts the supervisor, which waits at the gate. It is not our child and outlives us."""
         script = [sys.executable, "-I", "-S", str(SUPERVISOR)]
         async with await anyio.open_process(
             [*script, str(folder), self._shell, command],
             cwd=workdir,
-            env={**self._environment, MARK: folder.name},
+            env={**self._environment, PROCESS_MARK: folder.name},
             stdin=gate,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -123,33 +108,31 @@ class Background:
         started = start_time(int(said))
         if started is None:
             raise ToolFailed("Background commands need Linux: they are found again in /proc.")
-        return Process(group=int(said), started=started)
+        return ProcessGroup(group=int(said), started=started)
 
-    def of(self, session: SessionKey) -> list[Status]:
-        """Those of the session, the oldest first."""
-        return [one for one in self._all() if one.record.session == str(session)]
+    def of(self, session: SessionKey) -> list[ProcessStatus]:
+        """The session's processes, the oldest first."""
+        return [status for record, status in self._all() if record.session == str(session)]
 
-    def find(self, id: str, session: SessionKey) -> Status:
-        """How the session's process stands. ToolFailed if it has none of that id."""
-        status = self._status(self._root / id) if id.isalnum() else None
-        if status is None or status.record.session != str(session):
-            raise ToolFailed(
-                f"There is no process {id!r} in this conversation: `list` shows those there are."
-            )
-        return status
+    def find(self, id: str, session: SessionKey) -> ProcessStatus:
+        """ToolFailed if the session has no process of that id."""
+        return self._find(id, session)[1]
 
-    def output(self, id: str, session: SessionKey) -> Kept:
+    def record(self, id: str, session: SessionKey) -> BackgroundProcess:
+        return self._find(id, session)[0]
+
+    def output(self, id: str, session: SessionKey) -> ProcessOutput:
         self.find(id, session)
         pieces = sorted((self._root / id).glob("output.*"), key=lambda path: int(path.suffix[1:]))
         data = b""
         for piece in pieces:
-            # The oldest may just have made room.
+            # The supervisor may delete the oldest piece while we read.
             with contextlib.suppress(FileNotFoundError):
                 data += piece.read_bytes()
-        return Kept(data=data, whole=not pieces or pieces[0].suffix == ".0")
+        return ProcessOutput(data=data, whole=not pieces or pieces[0].suffix == ".0")
 
     def write(self, id: str, session: SessionKey, data: bytes) -> None:
-        """Gives the process input; ToolFailed if it has ended or does not read."""
+        """Sends input to the process; ToolFailed if it has ended or does not read."""
         self.find(id, session)
         try:
             taken = _write(self._root / id / "input", data)
@@ -163,51 +146,62 @@ class Background:
                 " its input."
             )
 
-    async def wait(self, id: str, session: SessionKey, seconds: float) -> Status:
-        """How it stands when it has ended, or after so many seconds."""
+    async def wait(self, id: str, session: SessionKey, seconds: float) -> ProcessStatus:
+        """The state when it has ended, or after so many seconds."""
         with anyio.move_on_after(seconds):
             while True:
                 status = await anyio.to_thread.run_sync(self.find, id, session)
                 if not status.running:
                     return status
-                await anyio.sleep(TICK)
+                await anyio.sleep(POLL_INTERVAL)
         return await anyio.to_thread.run_sync(self.find, id, session)
 
-    async def kill(self, id: str, session: SessionKey) -> Status:
-        """Ends it and all that it started, which is asked to end first."""
-        status = await anyio.to_thread.run_sync(self.find, id, session)
-        process = status.record.process
+    async def kill(self, id: str, session: SessionKey) -> ProcessStatus:
+        """Ends it and everything that it started; SIGTERM comes first."""
+        record, status = await anyio.to_thread.run_sync(self._find, id, session)
+        process = record.process
         if status.running:
             signal_group(process, signal.SIGTERM)
-            await self.wait(id, session, GRACE)
-        # The supervisor goes last, to say how it ended.
-        await anyio.to_thread.run_sync(end_marked, f"{MARK}={id}", process.group)
-        status = await self.wait(id, session, GRACE)
+            await self.wait(id, session, KILL_GRACE)
+        # The supervisor ends last, because it writes the exit code.
+        await anyio.to_thread.run_sync(end_marked, f"{PROCESS_MARK}={id}", process.group)
+        status = await self.wait(id, session, KILL_GRACE)
         if status.running:
             end_group(process)
-        return await self.wait(id, session, GRACE)
+        return await self.wait(id, session, KILL_GRACE)
 
     def _prepare(self, folder: Path, agent: AgentId) -> None:
         known = list(self._all())
-        if sum(one.running for one in known if one.record.agent == agent) >= LIVE:
-            raise ToolFailed(f"{LIVE} background processes are running already: end some first.")
-        finished = [one.record.id for one in known if not one.running]
-        for old in finished[:-FINISHED]:
+        if sum(one.running for record, one in known if record.agent == agent) >= MOST_RUNNING:
+            raise ToolFailed(
+                f"{MOST_RUNNING} background processes are running already: end some first."
+            )
+        finished = [one.id for _, one in known if not one.running]
+        for old in finished[:-MOST_FINISHED]:
             shutil.rmtree(self._root / old, ignore_errors=True)
-        running = {one.record.id for one in known if one.running}
+        running = {one.id for _, one in known if one.running}
         for path in self._root.glob("*"):
-            if path.name not in running and _changed_at(path) < time.time() - DAY:
+            if path.name not in running and _changed_at(path) < time.time() - FINISHED_SECONDS:
                 shutil.rmtree(path, ignore_errors=True)
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700)
         os.mkfifo(folder / "input", 0o600)
 
-    def _all(self) -> Iterator[Status]:
-        for folder in sorted(self._root.glob("*")):
-            if status := self._status(folder):
-                yield status
+    def _find(self, id: str, session: SessionKey) -> tuple[BackgroundProcess, ProcessStatus]:
+        known = self._read(self._root / id) if id.isalnum() else None
+        if known is None or known[0].session != str(session):
+            raise ToolFailed(
+                f"There is no process {id!r} in this conversation: `list` shows those there are."
+            )
+        return known
 
-    def _status(self, folder: Path) -> Status | None:
+    def _all(self) -> Iterator[tuple[BackgroundProcess, ProcessStatus]]:
+        for folder in sorted(self._root.glob("*")):
+            if known := self._read(folder):
+                yield known
+
+    def _read(self, folder: Path) -> tuple[BackgroundProcess, ProcessStatus] | None:
+        """The record in the folder and the state of its process; None if there is no record."""
         try:
             record = msgspec.json.decode((folder / RECORD).read_bytes(), type=BackgroundProcess)
         except (OSError, msgspec.DecodeError):
@@ -216,8 +210,12 @@ class Background:
         code = _code(folder)
         running = alive and code is None
         until = time.time() if running else _changed_at(folder)
-        return Status(
-            record=record, running=running, code=code, seconds=max(0.0, until - record.started_at)
+        return record, ProcessStatus(
+            id=record.id,
+            command=record.command,
+            running=running,
+            code=code,
+            seconds=max(0.0, until - record.started_at),
         )
 
 
@@ -245,7 +243,7 @@ def _code(folder: Path) -> int | None:
 
 
 def _changed_at(folder: Path) -> float:
-    """When anything was last written there."""
+    """The time of the last change in the folder."""
     with contextlib.suppress(FileNotFoundError):
         return max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
     return time.time()

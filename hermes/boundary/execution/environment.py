@@ -1,17 +1,19 @@
-"""What a command may know of our environment."""
+"""The environment variables that commands see."""
 
 from collections.abc import Iterable, Mapping
 
-NAMES = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"})
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PASSED_VARIABLES = frozenset(
+    {"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}
+)
+DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def child_environment(
     environ: Mapping[str, str], passthrough: Iterable[str] = ()
 ) -> dict[str, str]:
-    """The variables with harmless names and those the operator names, never any other."""
-    allowed = NAMES.union(passthrough)
+    """The variables with harmless names and those that the operator names, and no others."""
+    allowed = PASSED_VARIABLES.union(passthrough)
     chosen = {
         name: value for name, value in environ.items() if name in allowed or name.startswith("LC_")
     }
-    return {"PATH": PATH, **chosen}
+    return {"PATH": DEFAULT_PATH, **chosen}

@@ -1,126 +1,151 @@
-"""Commands on this machine, with the rights of this process: nothing fences them in."""
+"""The `local` backend: files and commands of this machine, with the rights of this process."""
 
+import os
 import shutil
-import signal
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
-from anyio.abc import ByteReceiveStream
+from msgspec.structs import replace
 
 from hermes.boundary.execution.background import Background
-from hermes.boundary.execution.output import Output
-from hermes.boundary.execution.process import (
-    CALL_MARK,
-    GRACE,
-    Gated,
-    end_group,
-    end_marked,
-    signal_group,
-    spawn_gated,
-)
+from hermes.boundary.execution.foreground import Foreground
+from hermes.boundary.execution.handles import end_handle
+from hermes.boundary.search import search
+from hermes.boundary.workspace import Workspace
 from hermes.types.errors import ToolFailed
-from hermes.types.tools import ToolContext
-from hermes.types.value import Value
-
-LINGER = 0.5
-"""Seconds that the last output gets after the shell has ended."""
-PROGRESS_SECONDS = 0.5
-
-
-class Ended(Value):
-    """How a command ended."""
-
-    text: str
-    """What it printed."""
-    code: int
-    """Negative for the signal that ended it."""
-    seconds: float
-    timed_out: bool
-    left: int
-    """Processes that were still there when it should have ended; they are no more."""
+from hermes.types.execution import (
+    BackendManifest,
+    BackendOptions,
+    CommandObserver,
+    CommandResult,
+    FileInfo,
+    ProcessOutput,
+    ProcessStatus,
+    SandboxScope,
+    SearchQuery,
+    SearchResult,
+)
 
 
-class LocalExecution:
-    """Runs a call's command; what a foreground command started ends with it."""
+class LocalBackend:
+    """Nothing isolates its commands from this machine. File operations stay in the workspace."""
 
-    def __init__(self, environment: Mapping[str, str], processes: Path) -> None:
-        self._environment = environment
-        self._shell = shutil.which("bash", path=environment.get("PATH")) or "/bin/sh"
-        self.background = Background(processes, self._shell, environment)
+    isolation = "none"
 
-    async def run(self, command: str, folder: Path, seconds: float, context: ToolContext) -> Ended:
-        """Runs it to its end, for so many seconds at the most. ToolFailed if it can't begin."""
-        environment = {**self._environment, CALL_MARK: context.call}
+    def __init__(self, processes: Path, environment: Mapping[str, str] | None) -> None:
+        """`processes` is the folder of background processes. `environment` is what commands see;
+        without one, commands are refused and only files can be used."""
+        self.commands = LocalCommands(processes, environment) if environment is not None else None
+
+    async def open(self, scope: SandboxScope) -> "LocalSandbox":
+        return LocalSandbox(scope, self.commands)
+
+    async def end(self, handle: str) -> bool:
+        return await anyio.to_thread.run_sync(end_handle, handle)
+
+
+class LocalCommands:
+    """Runs commands in the foreground and in the background."""
+
+    def __init__(self, processes: Path, environment: Mapping[str, str]) -> None:
+        shell = shutil.which("bash", path=environment.get("PATH")) or "/bin/sh"
+        self.foreground = Foreground(shell, environment)
+        self.background = Background(processes, shell, environment)
+
+
+class LocalSandbox:
+    def __init__(self, scope: SandboxScope, commands: LocalCommands | None) -> None:
+        self._scope = scope
+        self._workspace = Workspace(Path(scope.workspace), Path(scope.home) if scope.home else None)
+        self._allowed = commands
+
+    async def read(self, path: str) -> bytes:
+        return await anyio.to_thread.run_sync(self._workspace.read, path, abandon_on_cancel=True)
+
+    async def write(self, path: str, data: bytes, *, expected: bytes | None = None) -> bool:
+        return await anyio.to_thread.run_sync(self._workspace.write, path, data, expected)
+
+    async def list(self, path: str) -> Sequence[FileInfo]:
+        return await anyio.to_thread.run_sync(self._workspace.list, path, abandon_on_cancel=True)
+
+    async def stat(self, path: str) -> FileInfo | None:
+        return await anyio.to_thread.run_sync(self._workspace.stat, path, abandon_on_cancel=True)
+
+    async def remove(self, path: str) -> None:
+        await anyio.to_thread.run_sync(self._workspace.remove, path)
+
+    async def search(self, query: SearchQuery) -> SearchResult:
+        place = await anyio.to_thread.run_sync(self._workspace.open, query.path)
         try:
-            gated = await spawn_gated([self._shell, "-c", command], folder, environment)
-        except (OSError, ValueError) as error:
-            raise ToolFailed(f"The command could not be started: {error}.") from error
-        mark = f"{CALL_MARK}={context.call}"
-        try:
-            await context.running(gated.record)
-            gated.release()
-            return await _attend(gated, mark, seconds, context)
-        except BaseException:
-            end_group(gated.record)
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(end_marked, mark)
-            raise
+            named = replace(query, path="/".join(self._workspace.parts(query.path)))
+            return await search(place, named, self._workspace.home())
         finally:
-            await gated.end()
+            os.close(place)
+
+    async def run(
+        self, command: str, observer: CommandObserver, *, workdir: str = ".", seconds: float
+    ) -> CommandResult:
+        foreground = self._commands().foreground
+        folder = await self._folder(command, workdir)
+        return await foreground.run(command, folder, seconds, observer)
+
+    async def start(self, command: str, *, workdir: str = ".") -> "LocalProcess":
+        background = self._commands().background
+        folder = await self._folder(command, workdir)
+        scope = self._scope
+        record = await background.start(command, folder, scope.session, scope.agent)
+        return LocalProcess(record.id, scope, background)
+
+    async def processes(self) -> Sequence[ProcessStatus]:
+        background = self._commands().background
+        return await anyio.to_thread.run_sync(background.of, self._scope.session)
+
+    async def process(self, id: str) -> "LocalProcess":
+        background = self._commands().background
+        await anyio.to_thread.run_sync(background.find, id, self._scope.session)
+        return LocalProcess(id, self._scope, background)
+
+    def _commands(self) -> LocalCommands:
+        if self._allowed is None:
+            raise ToolFailed(
+                "Commands are not allowed here: the operator can set terminal.backend."
+            )
+        return self._allowed
+
+    async def _folder(self, command: str, workdir: str) -> Path:
+        if "\0" in command + workdir:
+            # uvloop would run the part before the NUL.
+            raise ToolFailed("A command can't contain a NUL character.")
+        return await anyio.to_thread.run_sync(folder_in, Path(self._scope.workspace), workdir)
 
 
-async def _attend(gated: Gated, mark: str, seconds: float, context: ToolContext) -> Ended:
-    since, output, silent = time.monotonic(), Output(), anyio.Event()
-    assert gated.process.stdout
-    async with anyio.create_task_group() as group:
-        group.start_soon(_read, gated.process.stdout, output, silent)
-        group.start_soon(_report, output, context)
-        with anyio.move_on_after(seconds) as limit:
-            await gated.process.wait()
-        if limit.cancelled_caught:
-            signal_group(gated.record, signal.SIGTERM)
-        # What it left behind may keep the pipe open for ever.
-        await _quiet(gated, silent, GRACE if limit.cancelled_caught else LINGER)
-        left = await anyio.to_thread.run_sync(end_marked, mark)
-        end_group(gated.record)
-        await _quiet(gated, silent, LINGER)
-        group.cancel_scope.cancel()
-    return Ended(
-        text=output.text(),
-        code=await gated.process.wait(),
-        seconds=time.monotonic() - since,
-        timed_out=limit.cancelled_caught,
-        left=left,
-    )
+class LocalProcess:
+    """A background process of the scope's session."""
 
+    def __init__(self, id: str, scope: SandboxScope, background: Background) -> None:
+        self.id = id
+        self._session = scope.session
+        self._background = background
 
-async def _quiet(gated: Gated, silent: anyio.Event, seconds: float) -> None:
-    with anyio.move_on_after(seconds):
-        await gated.process.wait()
-        await silent.wait()
+    async def status(self) -> ProcessStatus:
+        return await anyio.to_thread.run_sync(self._background.find, self.id, self._session)
 
+    async def output(self) -> ProcessOutput:
+        return await anyio.to_thread.run_sync(self._background.output, self.id, self._session)
 
-async def _read(stream: ByteReceiveStream, output: Output, silent: anyio.Event) -> None:
-    async for data in stream:
-        output.add(data)
-    silent.set()
+    async def write(self, data: bytes) -> None:
+        await anyio.to_thread.run_sync(self._background.write, self.id, self._session, data)
 
+    async def wait(self, seconds: float) -> ProcessStatus:
+        return await self._background.wait(self.id, self._session, seconds)
 
-async def _report(output: Output, context: ToolContext) -> None:
-    shown = ""
-    while True:
-        await anyio.sleep(PROGRESS_SECONDS)
-        line = output.last_line()
-        if line and line != shown:
-            context.progress(line)
-            shown = line
+    async def kill(self) -> ProcessStatus:
+        return await self._background.kill(self.id, self._session)
 
 
 def folder_in(workspace: Path, wanted: str) -> Path:
-    """The folder that a command begins in; it may `cd` wherever it likes."""
+    """The folder in which a command begins; the command may `cd` anywhere."""
     try:
         folder = Path(workspace, wanted).resolve()
         is_folder = folder.is_dir()
@@ -133,3 +158,10 @@ def folder_in(workspace: Path, wanted: str) -> Path:
     if not is_folder:
         raise ToolFailed(f"workdir {wanted!r} is not a folder of the workspace {workspace}.")
     return folder
+
+
+def _make(options: BackendOptions) -> LocalBackend:
+    return LocalBackend(options.processes, options.environment)
+
+
+LOCAL_BACKEND = BackendManifest(name="local", make=_make)

@@ -1,4 +1,4 @@
-"""Processes that a restart can find and end."""
+"""Processes that a restarted gateway can find and end."""
 
 import contextlib
 import os
@@ -8,25 +8,30 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
-from anyio.abc import Process as AnyioProcess
+from anyio.abc import Process
 
-from hermes.types.tools import Process
+from hermes.types.value import Value
 
-# The command waits behind a pipe until its group is on record: if we die before, the pipe closes
-# and it never begins; if we die after, the record says what to end.
+# The command waits behind a pipe until its group is recorded. If we die before, the pipe closes and
+# the command never begins; if we die after, the record says what to end.
 GATE = 'read -r go && [ "$go" = go ] && exec "$@" </dev/null'
-CALL_MARK = "HERMES_CALL"
-"""The variable by which everything that a call starts is known."""
-GRACE = 2.0
-"""Seconds between the request to end and the kill."""
+KILL_GRACE = 2.0
+"""Seconds between SIGTERM and SIGKILL."""
+
+
+class ProcessGroup(Value):
+    """A process group. The start time of its leader distinguishes it from a reused number."""
+
+    group: int
+    started: int
 
 
 class Gated:
     """A process group that exists and has not begun."""
 
-    def __init__(self, process: AnyioProcess, gate: int) -> None:
+    def __init__(self, process: Process, gate: int) -> None:
         self.process = process
-        self.record = Process(group=process.pid, started=start_time(process.pid) or 0)
+        self.record = ProcessGroup(group=process.pid, started=start_time(process.pid) or 0)
         self._gate = gate
 
     def release(self) -> None:
@@ -66,13 +71,13 @@ async def spawn_gated(command: Sequence[str], cwd: Path, environment: dict[str, 
     return Gated(process, writing)
 
 
-def end_group(process: Process) -> bool:
-    """Kills the group unless its number belongs to somebody else by now; whether it was there."""
+def end_group(process: ProcessGroup) -> bool:
+    """Kills the group unless its number was reused; True if it was there."""
     return signal_group(process, signal.SIGKILL)
 
 
-def signal_group(process: Process, number: signal.Signals) -> bool:
-    """Signals the group unless its number belongs to somebody else by now."""
+def signal_group(process: ProcessGroup, number: signal.Signals) -> bool:
+    """Signals the group unless its number was reused; True if it was there."""
     started = start_time(process.group)
     if started is not None and started != process.started:
         return False
@@ -84,11 +89,11 @@ def signal_group(process: Process, number: signal.Signals) -> bool:
 
 
 def end_marked(mark: str, spared: int = 0) -> int:
-    """Kills those whose environment holds the mark, `NAME=value`, also in groups of their own, but
-    for the spared one; how many there were. Who cleaned its environment is not found."""
+    """Kills every process with the mark, `NAME=value`, in its environment, except the spared one;
+    the number of them. A process that cleared its environment is not found."""
     ended: set[int] = set()
     while found := {pid for pid in _pids() - ended - {spared} if _end_if_marked(pid, mark)}:
-        # What a process started before it was killed has a number that is not known yet.
+        # A process may have started another one before it was killed: look again.
         ended |= found
     return len(ended)
 
@@ -101,7 +106,7 @@ def _pids() -> set[int]:
 
 def _end_if_marked(pid: int, mark: str) -> bool:
     with contextlib.suppress(OSError):
-        # Opened before the look: the signal reaches who was looked at, or nobody.
+        # Opened before the check, so that the signal can't reach a process with the same number.
         descriptor = os.pidfd_open(pid)
         try:
             if mark.encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
@@ -112,23 +117,23 @@ def _end_if_marked(pid: int, mark: str) -> bool:
     return False
 
 
-def runs(process: Process) -> bool:
-    """Whether the leader of the group lives: a zombie does not."""
+def runs(process: ProcessGroup) -> bool:
+    """Whether the leader of the group is alive; a zombie is not."""
     stat = _stat(process.group)
     return stat is not None and stat[0] not in ("Z", "X") and int(stat[19]) == process.started
 
 
 def start_time(pid: int) -> int | None:
-    """When the process began, in the kernel's ticks: with the pid it names a process for ever."""
+    """When the process began, in clock ticks since boot; None if there is no such process."""
     stat = _stat(pid)
     return int(stat[19]) if stat else None
 
 
 def _stat(pid: int) -> list[str] | None:
-    """The process's fields from its state on."""
+    """The fields of /proc/<pid>/stat, beginning with the state."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    # The name in brackets may hold spaces and brackets itself.
+    # The name in parentheses may contain spaces and parentheses.
     return stat.rpartition(")")[2].split()

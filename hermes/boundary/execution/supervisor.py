@@ -1,7 +1,7 @@
-"""A command in the background, attended by a process that outlives whoever started it.
+"""Attends to a background command, as a process that outlives the gateway.
 
-It is run as a script, with the standard library alone, and given a folder, a shell and a command.
-It prints its process id and waits on stdin for the word to begin.
+It is run as a script with the standard library alone. Its arguments are a folder, a shell and a
+command. It prints its process id and begins when it reads a byte from stdin.
 """
 
 import contextlib
@@ -12,14 +12,14 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-PIECE = 5_000_000
+OUTPUT_PIECE = 5_000_000
 """Bytes in one file of output. The last two files are kept."""
 PR_SET_CHILD_SUBREAPER = 36
 MEANT_FOR_THE_COMMAND = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 
 
-class Log:
-    """The output in numbered files."""
+class OutputFiles:
+    """The output, in numbered files."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -28,9 +28,9 @@ class Log:
         self._file = self._open()
 
     def write(self, data: bytes) -> None:
-        # A full disk costs output; the command goes on.
+        # If the disk is full, output is lost and the command continues.
         with contextlib.suppress(OSError):
-            if self._size + len(data) > PIECE:
+            if self._size + len(data) > OUTPUT_PIECE:
                 self._turn()
             self._size += os.write(self._file, data)
 
@@ -47,21 +47,21 @@ class Log:
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
 
-class Family:
+class ProcessTree:
     """The command and everything that it starts."""
 
     def __init__(self, child: int) -> None:
         self._child = child
         self._code: int | None = None
-        signal.signal(signal.SIGCHLD, lambda *_: self._bury(os.WNOHANG))
+        signal.signal(signal.SIGCHLD, lambda *_: self._reap(os.WNOHANG))
 
     def last_code(self) -> int:
-        """The command's exit code, once nobody is left."""
-        self._bury(0)
+        """The command's exit code, once all processes have ended."""
+        self._reap(0)
         assert self._code is not None
         return self._code
 
-    def _bury(self, options: int) -> None:
+    def _reap(self, options: int) -> None:
         with contextlib.suppress(ChildProcessError):
             while True:
                 pid, status = os.waitpid(-1, options)
@@ -74,31 +74,31 @@ class Family:
 def main(folder: Path, shell: str, command: str) -> None:
     if os.fork():
         os._exit(0)
-    # What ends the group is meant for the command: we stay to say how it ended.
+    # These signals are for the command. We stay to write its exit code.
     signal.pthread_sigmask(signal.SIG_BLOCK, MEANT_FOR_THE_COMMAND)
     os.setsid()
-    # Open for writing too, so that there is no end of file while nobody writes.
+    # Open for writing too, so that the command reads no end of file while nobody writes.
     keys = os.open(folder / "input", os.O_RDWR)
     os.write(1, b"%d\n" % os.getpid())
     if os.read(0, 1) != b"g":
         return
     if sys.platform == "linux":
-        # Who is orphaned becomes our child: it is waited for, and buried.
+        # Orphans of the command become our children, so that we can wait for them.
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    log = Log(folder)
+    output = OutputFiles(folder)
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
         _become(shell, command, (keys, writing, writing))
-    family = Family(child)
+    tree = ProcessTree(child)
     os.close(writing)
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
         os.dup2(null, descriptor)
     while data := os.read(reading, 65536):
-        log.write(data)
+        output.write(data)
     fresh = folder / "exit.new"
-    fresh.write_text(str(family.last_code()))
+    fresh.write_text(str(tree.last_code()))
     fresh.replace(folder / "exit")
 
 
@@ -106,10 +106,10 @@ def _become(shell: str, command: str, streams: tuple[int, int, int]) -> NoReturn
     try:
         for descriptor, stream in enumerate(streams):
             os.dup2(stream, descriptor)
-        # Python ignores it, and what is ignored stays so behind the exec.
+        # Python ignores SIGPIPE, and the setting would survive the exec.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, MEANT_FOR_THE_COMMAND)
-        os.execv(shell, [shell, "-c", command])  # noqa: S606  # that is what it is for
+        os.execv(shell, [shell, "-c", command])  # noqa: S606  # running commands is its purpose
     finally:
         os._exit(127)
 

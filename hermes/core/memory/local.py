@@ -8,7 +8,7 @@ from hermes.state.audience import audience_of
 from hermes.state.search import Found, search
 from hermes.types.messages import Message, UserMessage
 from hermes.types.store import Store
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 from hermes.types.turns import Turn
 
 LONGEST = 1500
@@ -32,7 +32,7 @@ class LocalMemory:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def tools(self) -> Sequence[Tool]:
+    def tools(self) -> Sequence[AnyTool]:
         return (session_search_tool(self._store),)
 
     async def recall(self, turn: Turn) -> str:

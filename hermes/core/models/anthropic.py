@@ -20,7 +20,7 @@ from hermes.core.tools.schema import schema_of, tools_json
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hermes.types.models import AnswerBuilder, ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 
 API_VERSION = "2023-06-01"
 ANSWER_TOKENS = 8192
@@ -89,7 +89,7 @@ class AnthropicMessages:
         key = {"x-api-key": choice.api_key} if choice.api_key else {}
         return {**key, "anthropic-version": API_VERSION}
 
-    def declare(self, tool: Tool) -> Mapping[str, object]:
+    def declare(self, tool: AnyTool) -> Mapping[str, object]:
         schema = schema_of(tool.arguments)
         return {"name": tool.name, "description": tool.description, "input_schema": schema}
 

@@ -26,7 +26,7 @@ from hermes.types.identity import CallId
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hermes.types.models import AnswerBuilder, ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 
 
 class _Function(Struct):
@@ -74,7 +74,7 @@ class OpenAIChat:
     def headers(self, choice: ModelChoice) -> Mapping[str, str]:
         return bearer(choice)
 
-    def declare(self, tool: Tool) -> Mapping[str, object]:
+    def declare(self, tool: AnyTool) -> Mapping[str, object]:
         return function(tool)
 
     def body(self, request: ModelRequest) -> bytes:

@@ -22,7 +22,7 @@ from hermes.core.tools.schema import named_schema, tools_json
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hermes.types.models import AnswerBuilder, ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 
 
 class _Said(Struct, tag_field="type", tag="message"):
@@ -73,7 +73,7 @@ class OpenAIResponses:
     def headers(self, choice: ModelChoice) -> Mapping[str, str]:
         return bearer(choice)
 
-    def declare(self, tool: Tool) -> Mapping[str, object]:
+    def declare(self, tool: AnyTool) -> Mapping[str, object]:
         # A strict schema has no optional fields.
         return {"type": "function", **named_schema(tool), "strict": False}
 

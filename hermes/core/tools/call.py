@@ -1,19 +1,18 @@
-"""One tool call, from the model's JSON to a result that is kept."""
+"""Runs one tool call, from the model's JSON to a result that is stored."""
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 
-import msgspec
-
-from hermes.core.tools.results import Results, hidden
+from hermes.core.tools.results import Redact, Results, redacted
+from hermes.core.tools.summary import summarize, summarize_result
 from hermes.types.errors import ClaimLost, StoreUnavailable, ToolFailed
 from hermes.types.events import ToolFinished, ToolProgress, ToolStarted
+from hermes.types.execution import ExecutionBackend, Sandbox, SandboxScope
 from hermes.types.identity import CallId
 from hermes.types.messages import ToolCall, ToolMessage
 from hermes.types.protocols import Checkpoint, Emit
-from hermes.types.tools import NeedsPerson, Process, Tool
+from hermes.types.tools import AnyTool, NeedsPerson
 from hermes.types.turns import Decision, Turn
 
 log = logging.getLogger(__name__)
@@ -22,43 +21,64 @@ UNKNOWN_OUTCOME = (
     "Outcome unknown: the gateway restarted while this ran. It may or may not have taken effect;"
     " it was not run again. Check before you repeat it."
 )
-LABEL = 80
-PROGRESS = 200
-"""Characters of a line that tells how far a call has come."""
-FAULT = 1000
-"""Characters of what a tool broke with."""
+PROGRESS_LENGTH = 200
+"""Characters of a line that shows how far a call has come."""
+FAULT_LENGTH = 1000
+"""Characters of an unexpected error of a tool."""
+
+
+def scope_of(turn: Turn) -> SandboxScope:
+    """The sandbox that the turn's tools act in."""
+    return SandboxScope(
+        agent=turn.agent,
+        session=turn.session,
+        workspace=turn.profile.workspace,
+        home=turn.profile.home,
+    )
 
 
 class CallContext:
-    """What a running tool may know and ask for."""
+    """The ToolContext of one call."""
 
     def __init__(
         self,
         turn: Turn,
         call: CallId,
+        sandbox: Sandbox,
         emit: Emit,
         checkpoint: Checkpoint,
-        hide: Callable[[str], str] = str,
+        redact: Redact = str,
     ) -> None:
         self.turn = turn
         self.call = call
+        self.sandbox = sandbox
         self._emit = emit
         self._checkpoint = checkpoint
-        self.hide = hide
-
-    @property
-    def workspace(self) -> Path:
-        return Path(self.turn.profile.workspace)
+        self.redact = redact
 
     @property
     def decision(self) -> Decision | None:
         return self.turn.decisions.get(self.call)
 
-    async def running(self, process: Process) -> None:
-        await self._checkpoint.started(self.call, process)
+    async def started(self, handle: str) -> None:
+        await self._checkpoint.started(self.call, handle)
 
     def progress(self, text: str) -> None:
-        self._emit(ToolProgress(call=self.call, text=self.hide(text)[:PROGRESS]))
+        self._emit(ToolProgress(call=self.call, text=self.redact(text)[:PROGRESS_LENGTH]))
+
+
+class ToolRuntime:
+    """Supplies the tool calls of every turn with a sandbox and a place for long results."""
+
+    def __init__(self, backend: ExecutionBackend, results: Results) -> None:
+        self._backend = backend
+        self._results = results
+
+    async def for_turn(
+        self, turn: Turn, tools: Mapping[str, AnyTool], emit: Emit, checkpoint: Checkpoint
+    ) -> "CallRunner":
+        sandbox = await self._backend.open(scope_of(turn))
+        return CallRunner(turn, tools, sandbox, emit, checkpoint, self._results)
 
 
 class CallRunner:
@@ -67,24 +87,29 @@ class CallRunner:
     def __init__(
         self,
         turn: Turn,
-        tools: Mapping[str, Tool],
+        tools: Mapping[str, AnyTool],
+        sandbox: Sandbox,
         emit: Emit,
         checkpoint: Checkpoint,
         results: Results,
     ) -> None:
-        self._results = results
         self._turn = turn
         self._tools = tools
+        self._sandbox = sandbox
         self._emit = emit
         self._checkpoint = checkpoint
+        self._results = results
 
     def read_only(self, call: ToolCall) -> bool:
         tool = self._tools.get(call.name)
         return tool is not None and tool.read_only
 
     async def run(self, call: ToolCall) -> ToolMessage:
-        """The call's result, checkpointed. Raises NeedsPerson when it has to wait for one."""
-        self._emit(ToolStarted(call=call.id, name=call.name, label=_label(call)))
+        """The call's result, committed. Raises NeedsPerson when it has to wait for a person."""
+        shown = await summarize(call.arguments, self._results.redact)
+        self._emit(
+            ToolStarted(call=call.id, name=call.name, label=shown.label, arguments=shown.arguments)
+        )
         since = time.monotonic()
         try:
             text, failed = await self._result(call), False
@@ -94,14 +119,19 @@ class CallRunner:
             raise
         except Exception as error:
             log.exception("the tool %s broke", call.name)
-            fault = hidden(f"{type(error).__name__}: {error}", self._results.hide, FAULT)
+            fault = redacted(f"{type(error).__name__}: {error}", self._results.redact, FAULT_LENGTH)
             text, failed = f"The tool failed: {fault}", True
         result = ToolMessage(
             call=call.id, text=await self._results.fit(self._turn, call.id, text), failed=failed
         )
-        seconds = round(time.monotonic() - since, 3)
         self._emit(
-            ToolFinished(call=call.id, name=call.name, seconds=seconds, failed=result.failed)
+            ToolFinished(
+                call=call.id,
+                name=call.name,
+                seconds=round(time.monotonic() - since, 3),
+                failed=failed,
+                result=summarize_result(result.text),
+            )
         )
         await self._checkpoint.answered(result)
         return result
@@ -111,30 +141,18 @@ class CallRunner:
         if tool is None:
             known = ", ".join(sorted(self._tools)) or "none"
             raise ToolFailed(f"There is no tool {call.name!r}. The tools are: {known}.")
-        try:
-            arguments = msgspec.json.decode(call.arguments or "{}", type=tool.arguments)
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            raise ToolFailed(f"The arguments of {call.name} are not valid: {error}.") from error
+        run = tool.bind(call.arguments)
         if not tool.repeatable:
             if call.id in self._turn.interrupted:
                 raise ToolFailed(UNKNOWN_OUTCOME)
             await self._checkpoint.started(call.id)
-        hide = self._results.hide
-        context = CallContext(self._turn, call.id, self._emit, self._checkpoint, hide)
-        return await tool.handler(context, arguments)
-
-
-def _flat(value: object) -> Sequence[object]:
-    return value if isinstance(value, list) else (value,)
-
-
-def _label(call: ToolCall) -> str:
-    """The call's first text: the path, the command, the question, the first of its URLs."""
-    try:
-        arguments = msgspec.json.decode(call.arguments, type=dict[str, object])
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return ""
-    values = (one for value in arguments.values() for one in _flat(value))
-    first = next((value for value in values if isinstance(value, str)), "")
-    line = first.splitlines()[0] if first else ""
-    return line if len(line) <= LABEL else line[: LABEL - 1] + "…"
+        return await run(
+            CallContext(
+                self._turn,
+                call.id,
+                self._sandbox,
+                self._emit,
+                self._checkpoint,
+                self._results.redact,
+            )
+        )

@@ -1,4 +1,4 @@
-"""Asks the person, and goes on with the answer."""
+"""The tool that asks the person a question and continues with the answer."""
 
 from typing import Annotated
 
@@ -18,11 +18,10 @@ class Clarify(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = []
 
 
-def clarify_tool(seconds: float) -> Tool:
-    """The tool; an answer is waited for that long."""
+def clarify_tool(seconds: float) -> Tool[Clarify]:
+    """`seconds` is how long the person has time to answer."""
 
-    async def run(context: ToolContext, arguments: msgspec.Struct) -> str:
-        assert isinstance(arguments, Clarify)
+    async def run(context: ToolContext, arguments: Clarify) -> str:
         match context.decision:
             case None:
                 raise NeedsPerson(

@@ -2,11 +2,12 @@
 
 from hermes.core.tools.patch import patch
 from hermes.core.tools.read_file import read_file_tool
-from hermes.core.tools.search_files import search_files_tool
+from hermes.core.tools.search_files import SearchFile, search_files_tool
 from hermes.core.tools.write_file import write_file
 from hermes.state.spill import Spill
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 
 
-def file_tools(spill: Spill) -> tuple[Tool, ...]:
-    return (read_file_tool(spill), write_file, patch, search_files_tool(spill))
+def file_tools(spill: Spill, search_file: SearchFile) -> tuple[AnyTool, ...]:
+    """`search_file` is for results that were spilled to a file of this machine."""
+    return (read_file_tool(spill), write_file, patch, search_files_tool(spill, search_file))

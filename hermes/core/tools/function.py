@@ -12,12 +12,14 @@ from anyio.lowlevel import RunVar
 from hermes.types.errors import ConfigError
 from hermes.types.tools import Tool, ToolContext
 
-THREADS = 16
+TOOL_THREADS = 16
 """Ordinary functions that run at the same time; nothing else waits for them."""
 _threads: RunVar[anyio.CapacityLimiter] = RunVar("threads of tools")
 
 
-def tool(function: Callable[..., str | Awaitable[str]], *, read_only: bool = False) -> Tool:
+def tool(
+    function: Callable[..., str | Awaitable[str]], *, read_only: bool = False
+) -> Tool[msgspec.Struct]:
     """The function as a tool: its name, its docstring, its arguments and their types.
 
     An ordinary function runs in a thread. One that changes nothing may be called side by side and
@@ -48,7 +50,7 @@ def tool(function: Callable[..., str | Awaitable[str]], *, read_only: bool = Fal
 def _limiter() -> anyio.CapacityLimiter:
     limiter = _threads.get(None)
     if limiter is None:
-        limiter = anyio.CapacityLimiter(THREADS)
+        limiter = anyio.CapacityLimiter(TOOL_THREADS)
         _threads.set(limiter)
     return limiter
 

@@ -1,4 +1,4 @@
-"""The agent's own notes, for the agent to keep."""
+"""The tool that writes the agent's notes."""
 
 from typing import Annotated, Literal
 
@@ -32,9 +32,8 @@ class Notes(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     edits: list[NoteEdit]
 
 
-def memory_tool(memory: Memory) -> Tool:
-    async def run(context: ToolContext, arguments: msgspec.Struct) -> str:
-        assert isinstance(arguments, Notes)
+def memory_tool(memory: Memory) -> Tool[Notes]:
+    async def run(context: ToolContext, arguments: Notes) -> str:
         return await keep(memory, context.turn, arguments)
 
     return Tool(
@@ -48,7 +47,7 @@ def memory_tool(memory: Memory) -> Tool:
 
 
 async def keep(memory: Memory, turn: Turn, notes: Notes) -> str:
-    """Writes for the audience of the turn, and for nobody else; how full the file is then."""
+    """Writes the notes for the audience of the turn only, and tells how full the file is."""
     edits = [
         Edit(action=edit.action, content=_clean(edit.content), old=plain(edit.old))
         for edit in notes.edits

@@ -1,19 +1,19 @@
 """Changes a part of a file in the workspace."""
 
+from pathlib import PurePosixPath
 from typing import Annotated
 
 import anyio.to_thread
 import msgspec
 
-from hermes.boundary.workspace import Workspace
 from hermes.core.context_files import check_writable
 from hermes.text.changes import Spot, diff, replaced, spots
 from hermes.text.secret_files import is_secretive
 from hermes.types.errors import ToolFailed
 from hermes.types.tools import Tool, ToolContext
 
-NAMED = 10
-"""Places that are told; of more, the first."""
+MOST_PLACES = 10
+"""Places that are named; of more, the first."""
 
 
 class Patch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -23,30 +23,30 @@ class Patch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     all: Annotated[bool, msgspec.Meta(description="Replace it everywhere.")] = False
 
 
-async def _patch(context: ToolContext, arguments: msgspec.Struct) -> str:
-    assert isinstance(arguments, Patch)
-    check_writable(arguments.path, context.turn)
-    workspace = Workspace.of(context.turn.profile)
-    return await anyio.to_thread.run_sync(patched, workspace, arguments)
-
-
-def patched(workspace: Workspace, wanted: Patch) -> str:
-    """Makes the change; what it was, for the model."""
-    path = wanted.path
-    if not wanted.old:
+async def _patch(context: ToolContext, arguments: Patch) -> str:
+    path = arguments.path
+    check_writable(path, context.turn)
+    if not arguments.old:
         raise ToolFailed("`old` is empty: give the text to replace, or use write_file.")
-    before = _text(workspace.read_bytes(path), path)
+    data = await context.sandbox.read(path)
+    after, told = await anyio.to_thread.run_sync(patched, _text(data, path), arguments)
+    await context.sandbox.write(path, after.encode(), expected=data)
+    return told
+
+
+def patched(before: str, wanted: Patch) -> tuple[str, str]:
+    """The text after the change, and a description of the change for the model."""
+    path = wanted.path
     found = spots(before, wanted.old, wanted.new)
     _check(before, found, wanted)
     after = replaced(before, found)
     if after == before:
         raise ToolFailed(f"That changes nothing in {path!r}: `old` and `new` are the same.")
-    workspace.write_bytes(path, after.encode())
     times = "once" if len(found) == 1 else f"{len(found)} times, at lines {_lines(before, found)},"
     how = "" if found[0].exact else ", at lines that differ from `old` in their spaces"
-    # What stands around a change in a file of secrets is not for the model.
-    changes = "" if is_secretive("/".join(workspace.parts(path))) else f"\n{diff(before, after)}"
-    return f"Replaced {times} in {path!r}{how}.{changes}"
+    # The lines around a change in a file of secrets are not for the model.
+    changes = "" if is_secretive(str(PurePosixPath(path))) else f"\n{diff(before, after)}"
+    return after, f"Replaced {times} in {path!r}{how}.{changes}"
 
 
 def _text(data: bytes, path: str) -> str:
@@ -72,8 +72,8 @@ def _check(text: str, found: list[Spot], wanted: Patch) -> None:
 
 
 def _lines(text: str, found: list[Spot]) -> str:
-    numbers = [str(text.count("\n", 0, spot.start) + 1) for spot in found[:NAMED]]
-    return ", ".join([*numbers, "…"] if len(found) > NAMED else numbers)
+    numbers = [str(text.count("\n", 0, spot.start) + 1) for spot in found[:MOST_PLACES]]
+    return ", ".join([*numbers, "…"] if len(found) > MOST_PLACES else numbers)
 
 
 patch = Tool(

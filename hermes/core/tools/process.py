@@ -1,33 +1,25 @@
-"""Background commands, for the agent."""
+"""The tool that looks after background commands."""
 
-from collections.abc import Callable
-from functools import partial
 from typing import Annotated, Literal, assert_never
 
 import anyio.to_thread
 import msgspec
 
-from hermes.boundary.execution.background import Background, Kept, Status
-from hermes.boundary.execution.output import plain
+from hermes.core.tools.results import Redact
+from hermes.text.console import console_text
+from hermes.types.execution import ProcessOutput, ProcessStatus
 from hermes.types.tools import Tool, ToolContext
 
-MOST_SECONDS = 600.0
-LATEST = 20
+LONGEST_WAIT = 600.0
+"""Seconds."""
+LATEST_LINES = 20
 """Lines that are shown beside the state."""
-RECENT = 100_000
-"""Bytes in which they are looked for."""
-WIDTH = 2000
-COMMAND = 100
-
-DESCRIPTION = (
-    "Look after background commands of this conversation.\n"
-    "list; poll (state, last lines); log (`limit` lines from `offset`); wait (for the end, up to"
-    " `timeout` seconds); kill; write (`text` to its input)."
-)
-
-
-Hide = Callable[[str], str]
-"""Takes secrets out of a text."""
+LATEST_BYTES = 100_000
+"""Bytes at the end of the output from which they are taken."""
+LOG_WIDTH = 2000
+"""Characters of a line."""
+COMMAND_WIDTH = 100
+"""Characters of a command in the list."""
 
 
 class ProcessAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -41,50 +33,37 @@ class ProcessAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     newline: bool = True
 
 
-def background_tool(background: Background) -> Tool:
-    return Tool(
-        name="process",
-        description=DESCRIPTION,
-        arguments=ProcessAction,
-        handler=partial(_process, background),
-        toolset="terminal",
-        risk="high",
-    )
-
-
-async def _process(background: Background, context: ToolContext, arguments: msgspec.Struct) -> str:
-    assert isinstance(arguments, ProcessAction)
-    id, session = arguments.id, context.turn.session
+async def _process(context: ToolContext, arguments: ProcessAction) -> str:
+    if arguments.action == "list":
+        found = await context.sandbox.processes()
+        return "\n".join(map(_line, found)) or "[no background processes]"
+    process = await context.sandbox.process(arguments.id)
     match arguments.action:
-        case "list":
-            found = await anyio.to_thread.run_sync(background.of, session)
-            return "\n".join(map(_line, found)) or "[no background processes]"
         case "log":
-            kept = await anyio.to_thread.run_sync(background.output, id, session)
-            return await anyio.to_thread.run_sync(_excerpt, kept, arguments, context.hide)
+            output = await process.output()
+            return await anyio.to_thread.run_sync(_excerpt, output, arguments, context.redact)
         case "write":
             data = arguments.text.encode() + b"\n" * arguments.newline
-            await anyio.to_thread.run_sync(background.write, id, session, data)
+            await process.write(data)
             return f"[wrote {len(data)} bytes]"
         case "poll":
-            status = await anyio.to_thread.run_sync(background.find, id, session)
+            status = await process.status()
         case "wait":
-            status = await background.wait(id, session, min(arguments.timeout, MOST_SECONDS))
+            status = await process.wait(min(arguments.timeout, LONGEST_WAIT))
         case "kill":
-            status = await background.kill(id, session)
+            status = await process.kill()
         case _ as never:
             assert_never(never)
-    kept = await anyio.to_thread.run_sync(background.output, id, session)
-    return f"{_latest(kept, context.hide)}\n[{_state(status)}]"
+    return f"{_latest(await process.output(), context.redact)}\n[{_state(status)}]"
 
 
-def _line(status: Status) -> str:
-    command = " ".join(status.record.command.split())
-    shown = command if len(command) <= COMMAND else command[: COMMAND - 1] + "…"
-    return f"{status.record.id}  {_state(status)}  {shown}"
+def _line(status: ProcessStatus) -> str:
+    command = " ".join(status.command.split())
+    shown = command if len(command) <= COMMAND_WIDTH else command[: COMMAND_WIDTH - 1] + "…"
+    return f"{status.id}  {_state(status)}  {shown}"
 
 
-def _state(status: Status) -> str:
+def _state(status: ProcessStatus) -> str:
     seconds = f"{status.seconds:.1f} s"
     if status.running:
         return f"running, {seconds}"
@@ -93,25 +72,37 @@ def _state(status: Status) -> str:
     return f"exit code {status.code}, {seconds}"
 
 
-def _latest(kept: Kept, hide: Hide) -> str:
-    recent = kept.data[-RECENT:]
-    if len(recent) < len(kept.data):
+def _latest(output: ProcessOutput, redact: Redact) -> str:
+    recent = output.data[-LATEST_BYTES:]
+    if len(recent) < len(output.data):
         # The first line is not whole.
         recent = recent[recent.find(b"\n") + 1 :]
-    lines = plain(recent).rstrip("\n").splitlines()
-    return "\n".join(_narrow(line, hide) for line in lines[-LATEST:]) or "[no output]"
+    lines = console_text(recent).rstrip("\n").splitlines()
+    return "\n".join(_narrow(line, redact) for line in lines[-LATEST_LINES:]) or "[no output]"
 
 
-def _excerpt(kept: Kept, arguments: ProcessAction, hide: Hide) -> str:
-    lines = kept.data.removesuffix(b"\n").split(b"\n") if kept.data else []
+def _excerpt(output: ProcessOutput, arguments: ProcessAction, redact: Redact) -> str:
+    lines = output.data.removesuffix(b"\n").split(b"\n") if output.data else []
     first = max(arguments.offset, 1)
     chosen = lines[first - 1 : first - 1 + max(arguments.limit, 1)]
     last = first - 1 + len(chosen)
     note = f"[lines {first}-{last} of {len(lines)}" if chosen else f"[{len(lines)} lines"
-    if not kept.whole:
+    if not output.whole:
         note += "; earlier output is no longer kept"
-    return "\n".join([*(_narrow(plain(line), hide) for line in chosen), note + "]"])
+    return "\n".join([*(_narrow(console_text(line), redact) for line in chosen), note + "]"])
 
 
-def _narrow(line: str, hide: Hide) -> str:
-    return line if len(line) <= WIDTH else hide(line)[:WIDTH] + "…"
+def _narrow(line: str, redact: Redact) -> str:
+    return line if len(line) <= LOG_WIDTH else redact(line)[:LOG_WIDTH] + "…"
+
+
+process_tool = Tool(
+    name="process",
+    description="Look after background commands of this conversation.\n"
+    "list; poll (state, last lines); log (`limit` lines from `offset`); wait (for the end, up to"
+    " `timeout` seconds); kill; write (`text` to its input).",
+    arguments=ProcessAction,
+    handler=_process,
+    toolset="terminal",
+    risk="high",
+)

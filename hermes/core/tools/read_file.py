@@ -1,46 +1,48 @@
 """Reads a file of the workspace, or a result that was too long, page by page."""
 
 from collections.abc import Callable, Iterable
+from pathlib import PurePosixPath
 from typing import Annotated
 
 import anyio.to_thread
 import msgspec
 
-from hermes.boundary.workspace import Workspace
-from hermes.core.tools.results import LONGEST
+from hermes.core.tools.results import LONGEST_RESULT
 from hermes.state.spill import PREFIX, Spill
 from hermes.text.secret_files import NOTE, is_secretive, veiled
+from hermes.types.errors import ToolFailed
 from hermes.types.tools import Tool, ToolContext
 
-LINES = 2000
-WIDTH = 2000
-PAGE = LONGEST - 200
-"""Characters: with the note on how to go on it is not too long itself."""
+PAGE_LINES = 2000
+PAGE_WIDTH = 2000
+"""Characters of a line."""
+PAGE_SIZE = LONGEST_RESULT - 200
+"""Characters; the rest is room for the note on how to read on."""
+BINARY_CHECK = 8192
+"""Bytes at the beginning of a file in which a NUL shows that it is not text."""
 
 
 class ReadFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     path: str
     offset: Annotated[int, msgspec.Meta(description="First line, from 1.")] = 1
-    limit: Annotated[int, msgspec.Meta(description="Most lines.")] = LINES
+    limit: Annotated[int, msgspec.Meta(description="Most lines.")] = PAGE_LINES
 
 
-def read_file_tool(spill: Spill) -> Tool:
-    async def run(context: ToolContext, arguments: msgspec.Struct) -> str:
-        assert isinstance(arguments, ReadFile)
+def read_file_tool(spill: Spill) -> Tool[ReadFile]:
+    async def run(context: ToolContext, arguments: ReadFile) -> str:
         path, session = arguments.path, str(context.turn.session)
         offset, limit = arguments.offset, arguments.limit
 
         def safe(line: str) -> str:
-            # It will be cut; what is shown whole is looked at later, with the rest.
-            return line if len(line) <= WIDTH else context.hide(line)
+            # Redacted before it is cut. Lines that are shown whole are redacted with the result.
+            return line if len(line) <= PAGE_WIDTH else context.redact(line)
 
         if path.startswith(PREFIX):
             text = await anyio.to_thread.run_sync(spill.read, session, path)
             return await anyio.to_thread.run_sync(page, text, offset, limit)
-        workspace = Workspace.of(context.turn.profile)
-        text = await workspace.read_text(path)
-        if not is_secretive("/".join(workspace.parts(path))):
-            if len(text) <= LONGEST:
+        text = _text(await context.sandbox.read(path), path)
+        if not is_secretive(str(PurePosixPath(path))):
+            if len(text) <= LONGEST_RESULT:
                 return page(text, offset, limit, safe)
             return await anyio.to_thread.run_sync(page, text, offset, limit, safe)
         shown = await anyio.to_thread.run_sync(page, text, offset, limit, veiled)
@@ -57,8 +59,14 @@ def read_file_tool(spill: Spill) -> Tool:
     )
 
 
+def _text(data: bytes, path: str) -> str:
+    if b"\0" in data[:BINARY_CHECK]:
+        raise ToolFailed(f"{path!r} is not a text file.")
+    return data.decode("utf-8", errors="replace")
+
+
 def page(text: str, offset: int, limit: int, show: Callable[[str], str] = str) -> str:
-    """The lines from the offset on, each as `show` has it, as many as fit, and how to go on."""
+    """As many lines from the offset on as fit, each passed through `show`, and how to read on."""
     if not text:
         return "[the file is empty]"
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
@@ -74,9 +82,9 @@ def page(text: str, offset: int, limit: int, show: Callable[[str], str] = str) -
 
 
 def _fitting(lines: Iterable[str]) -> list[str]:
-    room, chosen = PAGE, []
+    room, chosen = PAGE_SIZE, []
     for line in lines:
-        shown = line if len(line) <= WIDTH else line[:WIDTH] + "…"
+        shown = line if len(line) <= PAGE_WIDTH else line[:PAGE_WIDTH] + "…"
         room -= len(shown) + 1
         if room < 0:
             break

@@ -1,9 +1,9 @@
-"""The tools at hand, and which of them a turn may use."""
+"""All tools by name, and the ones that a turn may use."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from hermes.types.errors import ConfigError
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 from hermes.types.turns import Turn
 
 SETS: Mapping[str, tuple[str, ...]] = {
@@ -18,15 +18,15 @@ an embedder's own."""
 class Registry:
     """Every tool by name, and the sets that they belong to."""
 
-    def __init__(self, tools: Iterable[Tool]) -> None:
-        self._tools: dict[str, Tool] = {}
-        self._chosen: dict[tuple[tuple[str, ...], tuple[str, ...]], Mapping[str, Tool]] = {}
+    def __init__(self, tools: Iterable[AnyTool]) -> None:
+        self._tools: dict[str, AnyTool] = {}
+        self._chosen: dict[tuple[tuple[str, ...], tuple[str, ...]], Mapping[str, AnyTool]] = {}
         for tool in tools:
             if tool.name in self._tools:
                 raise ConfigError(f"two tools are named {tool.name!r}")
             self._tools[tool.name] = tool
 
-    def for_turn(self, turn: Turn) -> Mapping[str, Tool]:
+    def for_turn(self, turn: Turn) -> Mapping[str, AnyTool]:
         profile = turn.profile
         allowed = profile.platform_toolsets.get(turn.source.platform, profile.toolsets)
         key = (allowed, profile.disabled_toolsets)

@@ -1,4 +1,4 @@
-"""Tools in the words models understand: plain JSON schemas, encoded once."""
+"""Declares tools to models as plain JSON schemas, encoded once."""
 
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
@@ -7,11 +7,11 @@ from typing import TypeAlias
 import msgspec
 
 from hermes.types.errors import ConfigError
-from hermes.types.tools import Tool
+from hermes.types.tools import AnyTool
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | Mapping[str, Json] | None"
-Schema: TypeAlias = Mapping[str, Json]
-Declare = Callable[[Tool], Mapping[str, object]]
+JsonSchema: TypeAlias = Mapping[str, Json]
+Declare = Callable[[AnyTool], Mapping[str, object]]
 """Writes a tool as a wire format declares it."""
 
 _REF = "$ref"
@@ -21,7 +21,7 @@ _DROPPED = frozenset({"title", "discriminator"})
 
 
 @cache
-def schema_of(arguments: type[msgspec.Struct]) -> Schema:
+def schema_of(arguments: type[msgspec.Struct]) -> JsonSchema:
     """The JSON schema of a declaration, without references or titles."""
     (root,), parts = msgspec.json.schema_components([arguments], ref_template="{name}")
     schema = _inlined(root, parts, ())
@@ -29,24 +29,24 @@ def schema_of(arguments: type[msgspec.Struct]) -> Schema:
     return schema
 
 
-def named_schema(tool: Tool) -> Schema:
+def named_schema(tool: AnyTool) -> JsonSchema:
     """A tool with its name, its description and the schema of its arguments."""
     schema = schema_of(tool.arguments)
     return {"name": tool.name, "description": tool.description, "parameters": schema}
 
 
-def function(tool: Tool) -> Schema:
+def function(tool: AnyTool) -> JsonSchema:
     """A tool in the form that most servers take."""
     return {"type": "function", "function": named_schema(tool)}
 
 
 @lru_cache(maxsize=256)
-def tools_json(tools: tuple[Tool, ...], declare: Declare = function) -> bytes:
+def tools_json(tools: tuple[AnyTool, ...], declare: Declare = function) -> bytes:
     """The declarations of tools as a JSON array, encoded once per set of tools."""
     return msgspec.json.encode([declare(tool) for tool in tools])
 
 
-def _inlined(node: Json, parts: Schema, within: tuple[str, ...]) -> Json:
+def _inlined(node: Json, parts: JsonSchema, within: tuple[str, ...]) -> Json:
     if isinstance(node, list):
         return [_inlined(item, parts, within) for item in node]
     if not isinstance(node, dict):
@@ -64,7 +64,7 @@ def _inlined(node: Json, parts: Schema, within: tuple[str, ...]) -> Json:
     }
 
 
-def _properties(node: Json, parts: Schema, within: tuple[str, ...]) -> Json:
+def _properties(node: Json, parts: JsonSchema, within: tuple[str, ...]) -> Json:
     # The keys are names of fields here: a field may well be called `title`.
     assert isinstance(node, dict)
     return {name: _inlined(value, parts, within) for name, value in node.items()}

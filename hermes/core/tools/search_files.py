@@ -1,24 +1,22 @@
 """Searches the files of the workspace."""
 
 import os
-import re
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 import anyio.to_thread
 import msgspec
 
-from hermes.boundary.scan import Query
-from hermes.boundary.search import Found, search
-from hermes.boundary.workspace import Workspace
 from hermes.state.spill import PREFIX, Spill
 from hermes.text.secret_files import is_secretive, veiled
+from hermes.types.execution import SearchHit, SearchQuery, SearchResult
 from hermes.types.tools import Tool, ToolContext
 
-SECONDS = 10.0
-MOST = 1000
-"""Results of one search."""
-_LINE = re.compile(r":\d+: ")
-"""Between the path and the text of a hit."""
+SEARCH_SECONDS = 10.0
+MOST_HITS = 1000
+
+SearchFile = Callable[[int, SearchQuery], Awaitable[SearchResult]]
+"""Searches an open file of this machine."""
 
 
 class SearchFiles(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -31,25 +29,24 @@ class SearchFiles(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     limit: int = 100
 
 
-def search_files_tool(spill: Spill, seconds: float = SECONDS) -> Tool:
-    async def run(context: ToolContext, arguments: msgspec.Struct) -> str:
-        assert isinstance(arguments, SearchFiles)
-        workspace = Workspace.of(context.turn.profile)
-        session = str(context.turn.session)
-        place, path = await anyio.to_thread.run_sync(
-            _place, spill, session, workspace, arguments.path
-        )
-        query = Query(
+def search_files_tool(
+    spill: Spill, search_file: SearchFile, seconds: float = SEARCH_SECONDS
+) -> Tool[SearchFiles]:
+    async def run(context: ToolContext, arguments: SearchFiles) -> str:
+        query = SearchQuery(
             pattern=arguments.pattern,
-            path=path,
+            path=arguments.path,
             names=arguments.files,
             glob=arguments.glob,
-            limit=min(max(arguments.limit, 1), MOST),
+            limit=min(max(arguments.limit, 1), MOST_HITS),
             seconds=seconds,
-            left_out=workspace.home(),
         )
+        if not query.path.startswith(PREFIX):
+            return _shown(await context.sandbox.search(query))
+        session = str(context.turn.session)
+        place = await anyio.to_thread.run_sync(spill.open, session, query.path)
         try:
-            return _shown(await search(place, query))
+            return _shown(await search_file(place, query))
         finally:
             os.close(place)
 
@@ -65,21 +62,14 @@ def search_files_tool(spill: Spill, seconds: float = SECONDS) -> Tool:
     )
 
 
-def _place(spill: Spill, session: str, workspace: Workspace, path: str) -> tuple[int, str]:
-    """What is searched, open, and how it is called."""
-    if path.startswith(PREFIX):
-        return spill.open(session, path), path
-    return workspace.open(path), "/".join(workspace.parts(path))
-
-
-def _shown(found: Found) -> str:
+def _shown(found: SearchResult) -> str:
     remarks = [f"[{remark}]" for remark in found.remarks]
-    return "\n".join([*map(_safe, found.hits), *remarks]) or "Nothing matches."
+    return "\n".join([*map(_line, found.hits), *remarks]) or "Nothing matches."
 
 
-def _safe(hit: str) -> str:
-    """Without the values of a file that holds secrets. In doubt of where a path ends: any end."""
-    for place in _LINE.finditer(hit):
-        if is_secretive(hit[: place.start()]):
-            return hit[: place.end()] + veiled(hit[place.end() :])
-    return hit
+def _line(hit: SearchHit) -> str:
+    """The hit as the model sees it, without the values of a file that holds secrets."""
+    if not hit.line:
+        return hit.path
+    text = veiled(hit.text) if is_secretive(hit.path) else hit.text
+    return f"{hit.path}:{hit.line}: {text}"

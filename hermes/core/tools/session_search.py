@@ -1,4 +1,4 @@
-"""What was said in earlier conversations, for the agent to find."""
+"""The tool that searches earlier conversations."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from hermes.types.errors import ToolFailed
 from hermes.types.store import Store
 from hermes.types.tools import Tool, ToolContext
 
-MOST = 20
+MOST_MESSAGES = 20
 HIGHEST = 2**53
 """Number of a message."""
 SNIPPET = 300
@@ -31,11 +31,10 @@ class SessionSearch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = 0
 
 
-def session_search_tool(store: Store) -> Tool:
-    """Finds only what the audience of the turn has heard."""
+def session_search_tool(store: Store) -> Tool[SessionSearch]:
+    """It finds only messages that the audience of the turn has seen."""
 
-    async def find(context: ToolContext, arguments: msgspec.Struct) -> str:
-        assert isinstance(arguments, SessionSearch)
+    async def find(context: ToolContext, arguments: SessionSearch) -> str:
         turn = context.turn
         audience = audience_of(turn)
         if audience is None:
@@ -45,7 +44,7 @@ def session_search_tool(store: Store) -> Tool:
             return listed(found, MESSAGE) or f"There is no message #{arguments.around} here."
         if not arguments.query.strip():
             raise ToolFailed("Give words to look for in 'query', or the number of a hit.")
-        limit = min(max(arguments.limit, 1), MOST)
+        limit = min(max(arguments.limit, 1), MOST_MESSAGES)
         found = await store.read(search, arguments.query, audience, turn=turn.id, limit=limit)
         return listed(found, SNIPPET) or "Nothing was found. Try other words."
 

@@ -1,29 +1,21 @@
-"""Shell commands, for the agent."""
+"""The tool that runs shell commands."""
 
 from functools import partial
 from typing import Annotated
 
-import anyio.to_thread
 import msgspec
 
-from hermes.boundary.execution.local import Ended, LocalExecution, folder_in
-from hermes.core.tools.process import background_tool
-from hermes.types.errors import ToolFailed
-from hermes.types.tools import Tool, ToolContext
+from hermes.core.tools.process import process_tool
+from hermes.types.execution import CommandResult
+from hermes.types.tools import AnyTool, Tool, ToolContext
 
-MOST_SECONDS = 600.0
+LONGEST_COMMAND = 600.0
+"""Seconds that a call may ask for."""
 LONG_SECONDS = 10.0
-"""A command that took longer is told how long."""
-
-DESCRIPTION = (
-    "Run a shell command on the user's machine, with the user's rights: there is no sandbox.\n"
-    "It runs in the workspace; stdout and stderr come together. `timeout` in seconds, up to 600."
-    " What it leaves running is ended with it; for servers and long jobs set `background`, which"
-    " returns an id for `process` at once."
-)
+"""For a command that took longer, the model is told how long."""
 
 
-class Terminal(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class RunCommand(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     command: str
     timeout: Annotated[float, msgspec.Meta(gt=0)] | None = None
     background: bool = False
@@ -31,45 +23,44 @@ class Terminal(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Relative to the workspace."""
 
 
-def terminal_tools(local: LocalExecution, timeout: float) -> tuple[Tool, ...]:
-    """Tools that run commands on this machine; `timeout` is for those that name none."""
+def terminal_tools(timeout: float, isolation: str) -> tuple[AnyTool, ...]:
+    """The tools that run commands. `timeout` is for calls that name none."""
+    where = f"in a sandbox ({isolation})."
+    if isolation == "none":
+        where = "on the user's machine, with the user's rights: there is no sandbox."
     terminal = Tool(
         name="terminal",
-        description=DESCRIPTION,
-        arguments=Terminal,
-        handler=partial(_terminal, local, timeout),
+        description=f"Run a shell command {where}\n"
+        "It runs in the workspace; stdout and stderr come together. `timeout` in seconds, up to"
+        " 600. What it leaves running is ended with it; for servers and long jobs set `background`,"
+        " which returns an id for `process` at once.",
+        arguments=RunCommand,
+        handler=partial(_terminal, timeout),
         toolset="terminal",
         risk="high",
     )
-    return terminal, background_tool(local.background)
+    return terminal, process_tool
 
 
-async def _terminal(
-    local: LocalExecution, timeout: float, context: ToolContext, arguments: msgspec.Struct
-) -> str:
-    assert isinstance(arguments, Terminal)
-    if "\0" in arguments.command + arguments.workdir:
-        # uvloop would run what stands before it.
-        raise ToolFailed("A command can't hold a NUL character.")
-    folder = await anyio.to_thread.run_sync(folder_in, context.workspace, arguments.workdir)
+async def _terminal(timeout: float, context: ToolContext, arguments: RunCommand) -> str:
+    command, workdir = arguments.command, arguments.workdir
     if arguments.background:
-        # Not told to `context.running`: what is told there ends with a turn that was cut.
-        turn = context.turn
-        started = await local.background.start(arguments.command, folder, turn.session, turn.agent)
-        return f"[started in the background as process {started.id}]"
-    seconds = min(arguments.timeout or timeout, MOST_SECONDS)
-    return _told(await local.run(arguments.command, folder, seconds, context))
+        # Its handle is not committed: a restart ends what was committed, and this must go on.
+        process = await context.sandbox.start(command, workdir=workdir)
+        return f"[started in the background as process {process.id}]"
+    seconds = min(arguments.timeout or timeout, LONGEST_COMMAND)
+    return _told(await context.sandbox.run(command, context, workdir=workdir, seconds=seconds))
 
 
-def _told(ended: Ended) -> str:
-    lines = [ended.text.rstrip("\n") or "[no output]"]
-    if ended.timed_out:
+def _told(result: CommandResult) -> str:
+    lines = [result.text.rstrip("\n") or "[no output]"]
+    if result.timed_out:
         lines.append(
-            f"[timed out and ended after {ended.seconds:.1f} s; set `background` for what takes"
+            f"[timed out and ended after {result.seconds:.1f} s; set `background` for what takes"
             " longer]"
         )
-    elif ended.code or ended.seconds >= LONG_SECONDS:
-        lines.append(f"[exit code {ended.code}, {ended.seconds:.1f} s]")
-    if ended.left and not ended.timed_out:
+    elif result.code or result.seconds >= LONG_SECONDS:
+        lines.append(f"[exit code {result.code}, {result.seconds:.1f} s]")
+    if result.left and not result.timed_out:
         lines.append("[what it left running was ended; set `background` to keep it]")
     return "\n".join(lines)

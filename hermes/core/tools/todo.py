@@ -1,4 +1,4 @@
-"""The agent's list of tasks in a conversation."""
+"""The tool for the agent's list of tasks in a conversation."""
 
 import contextlib
 from collections.abc import Sequence
@@ -12,16 +12,16 @@ from hermes.state.paths import file_name, write_private
 from hermes.types.errors import ToolFailed
 from hermes.types.tools import Tool, ToolContext
 
-Status = Literal["pending", "doing", "done", "dropped"]
-MARKS: dict[Status, str] = {"pending": "[ ]", "doing": "[>]", "done": "[x]", "dropped": "[-]"}
-MOST = 50
+TaskStatus = Literal["pending", "doing", "done", "dropped"]
+MARKS: dict[TaskStatus, str] = {"pending": "[ ]", "doing": "[>]", "done": "[x]", "dropped": "[-]"}
+MOST_TASKS = 50
 """Tasks in a list."""
 
 
 class Item(msgspec.Struct, kw_only=True, frozen=True):
     id: str
     text: Annotated[str, msgspec.Meta(max_length=500)] = ""
-    status: Status = "pending"
+    status: TaskStatus = "pending"
 
 
 class Todo(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -31,11 +31,10 @@ class Todo(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = False
 
 
-def todo_tool(folder: Path) -> Tool:
-    async def run(context: ToolContext, arguments: msgspec.Struct) -> str:
-        assert isinstance(arguments, Todo)
+def todo_tool(folder: Path) -> Tool[Todo]:
+    async def run(context: ToolContext, arguments: Todo) -> str:
         turn = context.turn
-        # Nobody comes back to the list of a single request.
+        # A stateless request has no later turn that could use the list.
         path = None if turn.stateless else _path(folder, str(turn.session))
         return shown(await anyio.to_thread.run_sync(_kept, path, arguments))
 
@@ -89,8 +88,10 @@ def _kept(path: Path | None, wanted: Todo) -> list[Item]:
     items = merged(_read(path) if wanted.merge else [], wanted.todos)
     if nameless := [item.id for item in items if not item.text.strip()]:
         raise ToolFailed(f"These tasks have no text: {', '.join(nameless)}. Nothing was changed.")
-    if len(items) > MOST:
-        raise ToolFailed(f"{len(items)} tasks are too many, {MOST} is the most: drop or join some.")
+    if len(items) > MOST_TASKS:
+        raise ToolFailed(
+            f"{len(items)} tasks are too many, {MOST_TASKS} is the most: drop or join some."
+        )
     if path is not None:
         try:
             write_private(path, msgspec.json.encode(items).decode())

@@ -1,4 +1,4 @@
-"""Searching the web for the agent, with SearXNG, Brave Search or Tavily."""
+"""The tool that searches the web, with SearXNG, Brave Search or Tavily."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -14,13 +14,13 @@ from hermes.types.tools import Tool, ToolContext
 from hermes.types.value import Value
 
 SearchKind = Literal["auto", "searxng", "brave", "tavily"]
-LONGEST_TITLE, LONGEST_URL, LONGEST_SNIPPET = 200, 1000, 500
+HIT_TITLE, HIT_URL, HIT_SNIPPET = 200, 1000, 500
 
 _TIMEOUT = aiohttp.ClientTimeout(total=20.0, sock_connect=10.0)
 _T = TypeVar("_T")
 
 
-class Found(Value):
+class WebHit(Value):
     title: str
     url: str
     snippet: str = ""
@@ -29,7 +29,7 @@ class Found(Value):
 class Search(Protocol):
     """Somebody who searches the web."""
 
-    async def find(self, query: str, limit: int) -> Sequence[Found]:
+    async def find(self, query: str, limit: int) -> Sequence[WebHit]:
         """The best first; ToolFailed with what to do when there is no answer."""
         ...
 
@@ -64,7 +64,7 @@ class SearXNG:
         self._session = session
         self._url = f"{url.rstrip('/')}/search"
 
-    async def find(self, query: str, limit: int) -> Sequence[Found]:
+    async def find(self, query: str, limit: int) -> Sequence[WebHit]:
         request = self._session.get(
             self._url,
             params={"q": query, "format": "json"},
@@ -74,9 +74,9 @@ class SearXNG:
         refusal = _Refusal(403, b"", "the operator must add json to search.formats in settings.yml")
         answer = await _answer("SearXNG", request, _Hits, [refusal])
         if not answer.results and (silent := answer.unresponsive_engines):
-            engines = shorten(", ".join(": ".join(one) for one in silent), LONGEST_SNIPPET)
+            engines = shorten(", ".join(": ".join(one) for one in silent), HIT_SNIPPET)
             raise ToolFailed(f"SearXNG's engines did not answer ({engines}): try again later.")
-        return [_found(hit) for hit in answer.results]
+        return [_hit(hit) for hit in answer.results]
 
 
 class Brave:
@@ -90,7 +90,7 @@ class Brave:
         self._headers = {"X-Subscription-Token": key, "Accept": "application/json"}
         self._url = f"{url}/res/v1/web/search"
 
-    async def find(self, query: str, limit: int) -> Sequence[Found]:
+    async def find(self, query: str, limit: int) -> Sequence[WebHit]:
         request = self._session.get(
             self._url,
             params={"q": query, "count": str(limit), "text_decorations": "false"},
@@ -108,8 +108,8 @@ class Brave:
         answer = await _answer("Brave Search", request, _BraveAnswer, refusals)
         # Brave's words are HTML.
         return [
-            Found(title=_unmarked(one.title), url=one.url, snippet=_unmarked(one.snippet))
-            for one in map(_found, answer.web.results if answer.web else ())
+            WebHit(title=_unmarked(one.title), url=one.url, snippet=_unmarked(one.snippet))
+            for one in map(_hit, answer.web.results if answer.web else ())
         ]
 
 
@@ -121,7 +121,7 @@ class Tavily:
         self._headers = {"Authorization": f"Bearer {key}"}
         self._url = f"{url}/search"
 
-    async def find(self, query: str, limit: int) -> Sequence[Found]:
+    async def find(self, query: str, limit: int) -> Sequence[WebHit]:
         request = self._session.post(
             self._url,
             json={"query": query, "max_results": limit},
@@ -137,7 +137,7 @@ class Tavily:
             _Refusal(433, b"", spent),
         ]
         answer = await _answer("Tavily", request, _Hits, refusals)
-        return [_found(hit) for hit in answer.results]
+        return [_hit(hit) for hit in answer.results]
 
 
 async def _answer(
@@ -180,8 +180,8 @@ def _when(headers: Mapping[str, str]) -> str:
     return f"in {max(pauses)} s" if pauses else "later"
 
 
-def _found(hit: _Hit) -> Found:
-    return Found(
+def _hit(hit: _Hit) -> WebHit:
+    return WebHit(
         title=hit.title or "", url=hit.url or "", snippet=hit.content or hit.description or ""
     )
 
@@ -219,9 +219,8 @@ class WebSearch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=10)] = 5
 
 
-def web_search_tool(search: Search) -> Tool:
-    async def look(context: ToolContext, arguments: msgspec.Struct) -> str:
-        assert isinstance(arguments, WebSearch)
+def web_search_tool(search: Search) -> Tool[WebSearch]:
+    async def look(context: ToolContext, arguments: WebSearch) -> str:
         found = await search.find(arguments.query, arguments.limit)
         pages = [one for one in found if one.url.startswith(("http://", "https://"))]
         if not pages:
@@ -240,10 +239,10 @@ def web_search_tool(search: Search) -> Tool:
     )
 
 
-def _listed(one: Found) -> str:
+def _listed(one: WebHit) -> str:
     lines = [
-        shorten(one.title, LONGEST_TITLE),
-        shorten(one.url, LONGEST_URL),
-        shorten(one.snippet, LONGEST_SNIPPET),
+        shorten(one.title, HIT_TITLE),
+        shorten(one.url, HIT_URL),
+        shorten(one.snippet, HIT_SNIPPET),
     ]
     return quote("\n".join(line for line in lines if line))

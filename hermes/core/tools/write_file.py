@@ -2,8 +2,8 @@
 
 import msgspec
 
-from hermes.boundary.workspace import Workspace
 from hermes.core.context_files import check_writable
+from hermes.types.errors import ToolFailed
 from hermes.types.tools import Tool, ToolContext
 
 
@@ -12,14 +12,16 @@ class WriteFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     content: str
 
 
-async def _write_file(context: ToolContext, arguments: msgspec.Struct) -> str:
-    assert isinstance(arguments, WriteFile)
+async def _write_file(context: ToolContext, arguments: WriteFile) -> str:
     path, content = arguments.path, arguments.content
     check_writable(path, context.turn)
-    new = await Workspace.of(context.turn.profile).write_text(path, content)
+    try:
+        data = content.encode()
+    except UnicodeEncodeError as error:
+        raise ToolFailed(f"The text for {path!r} is not valid Unicode: {error}.") from error
+    new = await context.sandbox.write(path, data)
     lines = content.count("\n") + (not content.endswith("\n") and content != "")
-    size = f"{lines} lines, {len(content.encode())} bytes"
-    return f"{'Created' if new else 'Replaced'} {path!r}: {size}."
+    return f"{'Created' if new else 'Replaced'} {path!r}: {lines} lines, {len(data)} bytes."
 
 
 write_file = Tool(

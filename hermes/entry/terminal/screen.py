@@ -11,7 +11,7 @@ from hermes.entry.terminal.markdown import render
 from hermes.entry.terminal.page import Page
 from hermes.entry.terminal.status import Status, spent
 from hermes.streaming.final import question_text, remark
-from hermes.streaming.stdout import CUT, printable, tool_label
+from hermes.streaming.stdout import CUT, printable, took, tool_label
 from hermes.text.growing import Growing, Piece, pieces
 from hermes.types.events import (
     AgentEvent,
@@ -69,8 +69,8 @@ class Screen:
                 self._end_text()
             case SegmentDiscarded():
                 self._discard()
-            case ToolStarted(call=call, name=name, label=label):
-                self._labels[call] = tool_label(name, label)
+            case ToolStarted(call=call):
+                self._labels[call] = tool_label(event)
             case ToolFinished() | QuestionAsked() | ContextCompacted() | Notice():
                 self._remark(*self._lines(event))
             case UsageReported():
@@ -166,8 +166,8 @@ class Screen:
         self, event: ToolFinished | QuestionAsked | ContextCompacted | Notice
     ) -> Sequence[Text]:
         match event:
-            case ToolFinished(call=call, name=name):
-                return [_tool(event, self._labels.pop(call, tool_label(name)))]
+            case ToolFinished(call=call):
+                return [_tool(event, self._labels.pop(call, tool_label(event)))]
             case QuestionAsked(call=call):
                 self._labels.pop(call, None)
                 return _question(event)
@@ -191,9 +191,8 @@ def _dim(text: str) -> Text:
 
 
 def _tool(event: ToolFinished, label: str) -> Text:
-    if event.failed:
-        return Text(f"✗ {label} (failed, {event.seconds:.1f} s)", "red")
-    return _dim(f"{label} ({event.seconds:.1f} s)")
+    line = f"{label}{took(event)}"
+    return Text(f"✗ {line}", "red") if event.failed else _dim(line)
 
 
 def _question(event: QuestionAsked) -> list[Text]:

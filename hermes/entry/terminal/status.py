@@ -84,8 +84,8 @@ class Status:
     def _work(self, event: ToolStarted | ToolProgress | ToolFinished, now: float) -> None:
         self._spoke_at = None
         match event:
-            case ToolStarted(call=call, name=name, label=label):
-                self._tools[call] = Task(label=tool_label(name, label), since=now)
+            case ToolStarted(call=call):
+                self._tools[call] = Task(label=tool_label(event), since=now)
             case ToolProgress(call=call, text=text):
                 if task := self._tools.get(call):
                     self._tools[call] = replace(task, progress=printable(" ".join(text.split())))

@@ -13,30 +13,30 @@ import pytest
 from msgspec.structs import replace
 
 from hermes.boundary.execution.background import (
-    DAY,
-    FINISHED,
-    LIVE,
-    MARK,
+    FINISHED_SECONDS,
+    MOST_FINISHED,
+    MOST_RUNNING,
+    PROCESS_MARK,
     RECORD,
     Background,
-    Status,
 )
-from hermes.boundary.execution.local import LocalExecution
+from hermes.boundary.execution.local import LocalBackend
 from hermes.boundary.execution.process import end_marked
-from hermes.boundary.execution.supervisor import PIECE
+from hermes.boundary.execution.supervisor import OUTPUT_PIECE
 from hermes.control.routing import DEFAULT_AGENT
-from hermes.testing.commands import children, lives
+from hermes.testing.commands import background_of, children, lives
 from hermes.testing.running import until
 from hermes.testing.turns import GROUP, a_turn
 from hermes.types.errors import ToolFailed
+from hermes.types.execution import ProcessStatus
 from hermes.types.identity import AgentId
 
 OURS, THEIRS = a_turn().session, a_turn(source=GROUP).session
 
 
 @pytest.fixture
-def background(local: LocalExecution) -> Background:
-    return local.background
+def background(local: LocalBackend) -> Background:
+    return background_of(local)
 
 
 async def start(background: Background, command: str, agent: str = DEFAULT_AGENT) -> str:
@@ -48,7 +48,7 @@ def output(background: Background, id: str) -> bytes:
     return background.output(id, OURS).data
 
 
-async def ended(background: Background, id: str) -> Status:
+async def ended(background: Background, id: str) -> ProcessStatus:
     status = await background.wait(id, OURS, 20.0)
     assert not status.running
     return status
@@ -59,9 +59,10 @@ async def test_it_is_known_from_the_beginning_to_the_end(
 ) -> None:
     id = await start(background, "pwd; until [ -e go ]; do sleep 0.01; done; exit 3")
     (status,) = background.of(OURS)
-    assert (status.record.id, status.running, status.code) == (id, True, None)
-    assert status.record.workdir == str(tmp_path)
-    assert lives(status.record.process.group)
+    assert (status.id, status.running, status.code) == (id, True, None)
+    record = background.record(id, OURS)
+    assert record.workdir == str(tmp_path)
+    assert lives(record.process.group)
     assert children() == []
     (tmp_path / "go").touch()
     assert (await ended(background, id)).code == 3
@@ -106,8 +107,8 @@ async def test_it_outlives_a_gateway_that_is_killed(background: Background, tmp_
         gateway.kill()
     (status,) = background.of(OURS)
     assert status.running
-    await until(lambda: output(background, status.record.id) == b"begun\n")
-    assert not (await background.kill(status.record.id, OURS)).running
+    await until(lambda: output(background, status.id) == b"begun\n")
+    assert not (await background.kill(status.id, OURS)).running
 
 
 async def test_a_session_sees_its_own_only(background: Background) -> None:
@@ -147,7 +148,7 @@ async def test_a_number_that_belongs_to_somebody_else_by_now_is_left_alone(
 ) -> None:
     id = await start(background, "echo begun; sleep 600")
     await until(lambda: output(background, id))
-    record = background.find(id, OURS).record
+    record = background.record(id, OURS)
     stranger = replace(record.process, started=record.process.started - 1)
     path = background._root / id / RECORD
     path.write_bytes(msgspec.json.encode(replace(record, process=stranger, id="other")))
@@ -157,17 +158,17 @@ async def test_a_number_that_belongs_to_somebody_else_by_now_is_left_alone(
         assert (status.running, status.code) == (False, None)
         assert lives(record.process.group)
     finally:
-        end_marked(f"{MARK}={id}")
+        end_marked(f"{PROCESS_MARK}={id}")
 
 
 async def test_a_supervisor_that_was_killed_is_told(background: Background) -> None:
     id = await start(background, "echo begun; sleep 600")
     await until(lambda: output(background, id))
-    os.kill(background.find(id, OURS).record.process.group, signal.SIGKILL)
+    os.kill(background.record(id, OURS).process.group, signal.SIGKILL)
     status = await ended(background, id)
     assert status.code is None
     assert await background.kill(id, OURS) == status
-    assert end_marked(f"{MARK}={id}") == 0
+    assert end_marked(f"{PROCESS_MARK}={id}") == 0
 
 
 async def test_input_goes_to_who_reads_it(background: Background) -> None:
@@ -192,7 +193,7 @@ async def test_output_without_end_is_bounded(background: Background) -> None:
     await ended(background, id)
     kept = background.output(id, OURS)
     assert not kept.whole
-    assert PIECE < len(kept.data) <= 2 * PIECE
+    assert OUTPUT_PIECE < len(kept.data) <= 2 * OUTPUT_PIECE
     assert kept.data.endswith(b"y\nlast\n")
     short = await start(background, "echo first")
     await ended(background, short)
@@ -234,7 +235,7 @@ async def test_a_start_that_is_stopped_begins_nothing(
 
 def multiplied(background: Background, id: str, times: int) -> None:
     """Puts the process on record so many times more, as newer ones."""
-    record = background.find(id, OURS).record
+    record = background.record(id, OURS)
     for number in range(times):
         copy = replace(record, id=f"{id}{number:04d}")
         folder = background._root / copy.id
@@ -244,7 +245,7 @@ def multiplied(background: Background, id: str, times: int) -> None:
 
 async def test_an_agent_may_not_have_too_many(background: Background) -> None:
     id = await start(background, "sleep 600")
-    multiplied(background, id, LIVE - 1)
+    multiplied(background, id, MOST_RUNNING - 1)
     with pytest.raises(ToolFailed, match="64 background processes are running already"):
         await start(background, "sleep 600")
     await start(background, "sleep 600", agent="other")
@@ -255,7 +256,7 @@ async def test_an_agent_may_not_have_too_many(background: Background) -> None:
 def aged(background: Background, id: str) -> None:
     folder = background._root / id
     for path in (*folder.iterdir(), folder):
-        os.utime(path, times=(0, time.time() - DAY - 1))
+        os.utime(path, times=(0, time.time() - FINISHED_SECONDS - 1))
 
 
 async def test_what_has_ended_is_kept_for_a_day(background: Background) -> None:
@@ -274,11 +275,11 @@ async def test_what_has_ended_is_kept_for_a_day(background: Background) -> None:
 async def test_of_many_that_have_ended_the_last_are_kept(background: Background) -> None:
     id = await start(background, "true")
     await ended(background, id)
-    multiplied(background, id, FINISHED)
+    multiplied(background, id, MOST_FINISHED)
     latest = await start(background, "sleep 600")
-    left = [one.record.id for one in background.of(OURS)]
+    left = [one.id for one in background.of(OURS)]
     assert left[0] == f"{id}0000"
-    assert (left[-1], len(left)) == (latest, FINISHED + 1)
+    assert (left[-1], len(left)) == (latest, MOST_FINISHED + 1)
 
 
 async def test_only_its_owner_may_look(background: Background) -> None:

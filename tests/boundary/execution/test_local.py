@@ -1,198 +1,29 @@
-"""Commands on this machine."""
+"""The backend of this machine."""
 
-import os
-import shlex
-import signal
-import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
-import anyio
 import pytest
 
-from hermes.boundary.execution.local import PROGRESS_SECONDS, Ended, LocalExecution, folder_in
-from hermes.core.tools.call import CallContext
-from hermes.testing.commands import lives
-from hermes.testing.running import until
-from hermes.testing.turns import Notebook, a_turn
-from hermes.types.errors import ClaimLost, ToolFailed
-from hermes.types.events import AgentEvent, ToolProgress
-from hermes.types.identity import CallId, new_id
-from hermes.types.tools import Process
+from hermes.boundary.execution.local import LOCAL_BACKEND, LocalBackend, folder_in
+from hermes.core.tools.call import scope_of
+from hermes.testing.commands import EMPTY_ENVIRONMENT, FILES_ONLY, local_backend
+from hermes.testing.tool_contract import SandboxToolsContract
+from hermes.testing.turns import a_turn
+from hermes.types.errors import ToolFailed
+from hermes.types.execution import BackendOptions, ExecutionBackend
 
 
-@pytest.fixture(params=[False, True], ids=["asyncio", "uvloop"])
-def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
-    return "asyncio", {"use_uvloop": request.param}
+class TestLocal(SandboxToolsContract):
+    @asynccontextmanager
+    async def machine(self, folder: Path) -> AsyncIterator[Callable[[], ExecutionBackend]]:
+        (folder / "work").mkdir()
+        with local_backend(folder):
+            yield lambda: LocalBackend(folder / "processes", EMPTY_ENVIRONMENT)
 
-
-def context(notes: Notebook | None = None, events: list[AgentEvent] | None = None) -> CallContext:
-    """Of a call that no other test has: they may run at the same time."""
-    heard = events if events is not None else []
-    return CallContext(a_turn(), CallId(new_id()), heard.append, notes or Notebook())
-
-
-async def run(local: LocalExecution, command: str, folder: Path, seconds: float = 60.0) -> Ended:
-    return await local.run(command, folder, seconds, context())
-
-
-def pid_in(path: Path) -> int:
-    """The process that wrote its number there, once it has."""
-    text = path.read_text() if path.exists() else ""
-    return int(text) if text.endswith("\n") else 0
-
-
-async def test_output_and_errors_come_in_their_order(local: LocalExecution, tmp_path: Path) -> None:
-    ended = await run(local, "pwd; echo wrong >&2; echo right; exit 3", tmp_path)
-    assert ended.text == f"{tmp_path}\nwrong\nright\n"
-    assert (ended.code, ended.timed_out, ended.left) == (3, False, 0)
-
-
-async def test_there_is_no_input(local: LocalExecution, tmp_path: Path) -> None:
-    assert (await run(local, "cat; echo over", tmp_path)).text == "over\n"
-
-
-async def test_the_group_is_on_record_before_the_command_begins(
-    local: LocalExecution, tmp_path: Path
-) -> None:
-    class Watching(Notebook):
-        async def started(self, call: CallId, process: Process | None = None) -> None:
-            await super().started(call, process)
-            assert process
-            assert lives(process.group)
-            with pytest.raises(AssertionError):
-                await until((tmp_path / "ran").exists, within=0.2)
-
-    notes = Watching()
-    await local.run("echo $$ > ran", tmp_path, 60.0, context(notes))
-    assert [process.group for process in notes.processes] == [pid_in(tmp_path / "ran")]
-
-
-async def test_a_claim_that_was_lost_begins_nothing(local: LocalExecution, tmp_path: Path) -> None:
-    class Losing(Notebook):
-        async def started(self, call: CallId, process: Process | None = None) -> None:
-            raise ClaimLost("taken over")
-
-    with pytest.raises(ClaimLost):
-        await local.run("touch ran", tmp_path, 60.0, context(Losing()))
-    assert list(tmp_path.iterdir()) == []
-
-
-DEEP = "setsid bash -c 'echo $$ > away; sleep 600' & bash -c 'echo $$ > near; sleep 600' & wait"
-
-
-@pytest.mark.slow
-async def test_a_timeout_ends_the_whole_tree(local: LocalExecution, tmp_path: Path) -> None:
-    near, away = tmp_path / "near", tmp_path / "away"
-    ended = await run(local, f"echo so far; {DEEP}", tmp_path, seconds=0.5)
-    assert ended.timed_out
-    assert ended.text == "so far\n"
-    assert not lives(pid_in(near))
-    await until(lambda: not lives(pid_in(away)))
-
-
-@pytest.mark.slow
-async def test_what_does_not_want_to_end_is_killed(local: LocalExecution, tmp_path: Path) -> None:
-    ended = await run(local, "trap 'echo never' TERM; while :; do sleep 600; done", tmp_path, 0.3)
-    assert (ended.timed_out, ended.code) == (True, -signal.SIGKILL)
-
-
-async def test_what_wants_to_end_well_is_given_the_time(
-    local: LocalExecution, tmp_path: Path
-) -> None:
-    ended = await run(local, "trap 'echo tidied; exit 5' TERM; sleep 600 & wait", tmp_path, 0.3)
-    assert (ended.timed_out, ended.code, ended.text) == (True, 5, "tidied\n")
-
-
-async def test_a_stop_ends_the_whole_tree_at_once(local: LocalExecution, tmp_path: Path) -> None:
-    near, away = tmp_path / "near", tmp_path / "away"
-    async with anyio.create_task_group() as group:
-        group.start_soon(run, local, f"trap '' TERM; {DEEP}", tmp_path)
-        await until(lambda: pid_in(near) and pid_in(away))
-        group.cancel_scope.cancel()
-    assert not lives(pid_in(near))
-    await until(lambda: not lives(pid_in(away)))
-
-
-@pytest.mark.parametrize(
-    "command", ["sleep 600 & echo $! > left", "setsid sleep 600 & echo $! > left"]
-)
-async def test_what_a_command_leaves_behind_ends_with_it(
-    local: LocalExecution, tmp_path: Path, command: str
-) -> None:
-    ended = await run(local, f"echo begun; {command}", tmp_path)
-    assert (ended.text, ended.code, ended.left) == ("begun\n", 0, 1)
-    assert ended.seconds < 60
-    await until(lambda: not lives(pid_in(tmp_path / "left")))
-
-
-async def test_who_hides_from_us_does_not_hold_us_up(local: LocalExecution, tmp_path: Path) -> None:
-    hidden = (
-        "env -i setsid bash -c 'echo $$ > left; exec sleep 600' & until [ -s left ]; do :; done"
-    )
-    ended = await run(local, hidden, tmp_path)
-    try:
-        assert (ended.code, ended.left) == (0, 0)
-    finally:
-        os.kill(pid_in(tmp_path / "left"), signal.SIGKILL)
-
-
-async def test_the_last_words_behind_a_pipe_are_heard(
-    local: LocalExecution, tmp_path: Path
-) -> None:
-    if "bash" not in local._shell:
-        pytest.fail("these tests need bash")
-    ended = await run(local, "exec > >(tee log); echo words", tmp_path)
-    assert ended.text == "words\n"
-
-
-async def test_output_without_end_fits(local: LocalExecution, tmp_path: Path) -> None:
-    ended = await run(local, "echo first; yes | head -c 50000000; echo last", tmp_path)
-    assert ended.text.startswith("first\ny\n")
-    assert ended.text.endswith("y\nlast\n")
-    assert "bytes are left out here" in ended.text
-    assert len(ended.text) < 210_000
-    endless = await run(local, "yes", tmp_path, seconds=0.3)
-    assert endless.timed_out
-    assert len(endless.text) < 210_000
-
-
-async def test_one_huge_line_and_binary_are_output_too(
-    local: LocalExecution, tmp_path: Path
-) -> None:
-    line = await run(local, "head -c 1000000 /dev/zero | tr '\\0' x", tmp_path)
-    assert line.text.strip() == "[1000000 bytes are left out here]"
-    words = await run(local, "yes 1234567 | head -c 1000000 | tr '\\n' ' '", tmp_path)
-    assert words.text.split().count("1234567") in (24_999, 25_000)
-    binary = await run(local, "head -c 100000 /dev/urandom", tmp_path)
-    assert "\0" not in binary.text
-    assert "\N{REPLACEMENT CHARACTER}" in binary.text
-
-
-def shown(events: list[AgentEvent]) -> list[str]:
-    return [event.text for event in events if isinstance(event, ToolProgress)]
-
-
-async def test_people_see_the_last_line_twice_a_second_at_the_most(
-    local: LocalExecution, tmp_path: Path
-) -> None:
-    events: list[AgentEvent] = []
-    read = shlex.join([sys.executable, "-c", "for n in range(100000): print(n, flush=True)"])
-    command = f"{read}; until [ -e seen ]; do sleep 0.01; done"
-    ended: list[Ended] = []
-
-    async def attend() -> None:
-        ended.append(await local.run(command, tmp_path, 60.0, context(None, events)))
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(attend)
-        await until(lambda: shown(events)[-1:] == ["99999"], within=20.0)
-        (tmp_path / "seen").touch()
-    assert len(events) <= ended[0].seconds / PROGRESS_SECONDS
-
-
-async def test_what_can_not_begin_is_told(local: LocalExecution, tmp_path: Path) -> None:
-    with pytest.raises(ToolFailed, match="could not be started"):
-        await run(local, "x" * 200_000, tmp_path)
+    def workspace(self, folder: Path) -> str:
+        return str(folder / "work")
 
 
 def test_a_command_begins_inside_the_workspace(tmp_path: Path) -> None:
@@ -210,3 +41,25 @@ def test_a_command_begins_inside_the_workspace(tmp_path: Path) -> None:
     for missing in ("file", "missing"):
         with pytest.raises(ToolFailed, match="is not a folder"):
             folder_in(workspace, missing)
+
+
+async def test_without_an_environment_commands_are_refused_and_files_are_not(
+    tmp_path: Path,
+) -> None:
+    sandbox = await FILES_ONLY.open(scope_of(a_turn(workspace=tmp_path)))
+    assert await sandbox.write("f", b"x")
+    with pytest.raises(ToolFailed, match=r"the operator can set terminal\.backend"):
+        await sandbox.start("touch ran")
+    with pytest.raises(ToolFailed, match="not allowed"):
+        await sandbox.processes()
+    with pytest.raises(ToolFailed, match="not allowed"):
+        await sandbox.process("x")
+    assert [path.name for path in tmp_path.iterdir()] == ["f"]
+
+
+def test_it_is_made_from_its_manifest(tmp_path: Path) -> None:
+    options = BackendOptions(processes=tmp_path, environment=EMPTY_ENVIRONMENT)
+    made = LOCAL_BACKEND.make(options)
+    assert isinstance(made, LocalBackend)
+    assert (LOCAL_BACKEND.name, made.isolation) == ("local", "none")
+    assert made.commands is not None

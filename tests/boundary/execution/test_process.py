@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from hermes.boundary.execution.process import (
+    ProcessGroup,
     end_group,
     end_marked,
     runs,
@@ -18,7 +19,6 @@ from hermes.boundary.execution.process import (
 )
 from hermes.testing.commands import lives
 from hermes.testing.running import until
-from hermes.types.tools import Process
 
 
 async def test_nothing_runs_before_it_is_released(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ async def test_a_mark_ends_those_who_multiply(tmp_path: Path) -> None:
 
 async def test_a_zombie_does_not_run() -> None:
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
-        process = Process(group=child.pid, started=start_time(child.pid) or 0)
+        process = ProcessGroup(group=child.pid, started=start_time(child.pid) or 0)
         assert runs(process)
         assert not runs(replace(process, started=process.started + 1))
         child.kill()

@@ -12,7 +12,7 @@ import pytest
 
 from hermes.boundary.execution import supervisor
 from hermes.boundary.execution.process import end_marked
-from hermes.boundary.execution.supervisor import PIECE, Log
+from hermes.boundary.execution.supervisor import OUTPUT_PIECE, OutputFiles
 from hermes.testing.commands import lives
 from hermes.testing.running import until
 
@@ -129,12 +129,12 @@ async def test_input_has_no_end(folder: Path) -> None:
 
 
 def test_of_long_output_the_end_is_kept(tmp_path: Path) -> None:
-    log = Log(tmp_path)
-    for number in range(3 * PIECE // 50_000):
+    log = OutputFiles(tmp_path)
+    for number in range(3 * OUTPUT_PIECE // 50_000):
         log.write(b"%d\n" % number + b"x" * 50_000)
     pieces = sorted(tmp_path.iterdir())
     assert [piece.name for piece in pieces] == ["output.2", "output.3"]
-    assert all(piece.stat().st_size <= PIECE for piece in pieces)
-    assert sum(piece.stat().st_size for piece in pieces) > PIECE
+    assert all(piece.stat().st_size <= OUTPUT_PIECE for piece in pieces)
+    assert sum(piece.stat().st_size for piece in pieces) > OUTPUT_PIECE
     assert f"\n{number}\n".encode() in b"\n" + pieces[-1].read_bytes().replace(b"x", b"")
     os.close(log._file)

@@ -5,21 +5,43 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hermes.core.tools.call import FAULT, LABEL, PROGRESS, CallRunner
+from hermes.core.tools.call import (
+    FAULT_LENGTH,
+    PROGRESS_LENGTH,
+    CallRunner,
+    ToolRuntime,
+)
 from hermes.core.tools.results import Results
 from hermes.state.spill import Spill
+from hermes.testing.commands import FILES_ONLY
 from hermes.testing.tools import append, slow
-from hermes.testing.turns import NO_SPILL, Notebook, a_turn
+from hermes.testing.turns import NO_SPILL, Notebook, a_turn, files_of
 from hermes.types.errors import ClaimLost, StoreUnavailable, ToolFailed
 from hermes.types.events import AgentEvent, ToolFinished, ToolProgress, ToolStarted
 from hermes.types.identity import CallId
 from hermes.types.messages import ToolCall, ToolMessage
-from hermes.types.tools import Process, Tool, ToolContext
+from hermes.types.tools import AnyTool, Tool, ToolContext
 
 
-def runner(workspace: Path, notes: Notebook, events: list[AgentEvent], *tools: Tool) -> CallRunner:
+def runner(
+    workspace: Path,
+    notes: Notebook,
+    events: list[AgentEvent],
+    *tools: AnyTool,
+    results: Results = NO_SPILL,
+) -> CallRunner:
     turn = a_turn(workspace=workspace)
-    return CallRunner(turn, {tool.name: tool for tool in tools}, events.append, notes, NO_SPILL)
+    named = {tool.name: tool for tool in tools}
+    return CallRunner(turn, named, files_of(turn), events.append, notes, results)
+
+
+class Nothing(msgspec.Struct):
+    pass
+
+
+class Words(msgspec.Struct):
+    text: str
+    times: int
 
 
 def call(name: str, arguments: str) -> ToolCall:
@@ -44,8 +66,8 @@ async def test_a_repeatable_call_needs_no_mark_and_may_tell_its_progress(tmp_pat
 
 async def test_what_a_tool_tells_while_it_runs_holds_no_secret(tmp_path: Path) -> None:
     events = list[AgentEvent]()
-    results = Results(Spill(tmp_path), hide=lambda text: text.replace("sleeping", "…"))
-    running = CallRunner(a_turn(), {"slow": slow}, events.append, Notebook(), results)
+    results = Results(Spill(tmp_path), redact=lambda text: text.replace("sleeping", "…"))
+    running = runner(tmp_path, Notebook(), events, slow, results=results)
     await running.run(call("slow", '{"seconds": 0}'))
     assert ToolProgress(call=CallId("t_0_0"), text="…") in events
 
@@ -65,49 +87,53 @@ async def test_arguments_that_make_no_sense_are_a_failed_result(
 
 
 async def test_no_arguments_are_an_empty_object(tmp_path: Path) -> None:
-    class Nothing(msgspec.Struct):
-        pass
-
-    async def fail(context: ToolContext, arguments: msgspec.Struct) -> str:
-        await context.running(Process(group=7, started=1))
-        raise ToolFailed(f"not in {context.workspace.name}")
+    async def fail(context: ToolContext, arguments: Nothing) -> str:
+        await context.started("somewhere:7")
+        raise ToolFailed(f"not in {await context.sandbox.list('.')}")
 
     tool = Tool(name="fail", description="Fail.", arguments=Nothing, handler=fail)
     notes, events = Notebook(), list[AgentEvent]()
     result = await runner(tmp_path, notes, events, tool).run(call("fail", ""))
-    assert result.text == f"not in {tmp_path.name}"
-    assert notes.log[:2] == ["started", "started 7"]
+    assert result.text == "not in []"
+    assert notes.log[:2] == ["started", "started somewhere:7"]
     assert isinstance(events[-1], ToolFinished)
     assert events[-1].failed
 
 
-@pytest.mark.parametrize(
-    ("arguments", "label"),
-    [
-        ('{"count": 1, "path": "a.txt", "token": "x"}', "a.txt"),
-        ('{"token": "first\\nsecond"}', "first"),
-        ('{"urls": ["https://a.example", "https://b.example"]}', "https://a.example"),
-        ('{"token": ""}', ""),
-        ('{"token": "' + "x" * 200 + '"}', "x" * (LABEL - 1) + "…"),
-        ("{", ""),
-        ("{}", ""),
-    ],
-)
-async def test_people_see_the_first_words_of_a_call(
-    tmp_path: Path, arguments: str, label: str
-) -> None:
-    events: list[AgentEvent] = []
-    await runner(tmp_path, Notebook(), events, append).run(call("append", arguments))
-    assert isinstance(events[0], ToolStarted)
-    assert events[0].label == label
+async def test_events_tell_the_arguments_and_the_result_without_secrets(tmp_path: Path) -> None:
+    async def say(context: ToolContext, arguments: Words) -> str:
+        return f"said {arguments.text} twice: {arguments.text}"
+
+    tool = Tool(name="say", description="Says.", arguments=Words, handler=say)
+    results = Results(Spill(tmp_path), redact=lambda text: text.replace('hunter"2', "…"))
+    events = list[AgentEvent]()
+    running = runner(tmp_path, Notebook(), events, tool, results=results)
+    await running.run(call("say", '{"text": "my hunter\\"2", "times": 2}'))
+    started, finished = events
+    assert started == ToolStarted(
+        call=CallId("t_0_0"),
+        name="say",
+        label="my …",
+        arguments='{"text":"my …","times":2}',
+    )
+    assert isinstance(finished, ToolFinished)
+    assert finished.result == "said my … twice: my …"
 
 
-class Nothing(msgspec.Struct):
-    pass
+async def test_a_failure_is_told_in_its_event_too(tmp_path: Path) -> None:
+    events = list[AgentEvent]()
+    await runner(tmp_path, Notebook(), events).run(call("missing", "{"))
+    started, finished = events
+    assert started == ToolStarted(call=CallId("t_0_0"), name="missing")
+    assert isinstance(finished, ToolFinished)
+    assert (finished.failed, finished.result) == (
+        True,
+        "There is no tool 'missing'. The tools are: none.",
+    )
 
 
-def breaking(error: Exception) -> Tool:
-    async def run(context: ToolContext, arguments: msgspec.Struct) -> str:
+def breaking(error: Exception) -> Tool[Nothing]:
+    async def run(context: ToolContext, arguments: Nothing) -> str:
         context.progress("a hunter2 " + "x" * 1000)
         raise error
 
@@ -118,23 +144,35 @@ async def test_a_tool_that_breaks_fails_its_call_without_a_secret(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     events = list[AgentEvent]()
-    results = Results(Spill(tmp_path), hide=lambda text: text.replace("hunter2", "…"))
+    results = Results(Spill(tmp_path), redact=lambda text: text.replace("hunter2", "…"))
     odd = breaking(ValueError("bang hunter2" + "x" * 20_000))
-    running = CallRunner(a_turn(), {"odd": odd}, events.append, Notebook(), results)
+    running = runner(tmp_path, Notebook(), events, odd, results=results)
     result = await running.run(call("odd", "{}"))
     assert result.failed
     assert result.text.startswith("The tool failed: ValueError: bang …xxx")
-    assert len(result.text) <= FAULT + 100
+    assert len(result.text) <= FAULT_LENGTH + 100
     assert "hunter" not in result.text
     assert "the tool odd broke" in caplog.text
     (told,) = (event.text for event in events if isinstance(event, ToolProgress))
-    assert len(told) == PROGRESS
+    assert len(told) == PROGRESS_LENGTH
     assert told.startswith("a … x")
 
 
 @pytest.mark.parametrize("error", [ClaimLost("taken over"), StoreUnavailable("full")])
-async def test_what_ends_the_turn_is_not_the_tool_s_failure(error: Exception) -> None:
-    events = list[AgentEvent]()
-    running = CallRunner(a_turn(), {"odd": breaking(error)}, events.append, Notebook(), NO_SPILL)
+async def test_what_ends_the_turn_is_not_the_tool_s_failure(
+    tmp_path: Path, error: Exception
+) -> None:
+    running = runner(tmp_path, Notebook(), [], breaking(error))
     with pytest.raises(type(error)):
         await running.run(call("odd", "{}"))
+
+
+async def test_the_sandbox_of_a_turn_is_that_of_its_workspace(tmp_path: Path) -> None:
+    async def look(context: ToolContext, arguments: Nothing) -> str:
+        return (await context.sandbox.read("f")).decode()
+
+    (tmp_path / "f").write_text("here")
+    tool = Tool(name="look", description="Looks.", arguments=Nothing, handler=look)
+    runtime, turn = ToolRuntime(FILES_ONLY, NO_SPILL), a_turn(workspace=tmp_path)
+    made = await runtime.for_turn(turn, {"look": tool}, lambda event: None, Notebook())
+    assert (await made.run(call("look", "{}"))).text == "here"

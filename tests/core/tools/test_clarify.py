@@ -1,10 +1,10 @@
 """Asking the person, and going on with the answer."""
 
-import msgspec
 import pytest
 
 from hermes.core.tools.clarify import clarify_tool
 from hermes.testing.turns import CALL, a_turn, use
+from hermes.types.errors import ToolFailed
 from hermes.types.tools import NeedsPerson
 from hermes.types.turns import Answered, Approved, Decision, Denied, Expired, Question
 
@@ -72,5 +72,5 @@ async def test_other_ends_tell_the_model_how_to_go_on(decision: Decision, told: 
     [{"question": ""}, {"question": "x" * 1001}, {"choices": list("abcde")}, {"choices": [""]}],
 )
 async def test_questions_are_bounded(arguments: dict[str, object]) -> None:
-    with pytest.raises(msgspec.ValidationError):
+    with pytest.raises(ToolFailed, match="The arguments of clarify are not valid"):
         await ask(None, **arguments)

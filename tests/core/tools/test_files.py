@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from hermes.boundary.search import search as search_file
 from hermes.core.tools.files import file_tools
 from hermes.core.tools.schema import tools_json
 from hermes.state.spill import Spill
 from hermes.testing.turns import a_turn, use
 from hermes.types.errors import ToolFailed
 
-TOOLS = {tool.name: tool for tool in file_tools(Spill(Path("/nonexistent")))}
+TOOLS = {tool.name: tool for tool in file_tools(Spill(Path("/nonexistent")), search_file)}
 
 
 def test_the_file_tools_say_what_they_can_do_to_files() -> None:
@@ -37,7 +38,7 @@ async def test_the_home_inside_a_workspace_is_left_alone(tmp_path: Path, path: s
     (home / "workspace" / "f").write_text("needle")
     (tmp_path / "mine").write_text("needle")
     turn = a_turn(workspace=tmp_path, home=home)
-    read, write, patch, search = file_tools(Spill(home / "spill"))
+    read, write, patch, search = file_tools(Spill(home / "spill"), search_file)
     for tool, arguments in (
         (read, {}),
         (write, {"content": "x"}),
@@ -55,7 +56,7 @@ async def test_the_home_inside_a_workspace_is_left_alone(tmp_path: Path, path: s
 async def test_a_workspace_inside_the_home_is_as_any_other(tmp_path: Path) -> None:
     (tmp_path / "workspace").mkdir()
     (tmp_path / "workspace" / "f").write_text("needle")
-    read, _, _, search = file_tools(Spill(tmp_path / "spill"))
+    read, _, _, search = file_tools(Spill(tmp_path / "spill"), search_file)
     turn = a_turn(workspace=tmp_path / "workspace", home=tmp_path)
     assert await use(read, turn, {"path": "f"}) == "needle"
     assert await use(search, turn, {"pattern": "needle"}) == "f:1: needle"

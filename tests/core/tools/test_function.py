@@ -9,7 +9,7 @@ import anyio.to_thread
 import msgspec
 import pytest
 
-from hermes.core.tools.function import THREADS, tool
+from hermes.core.tools.function import TOOL_THREADS, tool
 from hermes.core.tools.schema import schema_of
 from hermes.testing.running import until
 from hermes.testing.turns import a_turn, use
@@ -90,8 +90,8 @@ async def test_ordinary_functions_wait_for_each_other_and_nobody_waits_for_them(
         return "done"
 
     async with anyio.create_task_group() as group:
-        for _ in range(THREADS + 1):
+        for _ in range(TOOL_THREADS + 1):
             group.start_soon(use, tool(hold), a_turn(), {})
-        await until(lambda: len(seen) == THREADS)
+        await until(lambda: len(seen) == TOOL_THREADS)
         gate.set()
-    assert seen == [0] * (THREADS + 1)
+    assert seen == [0] * (TOOL_THREADS + 1)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes.boundary.execution.local import LocalExecution
-from hermes.core.tools.process import LATEST, WIDTH, _narrow
+from hermes.boundary.execution.local import LocalBackend
+from hermes.core.tools.process import LATEST_LINES, LOG_WIDTH, _narrow
 from hermes.core.tools.terminal import terminal_tools
-from hermes.testing.commands import local_execution
+from hermes.testing.commands import local_backend
 from hermes.testing.running import until
 from hermes.testing.turns import GROUP, PRIVATE, a_turn, use
 from hermes.types.errors import ToolFailed
@@ -19,23 +19,26 @@ from hermes.types.identity import Source
 class Desk:
     """The two tools, in one workspace."""
 
-    def __init__(self, local: LocalExecution, workspace: Path) -> None:
-        self._terminal, self._process = terminal_tools(local, 60.0)
+    def __init__(self, local: LocalBackend, workspace: Path) -> None:
+        self._terminal, self._process = terminal_tools(60.0, local.isolation)
+        self._backend = local
         self._workspace = workspace
 
     async def start(self, command: str) -> str:
         arguments = {"command": command, "background": True}
-        told = await use(self._terminal, a_turn(workspace=self._workspace), arguments)
+        turn = a_turn(workspace=self._workspace)
+        told = await use(self._terminal, turn, arguments, backend=self._backend)
         return told.split()[-1].rstrip("]")
 
     async def __call__(self, action: str, source: Source = PRIVATE, **more: object) -> str:
         turn = a_turn(workspace=self._workspace, source=source)
-        return await use(self._process, turn, {"action": action, **more})
+        arguments = {"action": action, **more}
+        return await use(self._process, turn, arguments, backend=self._backend)
 
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
-    with local_execution(tmp_path) as local:
+    with local_backend(tmp_path) as local:
         yield Desk(local, tmp_path)
 
 
@@ -54,7 +57,7 @@ async def test_all_of_the_conversation_are_listed(desk: Desk) -> None:
 async def test_a_look_shows_the_last_lines_and_the_state(desk: Desk, tmp_path: Path) -> None:
     id = await desk.start("seq 100; until [ -e go ]; do sleep 0.01; done; exit 1")
     told = await desk("wait", id=id, timeout=0.3)
-    last = "\n".join(str(number) for number in range(101 - LATEST, 101))
+    last = "\n".join(str(number) for number in range(101 - LATEST_LINES, 101))
     assert told.startswith(f"{last}\n[running, ")
     assert (await desk("poll", id=id)).startswith(f"{last}\n[running, ")
     (tmp_path / "go").touch()
@@ -67,7 +70,7 @@ async def test_the_log_is_read_in_parts(desk: Desk) -> None:
         "printf '\\033[31mone\\033[0m\\ntwo\\n'; head -c 3000 /dev/zero | tr '\\0' x"
     )
     await desk("wait", id=id)
-    long = "x" * WIDTH + "…"
+    long = "x" * LOG_WIDTH + "…"
     assert await desk("log", id=id) == f"one\ntwo\n{long}\n[lines 1-3 of 3]"
     assert await desk("log", id=id, offset=2, limit=1) == "two\n[lines 2-2 of 3]"
     assert await desk("log", id=id, offset=-1, limit=0) == "one\n[lines 1-1 of 3]"
@@ -110,8 +113,8 @@ async def test_there_is_nothing_in_other_conversations(desk: Desk, action: str) 
     assert "running" in await desk("list")
 
 
-def test_a_secret_at_the_cut_of_a_line_is_hidden_before_it_is_cut() -> None:
-    line = "x" * (WIDTH - 4) + " hunter2hunter2 end"
+def test_a_secret_at_the_cut_of_a_line_is_redacted_before_it_is_cut() -> None:
+    line = "x" * (LOG_WIDTH - 4) + " hunter2hunter2 end"
     shown = _narrow(line, lambda text: text.replace("hunter2hunter2", "…"))
     assert "hun" not in shown
-    assert len(shown) == WIDTH + 1
+    assert len(shown) == LOG_WIDTH + 1

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermes.core.tools.read_file import PAGE, WIDTH, page, read_file_tool
-from hermes.core.tools.results import LONGEST
+from hermes.core.tools.read_file import PAGE_SIZE, PAGE_WIDTH, page, read_file_tool
+from hermes.core.tools.results import LONGEST_RESULT
 from hermes.state.spill import Spill
 from hermes.testing.turns import GROUP, a_turn, use
 from hermes.text.secret_files import NOTE
@@ -53,8 +53,8 @@ async def test_a_file_of_blank_lines_is_not_empty(numbers: Path) -> None:
 
 
 async def test_long_lines_are_cut(numbers: Path) -> None:
-    (numbers / "f").write_text("x" * (WIDTH + 1))
-    assert await read(numbers) == "x" * WIDTH + "…"
+    (numbers / "f").write_text("x" * (PAGE_WIDTH + 1))
+    assert await read(numbers) == "x" * PAGE_WIDTH + "…"
 
 
 async def test_only_line_breaks_end_a_line(numbers: Path) -> None:
@@ -65,11 +65,11 @@ async def test_only_line_breaks_end_a_line(numbers: Path) -> None:
 @settings(deadline=None)
 @given(st.lists(st.text(st.sampled_from("ab \r"), max_size=50).map(lambda text: text * 60)))
 def test_a_page_is_never_too_long_and_all_pages_are_the_file(lines: list[str]) -> None:
-    lines = [line[:WIDTH].rstrip("\r") for line in lines]
+    lines = [line[:PAGE_WIDTH].rstrip("\r") for line in lines]
     seen: list[str] = []
     while len(seen) < len(lines):
         shown = page("\n".join([*lines, ""]), len(seen) + 1, 30)
-        assert len(shown) <= LONGEST
+        assert len(shown) <= LONGEST_RESULT
         goes_on = "go on with" in shown
         seen += (shown.rpartition("\n\n[lines")[0] if goes_on else shown).split("\n")
         assert goes_on == (len(seen) < len(lines))
@@ -79,7 +79,7 @@ def test_a_page_is_never_too_long_and_all_pages_are_the_file(lines: list[str]) -
 async def test_a_page_is_full_before_it_is_too_long(numbers: Path) -> None:
     (numbers / "f").write_text("x" * 999 + "\n" + ("y" * 999 + "\n") * 99)
     shown = await read(numbers)
-    assert PAGE - 1000 < len(shown) <= LONGEST
+    assert PAGE_SIZE - 1000 < len(shown) <= LONGEST_RESULT
     assert shown.endswith("of 100; go on with offset 24]")
 
 
@@ -104,14 +104,25 @@ async def test_no_spelling_of_a_path_shows_a_secret(tmp_path: Path, path: str) -
     assert await read(tmp_path, path=path) == f"STRIPE=…\n\n{NOTE}"
 
 
-async def test_a_secret_at_the_cut_of_a_line_is_hidden_before_it_is_cut(tmp_path: Path) -> None:
-    (tmp_path / "f").write_text("x" * (WIDTH - 4) + " hunter2hunter2 end")
+async def test_a_secret_at_the_cut_of_a_line_is_redacted_before_it_is_cut(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("x" * (PAGE_WIDTH - 4) + " hunter2hunter2 end")
     tool = read_file_tool(Spill(tmp_path / "spill"))
     shown = await use(
         tool,
         a_turn(workspace=tmp_path),
         {"path": "f"},
-        hide=lambda text: text.replace("hunter2hunter2", "…"),
+        redact=lambda text: text.replace("hunter2hunter2", "…"),
     )
     assert "hun" not in shown
-    assert len(shown) == WIDTH + 1
+    assert len(shown) == PAGE_WIDTH + 1
+
+
+async def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"\x7fELF\0\0")
+    with pytest.raises(ToolFailed, match="'f' is not a text file"):
+        await read(tmp_path)
+
+
+async def test_bytes_that_are_not_utf8_are_replaced(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes("für".encode("latin-1"))
+    assert await read(tmp_path) == "f\ufffdr"

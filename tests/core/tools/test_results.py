@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.core.tools.results import LARGEST, MARGIN, Results, hidden
+from hermes.core.tools.results import LARGEST_RESULT, SECRET_MARGIN, Results, redacted
 from hermes.state.spill import Spill
 from hermes.testing.turns import CALL, a_turn
 
@@ -29,7 +29,7 @@ async def test_a_long_one_is_spilled_where_only_its_session_finds_it(tmp_path: P
 
 async def test_secrets_are_hidden_before_anything_is_kept(tmp_path: Path) -> None:
     spill = Spill(tmp_path)
-    results = Results(spill, hide=lambda text: text.replace("hunter2", "…"), longest=400)
+    results = Results(spill, redact=lambda text: text.replace("hunter2", "…"), longest=400)
     turn = a_turn()
     shown = await results.fit(turn, CALL, "hunter2\n" * 400)
     assert "hunter2" not in shown
@@ -39,11 +39,17 @@ async def test_secrets_are_hidden_before_anything_is_kept(tmp_path: Path) -> Non
 @given(st.integers(0, 40), st.integers(0, 40))
 def test_a_cut_leaves_no_piece_of_a_secret(before: int, after: int) -> None:
     secret = "hunter2-" * 4
-    text = "z" * (100 - before) + secret + "z" * (MARGIN - after) + secret + "z" * 100
-    shown = hidden(text, lambda text: text.replace(secret, "…"), 100)
+    text = "z" * (100 - before) + secret + "z" * (SECRET_MARGIN - after) + secret + "z" * 100
+    shown = redacted(text, lambda text: text.replace(secret, "…"), 100)
     assert "hunter2" not in shown
     assert f"the rest of {len(text)} characters" in shown
     assert len(shown) <= 100 + 60
+
+
+@given(st.integers(1, SECRET_MARGIN * 2))
+def test_of_a_text_that_is_little_too_long_the_beginning_is_kept(more: int) -> None:
+    shown = redacted("x" * (100 + more), str, 100)
+    assert shown == "x" * 100 + f"…\n[the rest of {100 + more} characters was dropped]"
 
 
 async def test_a_huge_one_is_cut_and_the_loop_goes_on(tmp_path: Path) -> None:
@@ -55,6 +61,6 @@ async def test_a_huge_one_is_cut_and_the_loop_goes_on(tmp_path: Path) -> None:
         looked.append(len(text))
         return text
 
-    await Results(spill, hide=hide).fit(a_turn(), CALL, "x\n" * LARGEST)
-    assert looked == [LARGEST + MARGIN]
-    assert len(spill.read(str(a_turn().session), f"spill:{CALL}")) < LARGEST + 100
+    await Results(spill, redact=hide).fit(a_turn(), CALL, "x\n" * LARGEST_RESULT)
+    assert looked == [LARGEST_RESULT + SECRET_MARGIN]
+    assert len(spill.read(str(a_turn().session), f"spill:{CALL}")) < LARGEST_RESULT + 100

@@ -7,7 +7,7 @@ import pytest
 
 from hermes.core.tools.schema import named_schema, schema_of, tools_json
 from hermes.types.errors import ConfigError
-from hermes.types.tools import Tool, ToolContext
+from hermes.types.tools import AnyTool, Tool, ToolContext
 
 
 class Place(msgspec.Struct):
@@ -40,7 +40,7 @@ async def run(_context: ToolContext, _arguments: msgspec.Struct) -> str:
     return "done"
 
 
-def tool(name: str, arguments: type[msgspec.Struct]) -> Tool:
+def tool(name: str, arguments: type[msgspec.Struct]) -> AnyTool:
     return Tool(name=name, description="Looks.", arguments=arguments, handler=run)
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes.boundary.search import search as search_file
 from hermes.core.tools.search_files import search_files_tool
 from hermes.state.spill import Spill
 from hermes.testing.turns import GROUP, a_turn, use
@@ -21,7 +22,7 @@ def work(tmp_path: Path) -> Path:
 
 
 async def search(work: Path, pattern: str, **arguments: object) -> str:
-    tool = search_files_tool(Spill(work.parent / "spill"), seconds=5)
+    tool = search_files_tool(Spill(work.parent / "spill"), search_file, seconds=5)
     return await use(tool, a_turn(workspace=work), {"pattern": pattern, **arguments})
 
 
@@ -56,7 +57,7 @@ async def test_a_bound_is_kept_and_told(work: Path) -> None:
 async def test_a_long_result_can_be_searched_by_its_session_only(work: Path) -> None:
     spill, turn = Spill(work.parent / "spill"), a_turn(workspace=work)
     name = spill.keep(str(turn.session), "t_0_0", "one\ntwo")
-    tool, arguments = search_files_tool(spill), {"pattern": "w", "path": name}
+    tool, arguments = search_files_tool(spill, search_file), {"pattern": "w", "path": name}
     assert await use(tool, turn, arguments) == "spill:t_0_0:2: two"
     with pytest.raises(ToolFailed, match="no result"):
         await use(tool, a_turn(workspace=work, source=GROUP), arguments)
@@ -78,3 +79,9 @@ async def test_a_file_of_secrets_is_found_without_its_values(work: Path) -> None
     assert await search(work, "opensesame") == (
         '.env:1: A_TOKEN=…\nid_rsa:2: …\nsrc/a.py:1: open("opensesame")  # see b:3: too'
     )
+
+
+async def test_a_path_that_looks_like_a_hit_hides_no_file_of_secrets(work: Path) -> None:
+    (work / "a:1: b").mkdir()
+    (work / "a:1: b" / ".env").write_text("A_TOKEN=opensesame\n")
+    assert await search(work, "opensesame") == "a:1: b/.env:1: A_TOKEN=…"

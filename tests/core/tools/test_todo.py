@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hermes.core.tools.todo import MOST, Item, forget_todos, merged, todo_tool
+from hermes.core.tools.todo import MOST_TASKS, Item, forget_todos, merged, todo_tool
 from hermes.testing.turns import GROUP, a_turn, use
 from hermes.types.errors import ToolFailed
 
@@ -53,7 +53,7 @@ async def test_a_new_list_takes_the_place_of_the_old(tmp_path: Path) -> None:
     [
         ([{"id": "9", "status": "done"}], "no text: 9"),
         ([{"id": "1", "text": "a"}, {"id": "1", "text": "b"}], "the same id"),
-        ([{"id": str(n), "text": "x"} for n in range(MOST + 1)], "too many"),
+        ([{"id": str(n), "text": "x"} for n in range(MOST_TASKS + 1)], "too many"),
     ],
 )
 async def test_a_list_that_can_not_be_is_refused_whole(

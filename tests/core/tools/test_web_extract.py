@@ -6,20 +6,20 @@ import anyio
 import msgspec
 import pytest
 
-from hermes.boundary.egress import Page
 from hermes.core.tools.web_extract import MOST_HTML, MOST_TEXT, Fetch, web_extract_tool
 from hermes.testing.turns import a_turn, use
 from hermes.types.errors import ToolFailed
+from hermes.types.web import WebPage
 
 HTML = "<title>Tea</title><main><h1>Green</h1><p>Steep <b>briefly</b>.</main>"
 
 
-def page(text: str, media_type: str = "text/html", *, cut: bool = False) -> Page:
-    return Page(url="https://a.example/x", media_type=media_type, text=text, cut=cut)
+def page(text: str, media_type: str = "text/html", *, cut: bool = False) -> WebPage:
+    return WebPage(url="https://a.example/x", media_type=media_type, text=text, cut=cut)
 
 
-def web(pages: Mapping[str, Page]) -> Fetch:
-    async def fetch(url: str) -> Page:
+def web(pages: Mapping[str, WebPage]) -> Fetch:
+    async def fetch(url: str) -> WebPage:
         if url not in pages:
             raise ToolFailed(f"{url!r} answered with status 404.")
         return pages[url]
@@ -74,7 +74,7 @@ async def test_pages_are_read_side_by_side() -> None:
     waiting = anyio.Event()
     visits = 0
 
-    async def fetch(url: str) -> Page:
+    async def fetch(url: str) -> WebPage:
         nonlocal visits
         visits += 1
         if visits == 5:

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes.core.tools.write_file import write_file
-from hermes.testing.turns import a_turn, use
+from hermes.core.tools.call import CallContext
+from hermes.core.tools.write_file import WriteFile, write_file
+from hermes.testing.turns import CALL, Notebook, a_turn, files_of, use
 from hermes.types.errors import ToolFailed
 from hermes.types.identity import Principal
 
@@ -48,3 +49,11 @@ async def test_the_instructions_of_a_workspace_are_not_for_a_chat_to_write(tmp_p
     assert [path.read_text() for path in tmp_path.iterdir()] == ["a"]
     terminal = Principal(name="cli")
     await use(write_file, a_turn(workspace=tmp_path, principal=terminal), arguments)
+
+
+async def test_half_a_character_is_refused(tmp_path: Path) -> None:
+    turn = a_turn(workspace=tmp_path)
+    context = CallContext(turn, CALL, files_of(turn), lambda event: None, Notebook())
+    with pytest.raises(ToolFailed, match="not valid Unicode"):
+        await write_file.handler(context, WriteFile(path="new/f", content="\ud800"))
+    assert list(tmp_path.iterdir()) == []

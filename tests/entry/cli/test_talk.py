@@ -151,10 +151,13 @@ def test_markdown_is_rendered(terminal: Terminal, person: Person) -> None:
     assert terminal.style("def f").fg != terminal.style("Some").fg
 
 
-def test_a_tool_has_a_line_with_its_duration(terminal: Terminal) -> None:
+def test_a_tool_has_a_line_with_its_duration_and_its_result(terminal: Terminal) -> None:
     lines = ask(terminal, 'tool:read_file{"path":"todo.txt"} tool:read_file{"path":"none"}')
-    assert any(re.fullmatch(r"· read_file todo.txt \(\d\.\d s\)", line) for line in lines)
-    assert any(re.fullmatch(r"✗ read_file none \(failed, \d\.\d s\)", line) for line in lines)
+    assert any(
+        re.fullmatch(r"· read_file todo.txt \(\d\.\d s\): Buy milk.*", line) for line in lines
+    )
+    failed = r"✗ read_file none \(failed, \d\.\d s\): 'none': No such file.*"
+    assert any(re.fullmatch(failed, line) for line in lines)
     assert "Buy milk." in " ".join(lines)
 
 

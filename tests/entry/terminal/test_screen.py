@@ -7,6 +7,7 @@ import pyte
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from hermes.entry.terminal.page import Page
 from hermes.entry.terminal.screen import FRAME, IDLE, Screen
@@ -104,6 +105,18 @@ def test_a_tool_has_a_line_with_what_it_took() -> None:
         "✗ read_file todo.txt (failed, 2.0 s)",
         "",
         "Done.",
+    ]
+
+
+def test_the_line_of_a_tool_has_its_arguments_and_its_result() -> None:
+    read = replace(READ, arguments='{"path":"todo.txt","offset":2}')
+    done = replace(READ_DONE, result="milk\nbread")
+    failed = replace(done, failed=True, result="gone")
+    watched = Watched(columns=60)
+    watched.show(read, done, read, failed)
+    assert watched.lines[:2] == [
+        "· read_file todo.txt offset=2 (0.1 s): milk bread",
+        "✗ read_file todo.txt offset=2 (failed, 0.1 s): gone",
     ]
 
 

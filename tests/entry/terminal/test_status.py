@@ -1,6 +1,7 @@
 """What the agent is doing, in a line."""
 
 import pytest
+from msgspec.structs import replace
 
 from hermes.entry.terminal.status import SPINNER, STALL, Status, spent
 from hermes.types.events import (
@@ -35,6 +36,7 @@ def line(*events: AgentEvent, after: float = 0.5) -> str:
         ([], "thinking"),
         ([ReasoningDelta(text="hm")], "thinking"),
         ([READ], "read_file todo.txt"),
+        ([replace(READ, arguments='{"offset":2}')], "read_file todo.txt offset=2"),
         ([READ, RUN], "read_file todo.txt, terminal make all"),
         ([RUN, ToolProgress(call=TWO, text="half\n done")], "terminal make all: half done"),
         ([READ, ToolFinished(call=ONE, name="read_file")], "thinking"),

@@ -1,0 +1,129 @@
+"""What people are shown of a tool call."""
+
+import json
+import threading
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes.core.tools.summary import (
+    LABEL_LENGTH,
+    SHOWN_ARGUMENTS,
+    SHOWN_ITEMS,
+    SHOWN_RESULT,
+    SHOWN_VALUE,
+    CallSummary,
+    summarize,
+    summarize_result,
+)
+
+SECRET = 'hunter2"\n' * 4
+"""Changes when it is written as JSON."""
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text(max_size=300),
+    lambda inner: st.lists(inner, max_size=30) | st.dictionaries(st.text(), inner, max_size=30),
+    max_leaves=60,
+)
+
+
+def hide(text: str) -> str:
+    return text.replace(SECRET, "…")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "label"),
+    [
+        ('{"count": 1, "path": "a.txt", "text": "x"}', "a.txt"),
+        ('{"text": "first\\nsecond"}', "first"),
+        ('{"urls": ["https://a.example", "https://b.example"]}', "https://a.example"),
+        ('{"text": ""}', ""),
+        ('{"text": "' + "x" * 150 + '"}', "x" * (LABEL_LENGTH - 1) + "…"),
+        ('{"password": "hunter2"}', "…"),
+        ("{", ""),
+        ("[]", ""),
+        ('{"text": "\\ud800"}', ""),
+        ('{"text":' + "[" * 100_000, ""),
+        ("{}", ""),
+        ("", ""),
+    ],
+)
+async def test_the_label_is_the_first_text(arguments: str, label: str) -> None:
+    assert (await summarize(arguments, str)).label == label
+
+
+@given(st.dictionaries(st.text(max_size=300), VALUES, max_size=30))
+async def test_the_arguments_are_always_a_short_object(arguments: dict[str, object]) -> None:
+    shown = (await summarize(json.dumps(arguments), str)).arguments
+    assert len(shown.encode()) <= SHOWN_ARGUMENTS
+    assert isinstance(msgspec.json.decode(shown), dict)
+
+
+async def test_short_arguments_are_shown_as_they_are() -> None:
+    shown = await summarize(' {"path": "zwölf", "offset": 2, "more": [true, null, {"a": 1}]} ', str)
+    assert shown.arguments == '{"path":"zwölf","offset":2,"more":[true,null,{"a":1}]}'
+
+
+async def test_long_texts_and_lists_are_cut_and_large_fields_are_left_out() -> None:
+    long = "x" * (SHOWN_VALUE + 1)
+    wanted = {"text": long, "items": ["y"] * 100, "large": [long] * 15, "last": 1}
+    shown = msgspec.json.decode((await summarize(json.dumps(wanted), str)).arguments)
+    assert shown == {
+        "text": "x" * (SHOWN_VALUE - 1) + "…",
+        "items": ["y"] * SHOWN_ITEMS,
+        "last": 1,
+    }
+
+
+@pytest.mark.parametrize("before", [0, 1, SHOWN_VALUE - 20, SHOWN_VALUE - 1, 5000])
+async def test_no_part_of_a_secret_is_shown_wherever_it_stands(before: int) -> None:
+    text = "z" * before + SECRET + "z" * 20_000
+    for arguments in ({"text": text}, {"list": [{"text": text}]}, {text: 1}, {"a": {text: 1}}):
+        shown = await summarize(json.dumps(arguments), hide)
+        assert "hunter" not in shown.arguments + shown.label
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"password": "opensesame"},
+        {"login": {"api_key": "opensesame"}},
+        {"secrets": [{"token": "opensesame"}]},
+        {"command": "export API_TOKEN=opensesame"},
+        {"command": "curl -u me --data 'password: opensesame'"},
+        {"passphrase": ["opensesame"]},
+    ],
+)
+async def test_a_value_under_the_name_of_a_secret_is_masked(arguments: dict[str, object]) -> None:
+    shown = await summarize(json.dumps(arguments), str)
+    assert "opensesame" not in shown.arguments + shown.label
+    assert shown != CallSummary()
+
+
+async def test_long_arguments_do_not_hold_up_the_loop() -> None:
+    threads: set[int] = set()
+
+    def look(text: str) -> str:
+        threads.add(threading.get_ident())
+        return text
+
+    await summarize(json.dumps({"content": "x" * 100_000}), look)
+    assert threads
+    assert threading.get_ident() not in threads
+
+
+def test_of_a_result_the_beginning_is_shown() -> None:
+    assert summarize_result("\n one\ntwo \n") == "one\ntwo"
+    long = summarize_result("word " * 10_000)
+    assert len(long) == SHOWN_RESULT
+    assert long.endswith("…")
+    assert summarize_result("") == ""
+
+
+@given(st.integers(0, 20))
+def test_no_part_of_a_password_in_a_result_is_shown(before: int) -> None:
+    filler = "password=opensesame " * 25
+    text = filler + "z" * (600 - len(filler) - before) + " password=opensesame " + "word " * 100
+    assert "open" not in summarize_result(text)
+    assert "ses" not in summarize_result(text)
