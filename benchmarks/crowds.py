@@ -79,6 +79,7 @@ async def crowd(stage: Stage, sizes: Sizes) -> None:
     await stage.behave(SECOND)
     least = await press(stage, stage.passthrough, sizes.crowd)
     ours = await press(stage, stage.ours, sizes.crowd)
+    stored = await press(stage, stage.ours, sizes.crowd, sessions="crowd")
     put = stage.record.put
     put("crowd.unanswered", len(ours.load.bad), len(least.load.bad))
     put("crowd.open", ours.open, least.open)
@@ -88,11 +89,18 @@ async def crowd(stage: Stage, sizes: Sizes) -> None:
     put("crowd.health", percentile(ours.delays, 0.99), percentile(least.delays, 0.99))
     late = [seconds * 1000 for at, seconds in stage.delays() if ours.began <= at <= ours.ended]
     put("crowd.delay", percentile(late, 0.99))
+    put("sessions.unanswered", len(stored.load.bad))
+    put("sessions.seconds", stored.load.wall)
+    put("sessions.threads", stored.most.threads)
+    put("sessions.memory", stored.most.rss)
     await stage.restart()
 
 
-async def press(stage: Stage, target: Target, count: int) -> Pressed:
-    """A turn of each of `count` conversations, all open at once."""
+async def press(stage: Stage, target: Target, count: int, sessions: str = "") -> Pressed:
+    """A turn of each of `count` conversations, all open at once.
+
+    They are stored sessions where `sessions` names them, and stateless requests otherwise.
+    """
     await stage.behave(stage.behaviour)
     clients = [Client(target.port) for _ in range(count)]
     load, most = Load(stage.behaviour.tokens), [target.tree.usage()]
@@ -104,7 +112,7 @@ async def press(stage: Stage, target: Target, count: int) -> Pressed:
                 sampling = group.create_task(_sample(target, most))
                 await asyncio.sleep(PROBE_START)
                 began = time.perf_counter()
-                await _speak(target, clients, load)
+                await _speak(target, clients, load, sessions)
                 load.wall = time.perf_counter() - began
                 sampling.cancel()
             # Without input it would be left open, and the probe would never end.
@@ -158,18 +166,19 @@ async def _sample(target: Target, seen: list[Usage]) -> None:
         await asyncio.sleep(0.2)
 
 
-async def _speak(target: Target, clients: list[Client], load: Load) -> None:
+async def _speak(target: Target, clients: list[Client], load: Load, sessions: str) -> None:
     """Lets all ask within the ramp, and waits for their answers."""
     began = time.perf_counter()
 
-    async def ask(client: Client, due: float) -> None:
-        await asyncio.sleep(began + due - time.perf_counter())
-        answer: Answer = await client.ask(target.request(stream=True), 60.0)
+    async def ask(number: int, client: Client) -> None:
+        await asyncio.sleep(began + RAMP * number / len(clients) - time.perf_counter())
+        session = f"{sessions}-{number}" if sessions else ""
+        answer: Answer = await client.ask(target.request(stream=True, session=session), 60.0)
         load.add(answer)
 
     async with asyncio.TaskGroup() as group:
         for number, client in enumerate(clients):
-            group.create_task(ask(client, RAMP * number / len(clients)))
+            group.create_task(ask(number, client))
 
 
 async def stored(stage: Stage, sizes: Sizes) -> None:

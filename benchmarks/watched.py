@@ -9,7 +9,7 @@ from pathlib import Path
 
 import anyio
 
-from hermes.__main__ import Application
+from hermes.app.application import Application
 from hermes.control.gateway import Gateway
 from hermes.entry.cli.main import run
 from hermes.settings import Settings

@@ -1,7 +1,8 @@
 """Writes docs/reference from the code: `make docs`. A test fails while a page is not current."""
 
 import inspect
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -10,14 +11,18 @@ import aiohttp
 import anyio
 import click
 
-from hermes.app import home_store
-from hermes.control.commands import builtin_commands
-from hermes.core.models.wires import Wires
+from hermes import hookspecs
+from hermes.app.agent import AgentBuilder
+from hermes.app.backends import configured_backend
+from hermes.app.builtins import all_plugins, configured_models
+from hermes.app.gateway import home_store
+from hermes.control.commands import CommandTable, builtin_commands
+from hermes.control.routing import DEFAULT_AGENT
+from hermes.core.models.client import ModelClient
 from hermes.core.tools.registry import SETS
 from hermes.core.tools.schema import schema_of
 from hermes.entry.cli.main import cli
 from hermes.entry.http.server import ROUTES
-from hermes.equipment import Equipment
 from hermes.settings import Settings, describe
 from hermes.settings.sections import TerminalSettings, WebSettings
 from hermes.state.paths import Home
@@ -36,6 +41,7 @@ def pages() -> dict[str, str]:
         "commands.md": slash_commands(),
         "tools.md": tools(),
         "http.md": routes(),
+        "hooks.md": hooks(),
     }
     return {name: "\n".join(lines).rstrip() + "\n" for name, lines in made.items()}
 
@@ -111,7 +117,7 @@ def slash_commands() -> Iterator[str]:
     )
     rows = [
         (f"`/{one.name}`", " ".join(f"`/{alias}`" for alias in one.aliases), one.help)
-        for one in builtin_commands().commands.values()
+        for one in CommandTable(builtin_commands()).commands.values()
     ]
     yield from table(("command", "also", "what it does"), rows)
 
@@ -127,7 +133,13 @@ def every_tool() -> tuple[AnyTool, ...]:
                 web=WebSettings(searxng_url="http://localhost:8888"),
             )
             async with home_store(settings.home) as store, aiohttp.ClientSession() as session:
-                return Equipment(settings, store, session, Wires(session)).tools()
+                models = configured_models(settings, all_plugins())
+                model = ModelClient(session, models.wires)
+                backend = configured_backend(settings, all_plugins().backends())
+                builder = AgentBuilder(
+                    DEFAULT_AGENT, settings, models, store, session, model, backend
+                )
+                return builder.tools()
 
     return anyio.run(made)
 
@@ -195,6 +207,25 @@ def routes() -> Iterator[str]:
     yield from table(
         ("request", ""), [(f"`{method} {path}`", text) for method, path, text in ROUTES]
     )
+
+
+def hooks() -> Iterator[str]:
+    yield from ("# Hooks", "")
+    yield from (*inspect.cleandoc(hookspecs.__doc__ or "").split("\n")[2:], "")
+    for name, function in hook_functions().items():
+        signature = str(inspect.signature(function)).replace("hermes.types.", "")
+        shown = re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", signature)
+        yield from (f"## {name}", "", "```python", f"def {name}{shown}: ...", "```", "")
+        yield from (inspect.getdoc(function) or "", "")
+
+
+def hook_functions() -> dict[str, Callable[..., object]]:
+    """Every extension point by its name."""
+    return {
+        name: function
+        for name, function in vars(hookspecs).items()
+        if inspect.isfunction(function) and function.__module__ == hookspecs.__name__
+    }
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:

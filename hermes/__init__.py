@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hermes.core.tools.function import tool
     from hermes.embedding import Agent, TurnFailed
+    from hermes.hookspecs import hookimpl
 
 __version__ = "0.1.0"
-__all__ = ["Agent", "TurnFailed", "__version__", "tool"]
+__all__ = ["Agent", "TurnFailed", "__version__", "hookimpl", "tool"]
 
 
 def __getattr__(name: str) -> object:
-    # Late: who asks only for the version must not pay for the rest.
+    # Imported late, because a program that reads the version must not wait for the rest.
     if name in ("Agent", "TurnFailed"):
         import hermes.embedding  # noqa: PLC0415
 
@@ -20,4 +21,8 @@ def __getattr__(name: str) -> object:
         import hermes.core.tools.function  # noqa: PLC0415
 
         return hermes.core.tools.function.tool
+    if name == "hookimpl":
+        import hermes.hookspecs  # noqa: PLC0415
+
+        return hermes.hookspecs.hookimpl
     raise AttributeError(f"module 'hermes' has no attribute {name!r}")

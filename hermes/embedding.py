@@ -10,17 +10,17 @@ from typing import Self
 import anyio
 from msgspec.structs import replace
 
-from hermes.app import Parts, open_gateway
+from hermes.app.gateway import Parts, open_gateway
 from hermes.control.gateway import Gateway
 from hermes.entry.cli.main import sole
+from hermes.hookspecs import hookimpl
 from hermes.settings import ENVIRON, load
-from hermes.state import turns
 from hermes.streaming.final import final_text
 from hermes.streaming.fold import Folder
 from hermes.types.errors import HermesError
-from hermes.types.events import AgentEvent, SegmentDiscarded, TextDelta, TurnFinished
-from hermes.types.identity import Source, TurnId, new_id
-from hermes.types.messages import Accepted, MessageEvent, Refused, Said
+from hermes.types.events import AgentEvent, Envelope, SegmentDiscarded, TextDelta, TurnFinished
+from hermes.types.identity import Principal, Source, TurnId, new_id
+from hermes.types.messages import Accepted, MessageEvent, Origin, Refused, Said
 from hermes.types.tools import AnyTool
 
 OWN_SET = ""
@@ -34,7 +34,15 @@ CUT_OFF = (
 
 
 class TurnFailed(HermesError):
-    """There is no answer; the text says why."""
+    """There is no answer; the text says why, and `code`, `status` and `retry_after` say more."""
+
+    code = "agent_error"
+
+    def __init__(self, message: str, finish: TurnFinished | None = None) -> None:
+        super().__init__(message, finish.retry_after if finish else None)
+        if finish is not None and finish.outcome == "failed":
+            self.code = finish.code or self.code
+            self.status = finish.status
 
 
 class Agent:
@@ -73,7 +81,7 @@ class Agent:
         self._gateway: Gateway | None = None
 
     async def __aenter__(self) -> Self:
-        parts = Parts(own_tools=self._tools)
+        parts = Parts(plugins=[_OwnTools(self._tools)])
         opened = open_gateway(self._settings, parts, terminal=True)
         try:
             self._gateway = await self._stack.enter_async_context(opened)
@@ -96,11 +104,11 @@ class Agent:
         """The whole answer; TurnFailed when there is none. To cancel it stops the turn."""
         folder = Folder()
         async with aclosing(self._events(text, conversation)) as events:
-            async for seq, event in events:
-                folder.feed(seq, event)
+            async for envelope in events:
+                folder.feed(envelope.seq, envelope.event)
         view = folder.view()
         if view.outcome is None or view.outcome.outcome != "completed":
-            raise TurnFailed(final_text(view))
+            raise TurnFailed(final_text(view), view.outcome)
         return final_text(view)
 
     async def stream(self, text: str, conversation: str = "default") -> AsyncGenerator[str]:
@@ -111,15 +119,15 @@ class Agent:
         """
         last = 0
         async with aclosing(self._events(text, conversation)) as events:
-            async for seq, event in events:
-                match event:
+            async for envelope in events:
+                match envelope.event:
                     case TextDelta(text=piece):
-                        last = seq
+                        last = envelope.seq
                         yield piece
                     case SegmentDiscarded(from_seq=first) if first <= last:
                         raise TurnFailed(CUT_OFF)
-                    case TurnFinished(outcome="failed" | "stopped", text=reason):
-                        raise TurnFailed(reason)
+                    case TurnFinished(outcome="failed" | "stopped", text=reason) as finish:
+                        raise TurnFailed(reason, finish)
 
     async def events(self, text: str, conversation: str = "default") -> AsyncGenerator[AgentEvent]:
         """All that happens while it is answered: words, tools, questions, usage.
@@ -127,10 +135,10 @@ class Agent:
         To close the iterator stops the turn.
         """
         async with aclosing(self._events(text, conversation)) as events:
-            async for _, event in events:
-                yield event
+            async for envelope in events:
+                yield envelope.event
 
-    async def _events(self, text: str, conversation: str) -> AsyncGenerator[tuple[int, AgentEvent]]:
+    async def _events(self, text: str, conversation: str) -> AsyncGenerator[Envelope]:
         if self._gateway is None:
             raise TurnFailed("the agent is not at work: use it inside `async with Agent(…)`")
         receipt = await self._gateway.accept(_said(text, conversation))
@@ -138,32 +146,39 @@ class Agent:
             case Refused(reason=reason):
                 raise TurnFailed(reason)
             case Accepted(reply=str(reply)):
-                yield 1, TextDelta(text=reply)
-                yield 2, TurnFinished(outcome="completed")
+                turn = TurnId(receipt.id)
+                yield Envelope(turn=turn, seq=1, event=TextDelta(text=reply))
+                yield Envelope(turn=turn, seq=2, event=TurnFinished(outcome="completed"))
                 return
         assert isinstance(receipt, Accepted), "a fresh message was never taken before"
         assert receipt.turn is not None, "what is no command has a turn"
-        turn, finished = TurnId(receipt.turn), False
+        turn, over = TurnId(receipt.turn), False
         try:
-            with self._gateway.hub.following(turn) as log:
-                seq = receipt.after
-                while not finished:
-                    events = log.read(seq)
-                    for seq, event in events:
-                        yield seq, event
-                    finished = log.finished and not log.read(seq)
-                    if not finished:
-                        await log.changed()
+            async with aclosing(self._gateway.follow(turn, receipt.after)) as envelopes:
+                async for envelope in envelopes:
+                    over = isinstance(envelope.event, TurnFinished)
+                    yield envelope
+            over = True
         finally:
-            if not finished:
+            if not over:
                 await _stop(self._gateway, turn)
+
+
+class _OwnTools:
+    """The embedder's tools, as a plugin."""
+
+    def __init__(self, tools: Sequence[AnyTool]) -> None:
+        self._tools = tools
+
+    @hookimpl
+    def register_tools(self) -> Sequence[AnyTool]:
+        return self._tools
 
 
 async def _stop(gateway: Gateway, turn: TurnId) -> None:
     """Ends a turn that nobody waits for any more."""
     with anyio.move_on_after(STOP_SECONDS, shield=True), suppress(HermesError):
-        await gateway.store.run(turns.request_stop, turn, "program")
-        gateway.notice_change()
+        await gateway.request_stop(turn, "program")
 
 
 def _said(text: str, conversation: str) -> MessageEvent:
@@ -176,6 +191,7 @@ def _said(text: str, conversation: str) -> MessageEvent:
             chat_id=conversation,
             user_id="program",
         ),
+        origin=Origin(principal=Principal(name="embedded")),
         received_at=time.time(),
         body=Said(text=text),
     )

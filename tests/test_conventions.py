@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,7 @@ GENERAL = (
     "test_resume",
     "test_secrets",
     "settings/test_load",
-    "state/test_sqlite_trouble",
+    "state/sqlite/test_trouble",
 )
 """Tests of no single module, or of one in special circumstances."""
 BANNED = {"manager", "helper", "helpers", "util", "utils", "handler", "base", "common", "misc"}
@@ -39,12 +39,10 @@ BULKHEADS = {
     "control/titles.py",
     "core/tools/call.py",  # a tool
     "entry/http/door.py",  # a request
-    "state/sqlite.py",  # a transaction: handed to who awaits it
+    "state/sqlite/writer.py",  # a transaction: passed to its caller
 }
 """Where a foreign failure is caught, logged, and kept from the rest."""
 UNTESTED_ALONE = {
-    "app.py",
-    "control/lanes.py",
     "entry/http/auth.py",
     "entry/http/call.py",
     "entry/http/chat_request.py",
@@ -53,23 +51,108 @@ UNTESTED_ALONE = {
     "entry/http/errors.py",
     "entry/http/health.py",
     "entry/http/models.py",
-    "entry/http/reader.py",
     "entry/http/reply.py",
     "entry/http/sse.py",
-    "settings/schema.py",
-    "settings/sections.py",
-    "state/compactions.py",
-    "state/deliveries.py",
-    "state/inbox.py",
-    "state/schema.py",
-    "state/sessions.py",
-    "state/transcript.py",
-    "state/turns.py",
     "streaming/wire.py",
     "text/dialect.py",
     "text/nodes.py",
 }
 """Modules that only the tests of others exercise."""
+
+
+COMPARES_PLATFORMS = {
+    "control/access.py",
+    "control/claims.py",
+    "control/gateway.py",
+    "core/context_files.py",
+    "core/prompt.py",
+}
+"""Modules below the entry points that still tell platforms apart by their names."""
+SAME_NAMES = frozenset(
+    [
+        "Agent",
+        "Allowed",
+        "Answer",
+        "Append",
+        "Ask",
+        "BACKOFF",
+        "CONTEXT",
+        "ChatRequest",
+        "Compaction",
+        "Connection",
+        "Conversation",
+        "DAY",
+        "DESCRIPTION",
+        "Edit",
+        "Ending",
+        "Events",
+        "FRAME",
+        "Family",
+        "Fence",
+        "Found",
+        "HEAD",
+        "Handler",
+        "History",
+        "KEY",
+        "Kept",
+        "Kind",
+        "LINGER",
+        "LONGEST",
+        "LONGEST_LINE",
+        "LOOK_SECONDS",
+        "Limits",
+        "Link",
+        "Log",
+        "MARK",
+        "MEMORY",
+        "MIGRATIONS",
+        "MILLION",
+        "MOST",
+        "MOST_SECONDS",
+        "ModelList",
+        "NAMES",
+        "NOTICED",
+        "PARTS",
+        "PASSED",
+        "PATH",
+        "PIECE",
+        "PLATFORM",
+        "PRIVATE",
+        "Page",
+        "Part",
+        "Person",
+        "Place",
+        "Price",
+        "Problem",
+        "Process",
+        "Prompt",
+        "QUESTION",
+        "Reader",
+        "Reply",
+        "STEPS",
+        "STOP_SECONDS",
+        "SYSTEM",
+        "Schema",
+        "Screen",
+        "Service",
+        "Spawn",
+        "Status",
+        "THREADS",
+        "Terminal",
+        "Text",
+        "Told",
+        "UNKNOWN",
+        "VERSION",
+        "WIDTH",
+        "Wire",
+        "Wish",
+    ]
+)
+"""Public names that several modules still give to different things."""
+CHANGES_MORE = {
+    "control/claims.py: Desk._prompt_of",  # a cache by hash: true whatever is committed
+}
+"""Transactions that change something beside the store."""
 
 
 def name_of(path: Path) -> str:
@@ -135,6 +218,12 @@ def test_only_the_settings_read_the_environment() -> None:
     assert found == {"settings/__init__.py"}
 
 
+def test_only_control_reaches_into_the_gateway() -> None:
+    outside = [*(PACKAGE / "entry").rglob("*.py"), PACKAGE / "embedding.py"]
+    private = re.compile(r"gateway\.(store|hub)\b")
+    assert [name_of(path) for path in outside if private.search(path.read_text("utf-8"))] == []
+
+
 def mirrored(path: Path) -> Path:
     """Where the tests of a module stand."""
     return ROOT / "tests" / path.relative_to(PACKAGE).with_name(f"test_{path.name}")
@@ -152,7 +241,7 @@ def test_tests_mirror_the_tree() -> None:
 
 
 def test_every_module_has_its_tests() -> None:
-    plain = {"__init__.py", "__main__.py", "runtime.py"}
+    plain = {"__init__.py", "__main__.py", "runtime.py", "hookspecs.py", "application.py"}
     values = PACKAGE / "types"
     lacking = {
         name_of(path)
@@ -160,3 +249,222 @@ def test_every_module_has_its_tests() -> None:
         if path.name not in plain and values not in path.parents and not mirrored(path).exists()
     }
     assert lacking <= UNTESTED_ALONE
+
+
+SQL = re.compile(
+    r"\s*(select\s.+\sfrom\s|insert\s+(or\s+\w+\s+)?into\s|update\s+\w+\s+set\s|delete\s+from\s"
+    r"|create\s+(unique\s+)?(table|index|trigger|virtual)\s|alter\s+table\s|pragma\s+\w+)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def sql_in(tree: ast.Module) -> list[str]:
+    """The strings that are SQL statements, or begin as one."""
+    strings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    return [text for text in strings if isinstance(text, str) and SQL.match(text)]
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        'yield "select a from b where c = ?", (1,)',
+        'yield f"delete from {table} where id = ?", (1,)',
+        'yield ("update turns set state = ?" " where id = ?", (1, 2))',
+        'query = """\n    INSERT INTO leases (name)\n    VALUES (?)\n"""',
+        'connection.execute("pragma user_version")',
+    ],
+)
+def test_planted_sql_is_found(planted: str) -> None:
+    assert sql_in(ast.parse(f"def work():\n    {planted}\n"))
+
+
+@pytest.mark.parametrize(
+    "text", ["Delete a session.", "Select a model.", "update", "Update the set"]
+)
+def test_plain_words_are_no_sql(text: str) -> None:
+    assert sql_in(ast.parse(repr(text))) == []
+
+
+def test_all_sql_is_in_state() -> None:
+    outside = [path for path in SHIPPED if PACKAGE / "state" not in path.parents]
+    assert {name_of(path): found for path in outside if (found := sql_in(tree_of(path)))} == {}
+
+
+def is_platform(node: ast.expr) -> bool:
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr == "platform"
+        and not (isinstance(node.value, ast.Name) and node.value.id == "sys")
+    )
+
+
+def names_platforms(node: ast.AST) -> bool:
+    """Whether it is a string, a collection of strings, or a constant that may be one."""
+    match node:
+        case ast.Constant(value=str()) | ast.MatchValue(value=ast.Constant(value=str())):
+            return True
+        case ast.Tuple(elts=elements) | ast.List(elts=elements) | ast.Set(elts=elements):
+            return any(names_platforms(element) for element in elements)
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name.isupper()
+        case _:
+            return False
+
+
+def compares_platforms(tree: ast.Module) -> bool:
+    """Whether the code compares the name of a platform with names that it knows."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Compare(left=left, comparators=others):
+                sides = [left, *others]
+                if any(map(is_platform, sides)) and any(map(names_platforms, sides)):
+                    return True
+            case ast.Match(subject=subject, cases=cases):
+                about = any(
+                    isinstance(one, ast.expr) and is_platform(one) for one in ast.walk(subject)
+                )
+                patterns = [one for case in cases for one in ast.walk(case.pattern)]
+                if about and any(map(names_platforms, patterns)):
+                    return True
+            case _:
+                pass
+    return False
+
+
+@pytest.mark.parametrize(
+    ("planted", "found"),
+    [
+        ("source.platform == 'api'", True),
+        ("'api' != event.source.platform", True),
+        ("source.platform in {'api', 'cli'}", True),
+        ("source.platform not in ('api',)", True),
+        ("source.platform in AUTHENTICATED", True),
+        ("source.platform in access.AUTHENTICATED", True),
+        ("match source.platform, kind:\n    case 'cli', _: pass", True),
+        ("source.platform == other.platform", False),
+        ("sys.platform == 'linux'", False),
+        ("source.platform in self.platforms", False),
+        ("match source.platform:\n    case platform: pass", False),
+    ],
+)
+def test_a_planted_comparison_of_platforms_is_found(planted: str, found: bool) -> None:
+    assert compares_platforms(ast.parse(planted)) is found
+
+
+def test_only_entry_points_and_the_application_know_platforms_by_name() -> None:
+    def may(path: Path) -> bool:
+        first = path.relative_to(PACKAGE).parts[0]
+        return first in ("app", "app.py", "__main__.py", "entry")
+
+    found = {
+        name_of(path) for path in SHIPPED if not may(path) and compares_platforms(tree_of(path))
+    }
+    assert found <= COMPARES_PLATFORMS
+
+
+def public_names(tree: ast.Module) -> set[str]:
+    """The classes, type aliases and constants of a module; no functions and no loggers."""
+    found: set[str] = set()
+    for node in tree.body:
+        match node:
+            case ast.ClassDef(name=name):
+                found.add(name)
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                if not is_type_variable(value):
+                    found.add(name)
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                found.add(name)
+            case _:
+                pass
+    return {name for name in found if name[0].isupper()}
+
+
+def is_type_variable(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and ast.unparse(value.func) in ("TypeVar", "ParamSpec")
+
+
+def shared_names(modules: Mapping[str, ast.Module]) -> dict[str, list[str]]:
+    """The names that several modules define, with those modules."""
+    places: dict[str, list[str]] = {}
+    for module, tree in modules.items():
+        for name in public_names(tree):
+            places.setdefault(name, []).append(module)
+    return {name: where for name, where in places.items() if len(where) > 1}
+
+
+def test_planted_duplicates_are_found() -> None:
+    one = ast.parse("log = 1\nT = TypeVar('T')\nclass Found: ...\nMOST = 1\nclass _Own: ...")
+    other = ast.parse("log = 2\nT = TypeVar('T')\nFound = int\nMOST: int = 2\nclass _Own: ...")
+    assert shared_names({"a": one, "b": other}) == {"Found": ["a", "b"], "MOST": ["a", "b"]}
+
+
+def test_a_public_name_has_one_meaning() -> None:
+    platforms = PACKAGE / "entry" / "platforms"
+    modules = {name_of(path): tree_of(path) for path in MODULES if platforms not in path.parents}
+    shared = shared_names(modules)
+    assert {name: where for name, where in shared.items() if name not in SAME_NAMES} == {}
+
+
+def transactions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
+    """The functions that return `Work`, by their qualified names."""
+    nested = [("", node) for node in tree.body]
+    for prefix, node in nested:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            nested += [(f"{prefix}{node.name}.", inner) for inner in node.body]
+        if isinstance(node, ast.FunctionDef) and "Work[" in ast.unparse(node.returns or node):
+            yield f"{prefix}{node.name}", node
+
+
+def changes_more(function: ast.FunctionDef) -> bool:
+    """Whether it assigns to something that is not its own, or calls a mutating method of it."""
+    own = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and is_stored(node)}
+    for node in ast.walk(function):
+        match node:
+            case ast.Nonlocal() | ast.Global():
+                return True
+            case ast.Attribute(value=value) | ast.Subscript(value=value) if is_stored(node):
+                if not (isinstance(value, ast.Name) and value.id in own):
+                    return True
+            case ast.Call(func=ast.Attribute(value=value, attr=method)) if method in MUTATING:
+                if not (
+                    isinstance(value, ast.Name) and (value.id in own or value.id == "transcript")
+                ):
+                    return True
+            case _:
+                pass
+    return False
+
+
+MUTATING = {"add", "append", "clear", "discard", "extend", "keep", "pop", "remove", "set", "update"}
+
+
+def is_stored(node: ast.Name | ast.Attribute | ast.Subscript) -> bool:
+    return isinstance(node.ctx, ast.Store)
+
+
+@pytest.mark.parametrize(
+    ("planted", "found"),
+    [
+        ("self.seen = 1", True),
+        ("self._cache[1] = 2", True),
+        ("seen.append(1)", True),
+        ("nonlocal seen; seen = 1", True),
+        ("found = []; found.append(1)", False),
+        ("yield from transcript.append(1)", False),
+    ],
+)
+def test_a_planted_side_effect_of_a_transaction_is_found(planted: str, found: bool) -> None:
+    tree = ast.parse(f"class A:\n    def work(self) -> Work[None]:\n        {planted}")
+    ((name, function),) = transactions(tree)
+    assert (name, changes_more(function)) == ("A.work", found)
+
+
+def test_a_transaction_changes_nothing_but_the_store() -> None:
+    """Its function is called again when the transaction has to be retried."""
+    found = {
+        f"{name_of(path)}: {name}"
+        for path in SHIPPED
+        for name, function in transactions(tree_of(path))
+        if changes_more(function)
+    }
+    assert found <= CHANGES_MORE

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from hermes import __version__
-from hermes.control.commands import builtin_commands
+from hermes.control.commands import CommandTable, builtin_commands
 from hermes.entry.cli.main import SUBCOMMANDS
 from hermes.entry.http.server import ROUTES
 from hermes.settings import describe
@@ -16,7 +16,18 @@ from hermes.settings import describe
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs" / "reference"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-LAYERS = ("entry", "streaming", "control", "core", "state", "boundary", "types", "text", "testing")
+LAYERS = (
+    "entry",
+    "streaming",
+    "control",
+    "core",
+    "state",
+    "boundary",
+    "types",
+    "text",
+    "testing",
+    "app",
+)
 
 
 def generator() -> ModuleType:
@@ -28,7 +39,9 @@ def generator() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["settings.md", "cli.md", "commands.md", "tools.md", "http.md"])
+@pytest.mark.parametrize(
+    "name", ["settings.md", "cli.md", "commands.md", "tools.md", "http.md", "hooks.md"]
+)
 def test_a_reference_page_is_what_the_code_says(name: str) -> None:
     written = (REFERENCE / name).read_text("utf-8")
     assert written == generator().pages()[name], "run `make docs`"
@@ -38,8 +51,9 @@ def test_everything_a_user_can_use_is_documented() -> None:
     text = "\n".join(path.read_text("utf-8") for path in REFERENCE.glob("*.md"))
     wanted = [f"`{field.key}`" for field in describe()]
     wanted += [f"`{name}`" for field in describe() for name in field.env]
-    wanted += [f"`/{name}`" for name in builtin_commands().commands]
+    wanted += [f"`/{name}`" for name in CommandTable(builtin_commands()).commands]
     wanted += [f"## {tool.name}" for tool in generator().every_tool()]
+    wanted += [f"## {name}" for name in generator().hook_functions()]
     wanted += [f"## hermes {name}" for name in SUBCOMMANDS]
     wanted += [f"`{method} {path}`" for method, path, _ in ROUTES]
     assert [one for one in wanted if one not in text] == []

@@ -12,8 +12,8 @@ import anyio.to_thread
 import pytest
 
 from hermes import Agent, TurnFailed, tool
-from hermes.__main__ import Application
-from hermes.app import THREADS
+from hermes.app.application import Application
+from hermes.app.gateway import THREADS
 from hermes.settings import load
 from hermes.testing.model import FakeModel
 from hermes.types.errors import ConfigError
@@ -78,10 +78,12 @@ async def test_a_conversation_is_gone_on_with_in_the_next_run(tmp_path: Path) ->
 
 async def test_a_failure_is_raised_with_its_reason(tmp_path: Path) -> None:
     async with FakeModel() as model, an_agent(tmp_path, model) as agent:
-        with pytest.raises(TurnFailed, match="401"):
+        with pytest.raises(TurnFailed, match="401") as asked:
             await agent.ask("status:401")
-        with pytest.raises(TurnFailed, match="401"):
+        with pytest.raises(TurnFailed, match="401") as streamed:
             _ = [piece async for piece in agent.stream("status:401")]
+    for caught in (asked, streamed):
+        assert (caught.value.code, caught.value.status) == ("auth_failed", 502)
 
 
 async def test_words_that_can_not_be_taken_are_no_empty_answer(tmp_path: Path) -> None:

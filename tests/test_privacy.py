@@ -17,7 +17,9 @@ from hermes.testing.running import DRAINING, Conditions, rows, running, until
 from hermes.testing.scripted import Answer, calls, says
 from hermes.types.identity import ChatKind, SessionKey
 from hermes.types.messages import AssistantMessage, UserMessage
-from hermes.types.protocols import Emit, ModelRequest, Store
+from hermes.types.models import ModelRequest
+from hermes.types.protocols import Emit
+from hermes.types.store import Store
 from hermes.types.value import Value
 
 RESTARTS, HOURS = 3, 4
@@ -92,7 +94,7 @@ class Gossip:
     def _answer(self, request: ModelRequest, tags: set[str]) -> Answer:
         all_of_it = " ".join(sorted(tags))
         if not request.tools:
-            self.summaries += request.system == compaction.SYSTEM
+            self.summaries += request.system == compaction.SUMMARY_SYSTEM
             return says(f"in short {all_of_it}")
         last = request.messages[-1]
         if request.system.startswith(flush.SYSTEM):

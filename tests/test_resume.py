@@ -19,11 +19,11 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 from msgspec.structs import replace
 
 from hermes.control.outbox import REPEAT
-from hermes.core.models import anthropic, openai_chat, openai_responses
+from hermes.core.models.wires import builtin_wire_formats, wire_formats
 from hermes.core.tools.call import UNKNOWN_OUTCOME
 from hermes.core.tools.read_file import read_file_tool
 from hermes.state.spill import Spill
-from hermes.state.sqlite import open_store
+from hermes.state.sqlite.store import open_store
 from hermes.testing import crash_checks, vendors
 from hermes.testing.crash_child import APPENDED, READS
 from hermes.testing.crash_stage import Armed, Person, Stage, forked
@@ -33,6 +33,7 @@ from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import (
     DRAINING,
     Conditions,
+    WrappedStore,
     refused,
     rows,
     running,
@@ -43,8 +44,8 @@ from hermes.testing.scripted import Plan, ScriptedModel, says
 from hermes.testing.tools import append
 from hermes.types.identity import Target
 from hermes.types.messages import Content, Message, MessageRef, ToolMessage
-from hermes.types.profile import Wire
-from hermes.types.protocols import ModelRequest, Store, Work
+from hermes.types.models import ModelRequest
+from hermes.types.store import Store, Work
 from hermes.types.tools import A, AnyTool, Tool, ToolContext
 from hermes.types.value import Value
 
@@ -53,11 +54,6 @@ pytestmark = pytest.mark.slow
 T = TypeVar("T")
 P = ParamSpec("P")
 
-ENCODERS: dict[Wire, Callable[[ModelRequest], bytes]] = {
-    "chat": openai_chat.encode,
-    "responses": openai_responses.encode,
-    "anthropic": anthropic.encode,
-}
 WHOLE = 10
 """Every so many copies take all steps that are left; the others are answered once they go on."""
 REQUEST = "Work for thirty steps."
@@ -124,25 +120,18 @@ class World:
         return replace(tool, handler=handler)
 
 
-class WatchedStore:
+class WatchedStore(WrappedStore):
     def __init__(self, world: World, store: Store) -> None:
+        super().__init__(store)
         self._world = world
-        self._store = store
-
-    @property
-    def trouble(self) -> str | None:
-        return self._store.trouble
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         name = transaction_name(transaction)
         async with self._world.changing:
-            result = await self._store.run(transaction, *args, **kwargs)
+            result = await self.inner.run(transaction, *args, **kwargs)
             if name not in READS:
                 await self._world.changed(name)
         return result
-
-    async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._store.read(transaction, *args, **kwargs)
 
 
 class WatchedAdapter(PlainAdapter):
@@ -210,8 +199,8 @@ def check_requests(requests: Sequence[ModelRequest]) -> None:
     """No vendor would refuse to go on with the conversation."""
     assert [reason for request in requests if (reason := refused(request))] == []
     for request in requests[:1]:
-        for wire, encode in ENCODERS.items():
-            vendors.check(wire, encode(request))
+        for name, wire in wire_formats(builtin_wire_formats()).items():
+            vendors.check(name, wire.body(request))
 
 
 def check_effects(home: Path, requests: Sequence[ModelRequest], *, whole: bool) -> None:

@@ -2,12 +2,8 @@
 
 from collections.abc import Mapping
 
-from hermes.types.identity import OWNER, PersonId, Source
-from hermes.types.protocols import Work
+from hermes.types.identity import PersonId, Principal, Source
 from hermes.types.value import Value
-
-AUTHENTICATED = frozenset({"api", "cli", "embedded"})
-"""Doors that have checked the person before they hand us a message."""
 
 
 class Allowed(Value):
@@ -30,8 +26,9 @@ class Access:
         self.paired: Mapping[tuple[str, str], PersonId] = {}
         """(platform, user id) of everybody who was let in by pairing."""
 
-    def admits(self, source: Source) -> bool:
-        if source.platform in AUTHENTICATED:
+    def admits(self, source: Source, principal: Principal | None) -> bool:
+        """Whether the sender may talk to us. An entry point vouches for its principal."""
+        if principal is not None:
             return True
         platform = self._policy.platforms.get(source.platform, Allowed())
         return (
@@ -42,14 +39,9 @@ class Access:
             or self._policy.anywhere.everyone
         )
 
-    def person(self, source: Source) -> PersonId:
-        """Whom the platform's user is: one person may have paired several."""
-        if source.platform in AUTHENTICATED:
-            return OWNER
+    def person(self, source: Source, principal: Principal | None) -> PersonId:
+        """The person behind the sender. One person may have paired several users."""
+        if principal is not None:
+            return principal.person
         known = self.paired.get((source.platform, source.user_id))
         return known or PersonId(f"{source.platform}:{source.user_id}")
-
-
-def load_paired() -> Work[dict[tuple[str, str], PersonId]]:
-    rows = yield "select platform, user_id, person from access", ()
-    return {(platform, user): PersonId(person) for platform, user, person in rows}

@@ -1,11 +1,12 @@
 """Opening, resuming and closing turns: the transactions around a run of the agent."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
-from hermes.control.access import AUTHENTICATED
 from hermes.control.histories import Histories, Prompts
 from hermes.state import deliveries, inbox, sessions, transcript, turns
 from hermes.state.codec import Recorded
@@ -14,8 +15,9 @@ from hermes.state.sessions import SessionRow
 from hermes.state.transcript import History, Scribe
 from hermes.state.turns import TurnRow
 from hermes.text.commands import unescaped
+from hermes.types.agents import HostedAgent
 from hermes.types.events import UsageReported
-from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey, Source, Target, TurnId
+from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey, TurnId
 from hermes.types.messages import (
     Asked,
     AssistantMessage,
@@ -28,7 +30,7 @@ from hermes.types.messages import (
     UserMessage,
 )
 from hermes.types.profile import AgentProfile
-from hermes.types.protocols import Work
+from hermes.types.store import Work
 from hermes.types.turns import (
     Completed,
     Failed,
@@ -41,12 +43,14 @@ from hermes.types.turns import (
 )
 from hermes.types.value import Value
 
-Profiles = Callable[[AgentId], AgentProfile]
-
 EPOCH_SECONDS = 3600.0
 """After so long without a word a provider has forgotten what it cached: a new prompt is free."""
-QUESTION = -1
+QUESTION_STEP = -1
 """The place of a person's message in its turn: before step 0."""
+GIVEN_UP = (
+    "I could not resume my work on your message, because its record in the store can't be read."
+    " Please send the message again."
+)
 
 
 class Claim(Value):
@@ -86,11 +90,11 @@ class Closing(Value):
 class Desk:
     """Writes turns for one process."""
 
-    def __init__(self, owner: OwnerId, profiles: Profiles) -> None:
+    def __init__(self, owner: OwnerId, agents: Mapping[AgentId, HostedAgent]) -> None:
         self.owner = owner
         self.histories = Histories()
         self._prompts = Prompts()
-        self._profiles = profiles
+        self._agents = agents
 
     def open(
         self, id: str, event: MessageEvent, key: SessionKey, person: PersonId | None, now: float
@@ -111,7 +115,7 @@ class Desk:
             state="running",
             owner=self.owner,
             epoch=1,
-            trigger="api" if isinstance(body, Asked) else "message",
+            trigger=event.origin.trigger,
             transient=transient,
             generation=session.generation if session else 0,
             steps=0,
@@ -121,7 +125,7 @@ class Desk:
             reason=None,
             code=None,
             started_at=now,
-            workspace=self._profiles(key.agent).workspace,
+            workspace=self._agents[key.agent].profile.workspace,
         )
         yield from turns.insert(row, key.agent, source.chat_id)
         claim = self._claim(row, key, event)
@@ -131,7 +135,7 @@ class Desk:
         before = yield from transcript.history(row.session, self._known(row, session))
         spans = list(before.spans)
         for index, message in enumerate(new):
-            number = yield from transcript.append(claim.scribe, QUESTION, index, message, now)
+            number = yield from transcript.append(claim.scribe, QUESTION_STEP, index, message, now)
             spans.append((number, number))
         if claim.turn.reply_to:
             yield from deliveries.owe(claim.turn.reply_to, None, key.agent, row.id, now)
@@ -192,6 +196,21 @@ class Desk:
             return None
         return (yield from self.open_next(row.session, now))
 
+    def give_up(self, row: TurnRow, now: float) -> Work[None]:
+        """Closes a turn whose rows can't be read, and tells its chat so."""
+        key = SessionKey.parse(row.session)
+        epoch = yield from turns.claim(row.id, row.epoch, self.owner)
+        # What the agent did in a turn with a damaged message is left out of the history.
+        with suppress(msgspec.DecodeError):
+            yield from _pair(_scribe(row, key), "Not finished: the turn failed.", now)
+        why = (GIVEN_UP, "unreadable")
+        yield from turns.close(row.id, epoch, "failed", now, reason=why)
+        if row.state == "suspended":
+            yield from deliveries.owe_again(row.id, Content(text=GIVEN_UP), key.agent, now)
+        else:
+            yield from deliveries.complete(row.id, Content(text=GIVEN_UP), now)
+        yield from inbox.finish(row.id)
+
     def _end(self, claim: Claim, closing: Closing, now: float) -> Work[None]:
         """Commits the last words and the state that they leave."""
         row = claim.row
@@ -203,14 +222,14 @@ class Desk:
                 yield from turns.close(row.id, row.epoch, "suspended", now, closing.usage)
                 yield from self._ask(claim, questions, closing.question_ids, now)
             case Stopped(reason=reason, partial=partial):
-                yield from _pair(claim, "Not finished: the turn was stopped.", now)
+                yield from _pair(claim.scribe, "Not finished: the turn was stopped.", now)
                 if partial:
                     cut = AssistantMessage(text=partial)
                     yield from transcript.append(claim.scribe, closing.step, 0, cut, now)
                 why = (reason, "")
                 yield from turns.close(row.id, row.epoch, "stopped", now, closing.usage, why)
             case Failed(reason=reason, code=code):
-                yield from _pair(claim, "Not finished: the turn failed.", now)
+                yield from _pair(claim.scribe, "Not finished: the turn failed.", now)
                 why = (reason, code)
                 yield from turns.close(row.id, row.epoch, "failed", now, closing.usage, why)
 
@@ -232,6 +251,7 @@ class Desk:
         if known is None:
             known = yield from sessions.prompt_of(session.prompt)
             if known is not None:
+                # By its hash it is the same prompt whether or not this transaction commits.
                 self._prompts.keep(session.prompt, known)
         return known
 
@@ -249,35 +269,39 @@ class Desk:
             yield from turns.ask(id, claim.row, claim.turn.agent, question, now)
 
     def _claim(self, row: TurnRow, key: SessionKey, event: MessageEvent) -> Claim:
-        body, source = event.body, event.source
+        body, origin = event.body, event.origin
         turn = Turn(
             id=row.id,
             session=key,
             agent=key.agent,
-            source=source,
-            profile=_at(self._profiles(key.agent), row.workspace),
+            source=event.source,
+            profile=_at(self._agents[key.agent].profile, row.workspace),
             history=(),
-            trigger="api" if isinstance(body, Asked) else "message",
+            trigger=origin.trigger,
             person=row.person,
+            principal=origin.principal,
             stateless=row.transient,
-            reply_to=target_of(source),
+            reply_to=origin.reply_to,
             # A preview on a platform is edited once a second at the most.
-            live=body.live if isinstance(body, Asked) else target_of(source) is None,
+            live=body.live if isinstance(body, Asked) else origin.reply_to is None,
         )
         if isinstance(body, Asked):
             turn = replace(
                 turn, instructions=body.instructions, model=body.model, sampling=body.sampling
             )
-        scribe = Scribe(
-            turn=row.id,
-            session=key,
-            generation=row.generation,
-            transient=row.transient,
-            account=row.account,
-            person=row.person,
-        )
         detached = not isinstance(body, Asked) or body.detached
-        return Claim(turn=turn, row=row, scribe=scribe, detached=detached)
+        return Claim(turn=turn, row=row, scribe=_scribe(row, key), detached=detached)
+
+
+def _scribe(row: TurnRow, key: SessionKey) -> Scribe:
+    return Scribe(
+        turn=row.id,
+        session=key,
+        generation=row.generation,
+        transient=row.transient,
+        account=row.account,
+        person=row.person,
+    )
 
 
 def _at(profile: AgentProfile, workspace: str | None) -> AgentProfile:
@@ -286,13 +310,6 @@ def _at(profile: AgentProfile, workspace: str | None) -> AgentProfile:
         return profile
     # The home may have been moved to another machine meanwhile.
     return replace(profile, workspace=workspace) if Path(workspace).is_dir() else profile
-
-
-def target_of(source: Source) -> Target | None:
-    """Where the outbox sends the answer; None where who asks reads it himself."""
-    if source.platform in AUTHENTICATED:
-        return None
-    return Target(account=source.account, chat_id=source.chat_id, thread_id=source.thread_id)
 
 
 def new_messages(event: MessageEvent) -> tuple[Message, ...]:
@@ -323,15 +340,15 @@ def answer_text(event: MessageEvent) -> str | None:
             return None
 
 
-def _pair(claim: Claim, text: str, now: float) -> Work[None]:
+def _pair(scribe: Scribe, text: str, now: float) -> Work[None]:
     """Every call of the turn gets a result: a history with an open call is refused for ever."""
-    own = yield from transcript.of_turn(claim.row.id)
+    own = yield from transcript.of_turn(scribe.turn)
     answered = {message.call for message in own if isinstance(message, ToolMessage)}
     for step, message in enumerate(m for m in own if isinstance(m, AssistantMessage)):
         for index, call in enumerate(message.calls, 1):
             if call.id not in answered:
                 result = ToolMessage(call=call.id, text=text, failed=True)
-                yield from transcript.append(claim.scribe, step, index, result, now)
+                yield from transcript.append(scribe, step, index, result, now)
 
 
 def _texts(messages: Sequence[Message]) -> tuple[str, ...]:

@@ -3,54 +3,25 @@
 A command is part of the transaction that takes its message in: it happens exactly once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from hermes.core.window import tokens, weight
+from hermes.core.window import tokens, tokens_in, weight
 from hermes.state import inbox, sessions, transcript, turns
 from hermes.state.transcript import History
 from hermes.text.commands import Ambiguous, Unknown, parse_command, resolve
-from hermes.types.identity import PersonId, SessionKey, TurnId
+from hermes.types.commands import Action, CommandContext, CommandResult, SlashCommand
 from hermes.types.messages import Asked, Message, MessageEvent, Said, UserMessage
-from hermes.types.protocols import Work
+from hermes.types.store import Work
 from hermes.types.turns import Prompt
-from hermes.types.value import Value
-
-
-class Occasion(Value):
-    """A command as it was given."""
-
-    session: SessionKey
-    person: PersonId
-    argument: str
-    turn: turns.TurnRow | None
-    """The session's open turn."""
-    now: float
-
-
-class Done(Value):
-    """What a command did."""
-
-    reply: str
-    stop: TurnId | None = None
-    """A turn to interrupt once this is committed."""
-    ended: bool = False
-    """A conversation is over."""
-
-
-Action = Callable[[Occasion], Work[Done]]
-
-
-class SlashCommand(Value):
-    name: str
-    help: str
-    action: Action
-    aliases: tuple[str, ...] = ()
 
 
 class CommandTable:
+    """The commands of a gateway by name, and `/help`, which lists them."""
+
     def __init__(self, commands: Sequence[SlashCommand]) -> None:
-        self.commands = {command.name: command for command in commands}
-        self._names = {command.name: command.aliases for command in commands}
+        help_ = SlashCommand(name="help", help="list the commands", action=self._help)
+        self.commands = {command.name: command for command in (*commands, help_)}
+        self._names = {name: command.aliases for name, command in self.commands.items()}
 
     def find(self, event: MessageEvent) -> tuple[Action, str] | None:
         """The command that a message is, with its argument; None for ordinary words."""
@@ -67,6 +38,11 @@ class CommandTable:
             case name:
                 return self.commands[name].action, parsed.argument
 
+    def _help(self, command: CommandContext) -> Work[CommandResult]:
+        yield from ()
+        listed = (f"/{one.name}: {one.help}" for one in self.commands.values())
+        return CommandResult(reply="\n".join(listed))
+
 
 def _text(event: MessageEvent) -> str:
     match event.body:
@@ -79,63 +55,63 @@ def _text(event: MessageEvent) -> str:
 
 
 def _say(text: str) -> Action:
-    def say(occasion: Occasion) -> Work[Done]:
+    def say(command: CommandContext) -> Work[CommandResult]:
         yield from ()
-        return Done(reply=text)
+        return CommandResult(reply=text)
 
     return say
 
 
-def stop(occasion: Occasion) -> Work[Done]:
-    if occasion.turn is None:
-        return Done(reply="Nothing is running.")
-    yield from turns.request_stop(occasion.turn.id, occasion.person)
-    queued = yield from inbox.count_pending(str(occasion.session))
+def stop(command: CommandContext) -> Work[CommandResult]:
+    if command.turn is None:
+        return CommandResult(reply="Nothing is running.")
+    yield from turns.request_stop(command.turn.id, command.person)
+    queued = yield from inbox.count_pending(str(command.session))
     follow = "1 queued message follows." if queued == 1 else f"{queued} queued messages follow."
     reply = f"Stopped. {follow}" if queued else "Stopped."
-    return Done(reply=reply, stop=occasion.turn.id)
+    return CommandResult(reply=reply, stop=command.turn.id)
 
 
-def new(occasion: Occasion) -> Work[Done]:
-    yield from sessions.begin_anew(str(occasion.session), occasion.now)
+def new(command: CommandContext) -> Work[CommandResult]:
+    yield from sessions.begin_anew(str(command.session), command.now)
     reply = "A new conversation. What was said before is kept and can be searched."
-    if occasion.turn is None:
-        return Done(reply=reply, ended=True)
-    yield from turns.request_stop(occasion.turn.id, occasion.person)
-    return Done(reply=reply, stop=occasion.turn.id, ended=True)
+    if command.turn is None:
+        return CommandResult(reply=reply, ended=True)
+    yield from turns.request_stop(command.turn.id, command.person)
+    return CommandResult(reply=reply, stop=command.turn.id, ended=True)
 
 
-def status(occasion: Occasion) -> Work[Done]:
-    turn = occasion.turn
-    queued = yield from inbox.count_pending(str(occasion.session))
+def status(command: CommandContext) -> Work[CommandResult]:
+    turn = command.turn
+    queued = yield from inbox.count_pending(str(command.session))
     tail = f" {queued} queued." if queued else ""
     if turn is None:
-        return Done(reply=f"Idle.{tail}")
-    seconds = int(occasion.now - turn.started_at)
+        return CommandResult(reply=f"Idle.{tail}")
+    seconds = int(command.now - turn.started_at)
     if turn.state == "suspended":
         open_ones = yield from turns.open_questions(turn.id)
         asked = "; ".join(question.prompt for question in open_ones)
-        return Done(reply=f"Waiting for you: {asked}{tail}")
+        return CommandResult(reply=f"Waiting for you: {asked}{tail}")
     steps = f"{turn.steps} step{'s' * (turn.steps != 1)}"
-    return Done(reply=f"Working for {seconds} s, {steps} done. /stop ends it.{tail}")
+    return CommandResult(reply=f"Working for {seconds} s, {steps} done. /stop ends it.{tail}")
 
 
-def context(occasion: Occasion) -> Work[Done]:
+def context(command: CommandContext) -> Work[CommandResult]:
     """What goes to the model with the next message, part by part."""
-    session = yield from sessions.find(str(occasion.session))
+    session = yield from sessions.find(str(command.session))
     prompt = None
     if session and session.prompt:
         prompt = yield from sessions.prompt_of(session.prompt)
     if session is None or prompt is None:
-        return Done(reply="Nothing yet: the prompt is written with the next message.")
+        return CommandResult(reply="Nothing yet: the prompt is written with the next message.")
     known = History(generation=session.generation, compaction=session.compaction)
-    said = yield from transcript.history(str(occasion.session), known)
-    return Done(reply=_shares(prompt, said.messages))
+    said = yield from transcript.history(str(command.session), known)
+    return CommandResult(reply=_shares(prompt, said.messages))
 
 
 def _shares(prompt: Prompt, messages: Sequence[Message]) -> str:
     sizes = [(part.name, tokens(part.text)) for part in prompt.parts]
-    sizes.append(("tools", prompt.tools * 2 // 7))
+    sizes.append(("tools", tokens_in(prompt.tools)))
     sizes.append((f"conversation ({len(messages)} messages)", sum(map(weight, messages))))
     total = sum(size for _, size in sizes)
     lines = [f"{name}: {size:,} tokens" for name, size in sizes]
@@ -143,21 +119,10 @@ def _shares(prompt: Prompt, messages: Sequence[Message]) -> str:
     return "\n".join([*lines, f"together about {total:,} of {prompt.window:,} ({share:.0%})"])
 
 
-def _help(table: Sequence[SlashCommand]) -> Action:
-    def show(occasion: Occasion) -> Work[Done]:
-        yield from ()
-        return Done(reply="\n".join(f"/{command.name}: {command.help}" for command in table))
-
-    return show
-
-
-def builtin_commands() -> CommandTable:
-    commands = [
+def builtin_commands() -> tuple[SlashCommand, ...]:
+    return (
         SlashCommand(name="stop", help="end what is running", action=stop, aliases=("cancel",)),
         SlashCommand(name="new", help="begin a new conversation", action=new, aliases=("reset",)),
         SlashCommand(name="status", help="what is going on", action=status),
         SlashCommand(name="context", help="what the model is given, and its size", action=context),
-    ]
-    listed: list[SlashCommand] = [*commands]
-    listed.append(SlashCommand(name="help", help="this list", action=_help(listed)))
-    return CommandTable(listed)
+    )

@@ -2,24 +2,22 @@
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
 
 import anyio
 
-from hermes.control.claims import Profiles
 from hermes.state import sessions, transcript
 from hermes.state.sessions import Ending
 from hermes.state.transcript import History
+from hermes.types.agents import HostedAgent
 from hermes.types.errors import HermesError
-from hermes.types.identity import SessionKey, TurnId, new_id
-from hermes.types.protocols import Store, Work
+from hermes.types.identity import AgentId, SessionKey, TurnId, new_id
+from hermes.types.store import Store, Work
 from hermes.types.turns import Turn
 
 log = logging.getLogger(__name__)
 
-EndSession = Callable[[Turn, float], Awaitable[None]]
-"""Told of a conversation that is over, with its history and who took part; and since when."""
-LOOK_SECONDS = 60.0
+ENDED_POLL_SECONDS = 60.0
 PATIENCE = 600.0
 """Seconds after which somebody else may look after what a process has begun with."""
 
@@ -27,10 +25,11 @@ PATIENCE = 600.0
 class Endings:
     """A gateway looks after all of them; who is none, after those that ended with it."""
 
-    def __init__(self, store: Store, profiles: Profiles, end: EndSession, *, gateway: bool) -> None:
+    def __init__(
+        self, store: Store, agents: Mapping[AgentId, HostedAgent], *, gateway: bool
+    ) -> None:
         self._store = store
-        self._profiles = profiles
-        self._end = end
+        self._agents = agents
         self._gateway = gateway
         self._news = anyio.Event()
         self._ended: set[str] = set()
@@ -48,7 +47,7 @@ class Endings:
                 log.error("can't look after conversations that ended: %s", error)
             except Exception:
                 log.exception("can't look after conversations that ended")
-            with anyio.move_on_after(LOOK_SECONDS):
+            with anyio.move_on_after(ENDED_POLL_SECONDS):
                 await self._news.wait()
             self._news = anyio.Event()
 
@@ -62,7 +61,7 @@ class Endings:
         while ending := await self._store.run(sessions.take_ending, time.time(), PATIENCE, session):
             ended = await self._store.read(self._turn, ending)
             if ended is not None:
-                await self._end(ended, ending.ended_at)
+                await self._agents[ended.agent].end_session(ended, ending.ended_at)
             await self._store.run(sessions.forget_ending, ending)
 
     def _turn(self, ending: Ending) -> Work[Turn | None]:
@@ -77,7 +76,7 @@ class Endings:
             session=key,
             agent=key.agent,
             source=whose.source,
-            profile=self._profiles(key.agent),
+            profile=self._agents[key.agent].profile,
             history=said.messages,
             person=whose.person,
         )

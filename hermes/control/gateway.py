@@ -2,36 +2,45 @@
 
 import logging
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager
+from typing import ParamSpec, TypeVar
 
 import anyio
 import anyio.abc
 
-from hermes.control.access import Access, AccessPolicy, load_paired
-from hermes.control.claims import Desk, Profiles
-from hermes.control.commands import builtin_commands
-from hermes.control.endings import Endings, EndSession
+from hermes.control.access import Access, AccessPolicy
+from hermes.control.claims import Desk
+from hermes.control.commands import CommandTable
+from hermes.control.endings import Endings
+from hermes.control.following import Following, following
 from hermes.control.hub import Hub
 from hermes.control.intake import Intake
 from hermes.control.keys import session_key
 from hermes.control.lanes import Lanes
 from hermes.control.outbox import Outbox
 from hermes.control.rate_gate import RateGate
-from hermes.control.recovery import EndCommand, IsAlive, Recovery
-from hermes.control.titles import Titles, WriteTitle
+from hermes.control.recovery import Recovery
+from hermes.control.routing import Route
+from hermes.control.titles import Titles
 from hermes.control.turns import TurnRunner
 from hermes.control.upkeep import Retention, Upkeep
 from hermes.state import turns
+from hermes.state.access import load_paired
 from hermes.streaming.policy import StreamingPolicy
+from hermes.types.agents import HostedAgent
 from hermes.types.errors import HermesError, IntakeClosed, TooBusy
-from hermes.types.events import AgentEvent
-from hermes.types.identity import DEFAULT_AGENT, OwnerId, TurnId
+from hermes.types.events import Envelope
+from hermes.types.identity import AgentId, SessionKey, TurnId
 from hermes.types.messages import Asked, MessageEvent, Receipt, Refused
-from hermes.types.protocols import AgentRunner, PlatformAdapter, Store, Work
+from hermes.types.protocols import PlatformAdapter
+from hermes.types.store import OwnerKind, Store, Work
 from hermes.types.value import Value
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+P = ParamSpec("P")
 
 STOP_SECONDS = 5.0
 
@@ -50,54 +59,34 @@ class GatewayOptions(Value):
     """Works its own sessions only, and takes over those of terminals that died."""
 
 
-class Replay(Value):
-    """A turn's events as far as they are kept."""
-
-    events: list[tuple[int, AgentEvent]]
-    over: bool
-    """No process works on the turn: nothing more will come by itself."""
-
-
-class Process(Value):
-    """The process that a gateway works for."""
-
-    store: Store
-    owner: OwnerId
-    is_alive: IsAlive
-    end_command: EndCommand
-    end_session: EndSession
-    write_title: WriteTitle
-
-
 class Gateway:
     def __init__(
         self,
-        process: Process,
+        store: Store,
         group: anyio.abc.TaskGroup,
-        agent: AgentRunner,
-        profiles: Profiles,
-        accounts: Sequence[str],
+        agents: Mapping[AgentId, HostedAgent],
+        route: Route,
+        commands: CommandTable,
         options: GatewayOptions,
     ) -> None:
-        store, owner = process.store, process.owner
         self.store = store
         self.hub = Hub()
-        self.outbox = Outbox(store, group, owner, options.streaming, RateGate())
+        self.outbox = Outbox(store, group, store.owner, options.streaming, RateGate())
         self._group = group
         self._options = options
-        self._platforms = [account.partition(".")[0] for account in accounts]
+        self._route = route
         self._access = Access(options.access)
-        desk = Desk(owner, profiles)
-        self._intake = Intake(desk, builtin_commands())
-        self._runner = TurnRunner(store, desk, self.hub, self.outbox, agent)
+        desk = Desk(store.owner, agents)
+        self._intake = Intake(desk, commands)
+        self._runner = TurnRunner(store, desk, self.hub, self.outbox, agents)
         self._lanes = Lanes(group, self._runner)
-        self._recovery = Recovery(store, desk, process.is_alive, process.end_command)
-        self._endings = Endings(store, profiles, process.end_session, gateway=not options.terminal)
-        self._upkeep = Upkeep(store, owner, self._recovery, options.retention, self._sweep)
+        self._recovery = Recovery(store, desk, agents)
+        self._endings = Endings(store, agents, gateway=not options.terminal)
+        self._upkeep = Upkeep(store, self._recovery, options.retention, self._sweep)
         self._changed = anyio.Event()
         self._closed = False
         self.hub.on_unread = self._mind_unread
-        self._runner.on_closed = Titles(store, group, process.write_title).consider
+        self._runner.on_closed = Titles(store, group, agents).consider
 
     @property
     def busy(self) -> int:
@@ -111,17 +100,16 @@ class Gateway:
 
     async def accept(self, event: MessageEvent) -> Receipt:
         """Takes a message in; returns once it is durable."""
-        source = event.source
+        source, principal = event.source, event.origin.principal
         if self._closed:
             raise IntakeClosed("The gateway is shutting down; try again after the restart.")
-        if not event.addressed or not self._access.admits(source):
+        if not event.addressed or not self._access.admits(source, principal):
             log.info("not admitted: user %s of %s", source.user_id, source.account)
             return Refused(reason="not admitted")
         if isinstance(event.body, Asked) and 0 < self._options.most_runs <= self.busy:
             raise TooBusy(f"{self.busy} requests are under way; try again shortly.")
-        sole = self._platforms.count(source.platform) < 2 and source.platform != "api"
-        key = session_key(DEFAULT_AGENT, source, sole_account=sole)
-        person = self._access.person(source)
+        key = self.session_of(event)
+        person = self._access.person(source, principal)
         try:
             taken = await self.store.run(self._intake.take, event, key, person, time.time())
         except UnicodeEncodeError as error:
@@ -138,18 +126,29 @@ class Gateway:
             await self._resume()
         return taken.receipt
 
-    async def replay(self, turn: TurnId, after: int) -> Replay:
-        """What checkpoints have kept of a turn's events, after a number."""
-        return await self.store.run(_replay, turn, after)
+    def session_of(self, event: MessageEvent) -> SessionKey:
+        """The key of the session that a message belongs to."""
+        return session_key(self._route(event), event.source)
 
-    async def seen(self, turn: TurnId, upto: int) -> list[tuple[int, AgentEvent]]:
-        """What a reader has who has seen the turn's events up to a number."""
-        recorded = await self.store.run(turns.events_after, turn, 0)
-        found = [(one.seq, event) for one in recorded if (event := one.until(upto)) is not None]
-        live = self.hub.get(turn)
-        if live is not None:
-            found += live.read(found[-1][0] if found else 0, upto)
-        return found
+    async def follow(self, turn: TurnId, after: int = 0) -> AsyncGenerator[Envelope]:
+        """The turn's events after a number, up to its end: live, replayed or both."""
+        with self.following(turn, after) as reader:
+            while not reader.ended:
+                for envelope in await reader.next():
+                    yield envelope
+
+    def following(self, turn: TurnId, after: int = 0) -> AbstractContextManager[Following]:
+        """The same for a reader that waits in its own way."""
+        return following(self.hub, self.store, turn, after, expected=self._runner.runs(turn))
+
+    async def request_stop(self, turn: TurnId, by: str) -> None:
+        """Has the turn stopped, whichever process runs it. `by` names who asked for it."""
+        await self.store.run(turns.request_stop, turn, by)
+        self.notice_change()
+
+    async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The result of a transaction that changes nothing, such as those of `control.sessions`."""
+        return await self.store.read(transaction, *args, **kwargs)
 
     async def knows(self, turn: TurnId, account: str) -> bool:
         """Whether this is a turn that was asked for through the account."""
@@ -165,13 +164,14 @@ class Gateway:
         return True
 
     def notice_change(self) -> None:
-        """Another process has committed something."""
+        """Something was committed outside of this gateway."""
         self._changed.set()
 
     async def start(self) -> None:
         """Takes up what this process may own, and keeps looking after it."""
         await self._sweep()
         self._group.start_soon(self._watch)
+        self._group.start_soon(self._follow_changes)
         self._group.start_soon(self._endings.run)
         if not self._options.terminal:
             self._group.start_soon(self._upkeep.run)
@@ -197,10 +197,14 @@ class Gateway:
             except Exception:
                 log.exception("can't see what another process changed")
 
+    async def _follow_changes(self) -> None:
+        async for _ in self.store.changes():
+            self.notice_change()
+
     async def _sweep(self) -> None:
         self._access.paired = await self.store.run(load_paired)
         # A terminal leaves to gateways what is theirs, but must not wait for one itself.
-        kind = "terminal" if self._options.terminal else None
+        kind: OwnerKind | None = "terminal" if self._options.terminal else None
         for claim in await self._recovery.take_over(kind):
             self._lanes.start(claim)
             self._mind_unread(claim.turn.id)
@@ -227,26 +231,18 @@ class Gateway:
             self._runner.stop(turn, "unread")
 
 
-def _replay(turn: TurnId, after: int) -> Work[Replay]:
-    recorded = yield from turns.events_after(turn, after)
-    row = yield from turns.get(turn)
-    left = ((one.seq, one.after(after)) for one in recorded)
-    events = [(seq, event) for seq, event in left if event is not None]
-    return Replay(events=events, over=row is not None and row.state != "running")
-
-
 @asynccontextmanager
 async def running_gateway(
-    process: Process,
-    agent: AgentRunner,
-    profiles: Profiles,
-    accounts: Sequence[str],
+    store: Store,
+    agents: Mapping[AgentId, HostedAgent],
+    route: Route,
+    commands: CommandTable,
     options: GatewayOptions,
     drain_seconds: float,
 ) -> AsyncIterator[Gateway]:
     """A gateway at work; it drains when the block ends."""
     async with anyio.create_task_group() as group:
-        gateway = Gateway(process, group, agent, profiles, accounts, options)
+        gateway = Gateway(store, group, agents, route, commands, options)
         await gateway.start()
         try:
             yield gateway

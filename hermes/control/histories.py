@@ -5,9 +5,9 @@ from collections import OrderedDict
 from hermes.state.transcript import History
 from hermes.types.turns import Prompt
 
-WORTH = 32
+CACHED_MESSAGES = 32
 """Messages from which on a history is kept: a shorter one is read in no time."""
-MOST = 32_000_000
+CACHE_BYTES = 32_000_000
 """Bytes kept in all, as the store has them; the sessions that were quiet longest go first."""
 PROMPTS = 256
 
@@ -26,11 +26,11 @@ class Histories:
         """Remembers what a committed transaction has read."""
         before = self._kept.pop(session, None)
         self._size -= before.size if before else 0
-        if len(history.messages) < WORTH:
+        if len(history.messages) < CACHED_MESSAGES:
             return
         self._kept[session] = history
         self._size += history.size
-        while self._size > MOST:
+        while self._size > CACHE_BYTES:
             _, dropped = self._kept.popitem(last=False)
             self._size -= dropped.size
 

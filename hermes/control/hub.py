@@ -18,7 +18,6 @@ from hermes.types.events import (
     SegmentDiscarded,
     SegmentEnded,
     TextDelta,
-    TurnFinished,
     UsageReported,
 )
 from hermes.types.identity import TurnId
@@ -74,6 +73,10 @@ class Log:
     def epoch(self) -> int:
         """Of the claim whose events these are; 0 before the turn has begun here."""
         return self._base // EPOCH
+
+    def covers(self, after: int) -> bool:
+        """Whether everything that happened after this number is in this log."""
+        return self.epoch == 1 or 0 < self._base <= after
 
     @property
     def running(self) -> bool:
@@ -222,9 +225,3 @@ class Hub:
                     self._logs.pop(turn, None)
                 if not log.finished:
                     self.on_unread(turn)
-
-
-def finished(events: Sequence[tuple[int, AgentEvent]]) -> TurnFinished | None:
-    """How the turn ended, if these events say so."""
-    last = events[-1][1] if events else None
-    return last if isinstance(last, TurnFinished) else None

@@ -1,10 +1,13 @@
 """How a message gets in: one transaction that stores it and begins what it asks for."""
 
-from hermes.control.claims import Claim, Desk, answer_text, target_of
-from hermes.control.commands import CommandTable, Done, Occasion
+from typing import Literal
+
+from hermes.control.claims import Claim, Desk, answer_text
+from hermes.control.commands import CommandTable
 from hermes.control.hub import EPOCH
 from hermes.state import deliveries, inbox, turns
 from hermes.state.turns import OpenQuestion, TurnRow
+from hermes.types.commands import CommandContext, CommandResult, OpenTurn
 from hermes.types.identity import PersonId, SessionKey, Target, TurnId, new_id
 from hermes.types.messages import (
     Accepted,
@@ -16,7 +19,7 @@ from hermes.types.messages import (
     Receipt,
     Refused,
 )
-from hermes.types.protocols import Work
+from hermes.types.store import Work
 from hermes.types.value import Value
 
 
@@ -49,12 +52,14 @@ class Intake:
         turn = yield from turns.open_in(str(key))
         if command := self._commands.find(event):
             action, argument = command
-            occasion = Occasion(session=key, person=person, argument=argument, turn=turn, now=now)
+            context = CommandContext(
+                session=key, person=person, argument=argument, turn=_open_turn(turn), now=now
+            )
             id = new_id()
             duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner, "done")
             if duplicate:
                 return Taken(receipt=duplicate)
-            done = yield from action(occasion)
+            done = yield from action(context)
             return (yield from self._tell(id, event, key, done, now))
         if turn and turn.state == "suspended":
             return (yield from self._answer(event, key, person, turn, now))
@@ -100,7 +105,7 @@ class Intake:
         yield from turns.decide(question.id, "answered", answer_text(event), person, now)
         if len(open_ones) > 1:
             left = "; ".join(other.prompt for other in open_ones if other is not question)
-            noted = Done(reply=f"Noted. Still open: {left}")
+            noted = CommandResult(reply=f"Noted. Still open: {left}")
             return (yield from self._tell(id, event, key, noted, now))
         claim = yield from self._desk.resume(turn, now)
         receipt = Accepted(id=id, turn=turn.id, after=claim.row.epoch * EPOCH)
@@ -117,21 +122,29 @@ class Intake:
         text = f"Queued ({position}): I answer this {when}. /stop ends what is running."
         # An API request's turn has the request's id: its reader can wait for it.
         receipt = Accepted(id=id, turn=id)
-        target = target_of(event.source)
+        target = event.origin.reply_to
         if target is None:
             return Taken(receipt=receipt)
         yield from deliveries.owe(target, Content(text=text), key.agent, None, now)
         return Taken(receipt=receipt, owed=target)
 
     def _tell(
-        self, id: str, event: MessageEvent, key: SessionKey, done: Done, now: float
+        self, id: str, event: MessageEvent, key: SessionKey, done: CommandResult, now: float
     ) -> Work[Taken]:
         """Answers at once, without a turn."""
         receipt = Accepted(id=id, reply=done.reply)
-        target = target_of(event.source)
+        target = event.origin.reply_to
         if target is not None:
             yield from deliveries.owe(target, Content(text=done.reply), key.agent, None, now)
         return Taken(receipt=receipt, stop=done.stop, owed=target, ended=done.ended)
+
+
+def _open_turn(row: TurnRow | None) -> OpenTurn | None:
+    if row is None:
+        return None
+    state: Literal["running", "suspended"]
+    state = "suspended" if row.state == "suspended" else "running"
+    return OpenTurn(id=row.id, state=state, steps=row.steps, started_at=row.started_at)
 
 
 def _meant(event: MessageEvent, open_ones: list[OpenQuestion]) -> OpenQuestion | None:

@@ -1,16 +1,19 @@
-"""The one function that names a conversation."""
+"""The one function that builds a session key."""
 
 from hermes.types.identity import AgentId, SessionKey, Source
 
 
-def session_key(agent: AgentId, source: Source, *, sole_account: bool) -> SessionKey:
-    """Private: the chat. Group: the chat and the person. A thread: also the thread."""
+def session_key(agent: AgentId, source: Source) -> SessionKey:
+    """In a private chat the key has the chat, in a group also the user, in a thread the thread.
+
+    A platform's default account has the platform's name and is no part of the key.
+    """
     return SessionKey(
         agent=agent,
         platform=source.platform,
         kind=source.chat_kind,
         chat=source.chat_id,
-        account=None if sole_account else source.account,
+        account=None if source.account == source.platform else source.account,
         user=source.user_id if source.chat_kind == "group" else None,
         thread=source.thread_id,
     )

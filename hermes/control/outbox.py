@@ -25,7 +25,8 @@ from hermes.types.delivery import Delivery, Placed
 from hermes.types.errors import AuthFailed, Disconnected, RateLimited, Rejected, StoreUnavailable
 from hermes.types.identity import OwnerId, Target
 from hermes.types.messages import Content, MessageRef
-from hermes.types.protocols import CanEdit, PlatformAdapter, Store
+from hermes.types.protocols import CanEdit, PlatformAdapter
+from hermes.types.store import Store
 
 log = logging.getLogger(__name__)
 

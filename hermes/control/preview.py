@@ -18,7 +18,8 @@ from hermes.streaming.policy import StreamingPolicy
 from hermes.types.delivery import Delivery, Placed
 from hermes.types.errors import HermesError, RateLimited
 from hermes.types.messages import Content
-from hermes.types.protocols import CanEdit, PlatformAdapter, Store
+from hermes.types.protocols import CanEdit, PlatformAdapter
+from hermes.types.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -1,118 +1,130 @@
-"""Finding work that nobody does: what dead processes left, what was decided elsewhere."""
+"""Finds work that nobody does: turns of dead processes, and turns that can go on."""
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
-import anyio.to_thread
 import msgspec
 
 from hermes.control.claims import Claim, Desk
 from hermes.state import inbox, owners, turns
 from hermes.state.turns import TurnRow
+from hermes.types.agents import HostedAgent
 from hermes.types.errors import ClaimLost, HermesError
-from hermes.types.identity import CallId, OwnerId, TurnId
-from hermes.types.protocols import Store, Work
+from hermes.types.identity import AgentId, CallId, OwnerId, TurnId
+from hermes.types.store import OwnerKind, Store, Work
 
 log = logging.getLogger(__name__)
 
-IsAlive = Callable[[OwnerId], bool]
-EndCommand = Callable[[str], Awaitable[bool]]
-"""Ends the command with this handle, as an execution backend does; False if there is none."""
+UNREADABLE = (msgspec.DecodeError, IndexError, KeyError)
+"""Errors of a turn whose rows are damaged or missing, or were written by a newer version."""
 
 
 class Recovery:
-    """Touches only what this process may own: its own, and what the dead have left."""
+    """Touches only what this process may own: its own turns, and those of dead processes."""
 
-    def __init__(
-        self, store: Store, desk: Desk, is_alive: IsAlive, end_command: EndCommand
-    ) -> None:
+    def __init__(self, store: Store, desk: Desk, agents: Mapping[AgentId, HostedAgent]) -> None:
         self._store = store
         self._desk = desk
-        self._is_alive = is_alive
-        self._end_command = end_command
+        self._agents = agents
 
     async def lease(self, name: str) -> int | None:
         """The epoch of a lease that this process holds from now on; None if another lives."""
-        dead = await self.dead()
-        return await self._store.run(
-            owners.claim_lease, name, self._desk.owner, set(dead), time.time()
-        )
+        dead = set(await self._store.dead())
+        owner = self._store.owner
+        return await self._store.run(owners.claim_lease, name, owner, dead, time.time())
 
-    async def dead(self, kind: str | None = None) -> list[OwnerId]:
-        """Processes, of a kind if one is named, that died with their name in the store."""
-        known = await self._store.run(owners.others, self._desk.owner)
-        named = [owner for owner, what in known.items() if kind in (None, what)]
-        if not named:
-            return []
-
-        def without_lock() -> list[OwnerId]:
-            return [owner for owner in named if not self._is_alive(owner)]
-
-        return await anyio.to_thread.run_sync(without_lock)
-
-    async def take_over(self, kind: str | None = None) -> list[Claim]:
-        """Goes on with what the dead were doing, once what they left running is ended."""
-        dead = await self.dead(kind)
+    async def take_over(self, kind: OwnerKind | None = None) -> list[Claim]:
+        """Resumes the turns of dead processes, once the commands that they left have been ended."""
+        dead = await self._store.dead(kind)
         if not dead:
             return []
         left: list[TurnRow] = []
         for owner in dead:
             left += await self._store.run(turns.running_of, owner)
-        found = [await self._take_turn(row) for row in left]
+        found = [await self._resumed(row, self._take_turn) for row in left]
         claims = [claim for claim in found if claim is not None]
         await self._store.run(self._adopt_the_rest, dead)
         if claims:
-            log.info("going on with %s turns of processes that died", len(claims))
+            log.info("resuming %s turns of processes that died", len(claims))
         return claims
 
-    async def _take_turn(self, row: TurnRow) -> Claim | None:
+    async def _take_turn(self, row: TurnRow) -> Claim:
         for call, handle in (await self._store.run(turns.started_calls, row.id)).items():
             if handle is not None:
-                await self._end(call, handle)
-        try:
-            return await self._store.run(self._desk.resume, row, time.time())
-        except ClaimLost:
-            return None
-        except (msgspec.DecodeError, IndexError, KeyError):
-            # One row that can't be read must not keep all others from being answered.
-            log.exception("turn %s can't be resumed", row.id)
-            await self._store.run(turns.give_up, row.id, row.epoch, time.time())
-            return None
+                await self._end_command(call, handle)
+        return await self._resume_turn(row)
 
-    async def _end(self, call: CallId, handle: str) -> None:
-        try:
-            if await self._end_command(handle):
-                log.warning("ended the command that call %s of a dead process left running", call)
-        except HermesError as error:
-            log.error("the command of call %s may still be running: %s", call, error)
+    async def _end_command(self, call: CallId, handle: str) -> None:
+        """Ends the command, whichever backend it belongs to."""
+        for agent in self._agents.values():
+            try:
+                if await agent.backend.end(handle):
+                    log.warning("ended the command that call %s had left running", call)
+                    return
+            except HermesError as error:
+                log.error("the command of call %s may still be running: %s", call, error)
 
     async def resume(self, runs: Callable[[TurnId], bool]) -> list[Claim]:
-        """Turns to run now: decided or stopped while suspended, or waiting in an idle session;
-        and those to be stopped whose lane broke."""
-        return await self._store.run(self._resume, runs)
+        """The turns to run now.
+
+        They were decided or stopped while they were suspended, they are to be stopped and their
+        lane broke, or their message waits in an idle session.
+        """
+        rows, idle = await self._store.run(self._to_resume)
+        wanted = [row for row in rows if row.state == "suspended" or not runs(row.id)]
+        found = [await self._resumed(row, self._resume_turn) for row in wanted]
+        for session in idle:
+            found.append(await self._open_next(session))
+        return [claim for claim in found if claim is not None]
 
     async def stops(self) -> list[TurnId]:
-        """Turns of ours for which a stop was asked, by whatever process."""
-        rows = await self._store.run(turns.running_of, self._desk.owner)
+        """Turns of this process that any process has asked to stop."""
+        rows = await self._store.run(turns.running_of, self._store.owner)
         return [row.id for row in rows if row.stop_requested]
 
+    async def _resume_turn(self, row: TurnRow) -> Claim:
+        return await self._store.run(self._desk.resume, row, time.time())
+
+    async def _resumed(
+        self, row: TurnRow, resume: Callable[[TurnRow], Awaitable[Claim]]
+    ) -> Claim | None:
+        """The resumed turn; None if another process has it, or if it had to be given up."""
+        try:
+            return await resume(row)
+        except ClaimLost:
+            return None
+        except UNREADABLE:
+            # One turn that can't be read must not keep all others from being answered.
+            log.exception("turn %s can't be resumed: it is closed as failed", row.id)
+        try:
+            await self._store.run(self._desk.give_up, row, time.time())
+        except ClaimLost as lost:
+            log.warning("%s", lost)
+        return None
+
+    async def _open_next(self, session: str) -> Claim | None:
+        try:
+            return await self._store.run(self._open_idle, session, time.time())
+        except UNREADABLE:
+            log.exception("the message that waits in %s can't be read", session)
+            return None
+
+    def _open_idle(self, session: str, now: float) -> Work[Claim | None]:
+        # Another process may have opened a turn there meanwhile.
+        if (yield from turns.open_in(session)):
+            return None
+        return (yield from self._desk.open_next(session, now))
+
     def _adopt_the_rest(self, dead: list[OwnerId]) -> Work[None]:
-        yield from inbox.adopt(dead, self._desk.owner)
-        yield from turns.adopt_suspended(dead, self._desk.owner)
+        yield from inbox.adopt(dead, self._store.owner)
+        yield from turns.adopt_suspended(dead, self._store.owner)
         for owner in dead:
             yield from owners.forget(owner)
 
-    def _resume(self, runs: Callable[[TurnId], bool]) -> Work[list[Claim]]:
-        now = time.time()
-        claims = []
-        rows: list[TurnRow] = yield from turns.suspended_to_resume(self._desk.owner)
-        open_ones = yield from turns.running_of(self._desk.owner)
-        rows += [row for row in open_ones if row.stop_requested and not runs(row.id)]
-        for row in rows:
-            claims.append((yield from self._desk.resume(row, now)))
-        for session in (yield from inbox.idle_sessions(self._desk.owner)):
-            claim = yield from self._desk.open_next(session, now)
-            if claim is not None:
-                claims.append(claim)
-        return claims
+    def _to_resume(self) -> Work[tuple[list[TurnRow], list[str]]]:
+        """Turns that are to be resumed or stopped, and idle sessions with waiting messages."""
+        suspended = yield from turns.suspended_to_resume(self._store.owner)
+        running = yield from turns.running_of(self._store.owner)
+        idle = yield from inbox.idle_sessions(self._store.owner)
+        return [*suspended, *(row for row in running if row.stop_requested)], idle

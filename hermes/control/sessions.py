@@ -7,18 +7,19 @@ from hermes.state.sessions import Summary
 from hermes.state.transcript import Entry
 from hermes.state.turns import OpenQuestion
 from hermes.types.errors import HermesError
-from hermes.types.identity import DEFAULT_AGENT
-from hermes.types.protocols import Work
+from hermes.types.store import Work
 
 __all__ = ["Entry", "Found", "Summary"]
 
 
 class NoSuchSession(HermesError):
-    pass
+    code = "session_not_found"
+    status = 404
 
 
 class SessionBusy(HermesError):
-    pass
+    code = "session_busy"
+    status = 409
 
 
 def listed(platform: str | None = None, limit: int = 50) -> Work[list[Summary]]:
@@ -58,7 +59,7 @@ def waiting(name: str) -> Work[list[OpenQuestion]]:
 
 def searched(query: str, limit: int = 20) -> Work[list[Found]]:
     """Messages of all sessions that hold words of the query, best first."""
-    return (yield from search.search(query, Operator(agent=DEFAULT_AGENT), limit=limit))
+    return (yield from search.search(query, Operator(), limit=limit))
 
 
 def delete(name: str) -> Work[Summary]:

@@ -1,29 +1,30 @@
 """Names for conversations, written by the auxiliary model while nobody waits for them."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
 
 import anyio.abc
 
 from hermes.control.claims import Claim
 from hermes.state import sessions
+from hermes.types.agents import HostedAgent
 from hermes.types.errors import HermesError
-from hermes.types.protocols import Store
+from hermes.types.identity import AgentId
+from hermes.types.store import Store
 from hermes.types.turns import Completed, Outcome, Turn
 
 log = logging.getLogger(__name__)
-
-WriteTitle = Callable[[Turn, str], Awaitable[str]]
-"""A name for the conversation that a turn and its answer began; empty for none."""
 
 
 class Titles:
     """Names each conversation once, after its first answer. If that fails, its first words stay."""
 
-    def __init__(self, store: Store, group: anyio.abc.TaskGroup, write: WriteTitle) -> None:
+    def __init__(
+        self, store: Store, group: anyio.abc.TaskGroup, agents: Mapping[AgentId, HostedAgent]
+    ) -> None:
         self._store = store
         self._group = group
-        self._write = write
+        self._agents = agents
 
     def consider(self, claim: Claim, outcome: Outcome) -> None:
         """The turn is closed."""
@@ -33,7 +34,7 @@ class Titles:
 
     async def _name(self, turn: Turn, answer: str) -> None:
         try:
-            if title := await self._write(turn, answer):
+            if title := await self._agents[turn.agent].write_title(turn, answer):
                 await self._store.run(sessions.rename, str(turn.session), title)
         except HermesError as error:
             log.info("%s keeps its first words as its name: %s", turn.session, error)

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, ParamSpec, TypeVar
 
 import anyio
@@ -14,11 +14,12 @@ from hermes.state import compactions, sessions, transcript, turns
 from hermes.state.compactions import Condensed
 from hermes.streaming.final import final_text
 from hermes.streaming.fold import View
+from hermes.types.agents import HostedAgent
 from hermes.types.errors import ClaimLost, StoreUnavailable
 from hermes.types.events import AgentEvent, Notice, QuestionAsked, SegmentDiscarded, TurnFinished
-from hermes.types.identity import CallId, TurnId, new_id
+from hermes.types.identity import AgentId, CallId, TurnId, new_id
 from hermes.types.messages import AssistantMessage, Content, ToolMessage, UserMessage
-from hermes.types.protocols import AgentRunner, Store, Work
+from hermes.types.store import Store, Work
 from hermes.types.turns import Completed, Failed, Outcome, Prompt, Stopped, Suspended
 
 log = logging.getLogger(__name__)
@@ -34,13 +35,18 @@ class TurnRunner:
     """Runs turns; knows the scopes of those that run here, so that they can be stopped."""
 
     def __init__(
-        self, store: Store, desk: Desk, hub: Hub, outbox: Outbox, agent: AgentRunner
+        self,
+        store: Store,
+        desk: Desk,
+        hub: Hub,
+        outbox: Outbox,
+        agents: Mapping[AgentId, HostedAgent],
     ) -> None:
         self._store = store
         self._desk = desk
         self._hub = hub
         self._outbox = outbox
-        self._agent = agent
+        self._agents = agents
         self._scopes: dict[TurnId, anyio.CancelScope] = {}
         self._whys: dict[TurnId, Why] = {}
         self._fleeting: set[TurnId] = set()
@@ -109,7 +115,7 @@ class TurnRunner:
         scope.deadline = anyio.current_time() + turn.profile.budget.seconds
         with scope:
             try:
-                return await self._agent.run(turn, live.emit, checkpoint)
+                return await self._agents[turn.agent].runner.run(turn, live.emit, checkpoint)
             except ClaimLost as lost:
                 log.warning("%s", lost)
                 return None
@@ -129,6 +135,7 @@ class TurnRunner:
                     reason=f"I gave up after {seconds} s without an answer: the time limit of a"
                     " turn (agent.turn_timeout).",
                     code="deadline",
+                    status=504,
                 )
 
     async def _close(
@@ -282,8 +289,10 @@ def finish_of(outcome: Outcome) -> TurnFinished:
             return TurnFinished(outcome="suspended")
         case Stopped(reason=reason):
             return TurnFinished(outcome="stopped", text=reason)
-        case Failed(reason=reason, code=code):
-            return TurnFinished(outcome="failed", text=reason, code=code)
+        case Failed(reason=reason, code=code, status=status, retry_after=pause):
+            return TurnFinished(
+                outcome="failed", text=reason, code=code, status=status, retry_after=pause
+            )
 
 
 def owed_content(

@@ -1,16 +1,17 @@
-"""What must be looked after while nobody says anything: expiry, dead processes, retention."""
+"""Work that no message triggers: expired questions, dead processes, retention."""
 
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable
 
 import anyio
 
 from hermes.control.recovery import Recovery
-from hermes.state import sessions, turns
+from hermes.state import owners, sessions, turns
+from hermes.state.retention import forget_messages, forget_requests
 from hermes.types.errors import HermesError
-from hermes.types.identity import OwnerId, id_at
-from hermes.types.protocols import Store, Work
+from hermes.types.store import Store, Work
 from hermes.types.value import Value
 
 log = logging.getLogger(__name__)
@@ -33,18 +34,16 @@ class Upkeep:
     def __init__(
         self,
         store: Store,
-        owner: OwnerId,
         recovery: Recovery,
         retention: Retention,
         sweep: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store
-        self._owner = owner
         self._recovery = recovery
         self._retention = retention
         self._sweep = sweep
         self._lease: int | None = None
-        self._forgotten_at = 0.0
+        self._forgotten_at = -math.inf
 
     async def run(self) -> None:
         while True:
@@ -58,13 +57,13 @@ class Upkeep:
 
     async def _tick(self) -> None:
         if self._store.trouble:
-            await self._store.run(_touch, self._owner)
+            await self._store.run(owners.touch, self._store.owner)
         if self._lease is None:
             self._lease = await self._recovery.lease("scheduler")
         if self._lease is None:
             return
         expired = await self._store.run(_expire_questions, time.time())
-        if expired or await self._recovery.dead():
+        if expired or await self._store.dead():
             await self._sweep()
         if time.monotonic() - self._forgotten_at > HOUR:
             self._forgotten_at = time.monotonic()
@@ -74,39 +73,9 @@ class Upkeep:
             await self._store.run(sessions.forget_prompts)
 
 
-def _touch(owner: OwnerId) -> Work[None]:
-    """The smallest write: shows whether the disk takes it again."""
-    yield "update owners set started_at = started_at where id = ?", (owner,)
-
-
 def _expire_questions(now: float) -> Work[int]:
-    """Decides what nobody answered in time; how many there were."""
+    """Marks the questions that nobody answered in time; returns how many there were."""
     overdue = yield from turns.overdue_questions(now)
     for question in overdue:
         yield from turns.decide(question, "expired", None, "", now)
     return len(overdue)
-
-
-def forget_requests(before: float) -> Work[None]:
-    """Drops what stateless requests left for replays, and every turn's events."""
-    last = id_at(before)
-    closed = "state not in ('running', 'suspended')"
-    old = f"(select id from turns where transient = 1 and id < ? and {closed})"  # noqa: S608
-    yield f"delete from messages where transient = 1 and turn in {old}", (last,)  # noqa: S608
-    yield f"delete from inbox where id in {old}", (last,)  # noqa: S608
-    yield f"delete from calls where turn in {old}", (last,)  # noqa: S608
-    yield f"delete from questions where turn in {old}", (last,)  # noqa: S608
-    yield (
-        "delete from run_events where turn < ? and turn not in"
-        " (select id from turns where state in ('running', 'suspended'))",
-        (last,),
-    )
-    yield f"delete from turns where transient = 1 and id < ? and {closed}", (last,)  # noqa: S608
-
-
-def forget_messages(before: float) -> Work[None]:
-    """Drops finished rows of inbox and outbox: the transcript keeps what was said."""
-    last = id_at(before)
-    yield "delete from inbox where state = 'done' and id < ?", (last,)
-    yield "delete from deliveries where state in ('delivered', 'dead') and id < ?", (last,)
-    yield "delete from freezes where until < ?", (before,)

@@ -13,11 +13,12 @@ from hermes.core.compaction import Compactor
 from hermes.core.conversation import Conversation
 from hermes.core.prompt import Prompter
 from hermes.core.tools.call import CallRunner, ToolRuntime
-from hermes.core.window import Window
+from hermes.core.window import Window, context_length
 from hermes.types.errors import ClaimLost, HermesError, TooLong
 from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
+from hermes.types.models import ModelProvider
 from hermes.types.profile import AgentProfile, ModelChoice
-from hermes.types.protocols import Checkpoint, Emit, ModelProvider, Toolbox
+from hermes.types.protocols import Checkpoint, Emit, Toolbox
 from hermes.types.tools import NeedsPerson
 from hermes.types.turns import Completed, Failed, Outcome, Question, Suspended, Turn
 
@@ -63,7 +64,7 @@ class Agent:
         except ClaimLost:
             raise
         except HermesError as error:
-            return Failed(reason=str(error), code=_code(error))
+            return Failed.of(error)
 
     async def _steps(self, turn: Turn, emit: Emit, checkpoint: Checkpoint) -> Outcome:
         choice = self._choose(turn.profile, turn.model)
@@ -71,7 +72,7 @@ class Agent:
         runner = await self._runtime.for_turn(turn, tools, emit, checkpoint)
         # A summary for a request without a session would be made again for the next one.
         threshold = None if turn.stateless else self._threshold
-        window = Window.of(choice.context_length, choice.max_tokens, threshold)
+        window = Window.of(context_length(choice), choice.max_tokens, threshold)
         conversation = Conversation(turn, choice, tools, window, emit, checkpoint)
         await conversation.begin(self._prompter)
         conversation.recalled = await self._recall(turn)
@@ -214,8 +215,3 @@ async def run_calls(
         [results[index] for index in sorted(results)],
         [questions[index] for index in sorted(questions)],
     )
-
-
-def _code(error: HermesError) -> str:
-    name = type(error).__name__
-    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")

@@ -1,33 +1,34 @@
-"""The model for the small work beside a conversation: summaries and titles."""
+"""The model that does the small tasks beside a conversation: summaries and titles."""
 
 from collections.abc import Callable
 
+from hermes.core.window import context_length
 from hermes.types.errors import HermesError, Rejected
 from hermes.types.events import AgentEvent, UsageReported
 from hermes.types.messages import Sampling, UserMessage
+from hermes.types.models import ModelProvider, ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.protocols import Emit, ModelProvider, ModelRequest
+from hermes.types.protocols import Emit
 
 Assist = Callable[[ModelChoice], ModelChoice]
 """The auxiliary model beside a main one; the main one where there is no other."""
 
 
 class Auxiliary:
-    """Asks the auxiliary model, and the main one when that fails."""
+    """Calls the auxiliary model, and the main one if that fails."""
 
     def __init__(self, model: ModelProvider, assist: Assist) -> None:
         self._model = model
         self._assist = assist
 
-    def size(self, main: ModelChoice) -> int | None:
-        """Tokens that every model that may be asked can read."""
-        known = [one.context_length for one in (self._assist(main), main)]
-        return min((size for size in known if size), default=None)
+    def context_length(self, main: ModelChoice) -> int:
+        """Tokens that both models can read: each of them may be called."""
+        return min(context_length(self._assist(main)), context_length(main))
 
     async def write(
         self, main: ModelChoice, system: str, text: str, longest: int, emit: Emit
     ) -> str:
-        """What the model writes on the text; of its events only the usage is told."""
+        """The model's answer to the text; of its events only the usage is emitted."""
         choice = self._assist(main)
         try:
             return await self._ask(choice, system, text, longest, emit)

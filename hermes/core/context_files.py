@@ -9,8 +9,6 @@ from hermes.types.turns import PromptPart, Turn
 
 NAMES = (".hermes.md", "HERMES.md", "AGENTS.md", "CLAUDE.md", ".cursorrules")
 """The first that is there counts, here or in a folder above, up to the root of the repository."""
-OWN = frozenset({"cli", "api", "embedded"})
-"""Platforms where whoever writes may also instruct the agent."""
 MOST = 1_000_000
 """Characters of a file that are looked at."""
 HEAD = 0.7
@@ -36,9 +34,9 @@ def context_file(workspace: Path, limit: int) -> PromptPart | None:
 
 
 def check_writable(path: str, turn: Turn) -> None:
-    """Raises ToolFailed where a chat would write what everybody's agent is told."""
+    """Raises ToolFailed if a chat would write instructions that every conversation is given."""
     name = PurePosixPath(path).name.casefold()
-    if turn.source.platform not in OWN and name in {one.casefold() for one in NAMES}:
+    if turn.principal is None and name in {one.casefold() for one in NAMES}:
         raise ToolFailed(
             f"{path!r} holds instructions for every conversation, and can't be written from"
             f" {turn.source.platform}: ask the owner to do it in a terminal."

@@ -6,12 +6,13 @@ from msgspec.structs import replace
 
 from hermes.core.compaction import PASSES, Compactor, choose, last_request
 from hermes.core.prompt import Prompter, ephemeral
-from hermes.core.window import Scale, Window, tokens, weight
+from hermes.core.window import Scale, Window, tokens, tokens_in, weight
 from hermes.types.errors import HermesError
 from hermes.types.events import AgentEvent, ContextCompacted, Notice, UsageReported
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from hermes.types.models import ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.protocols import Checkpoint, Emit, ModelRequest
+from hermes.types.protocols import Checkpoint, Emit
 from hermes.types.tools import AnyTool
 from hermes.types.turns import Prompt, Turn
 
@@ -52,7 +53,7 @@ class Conversation:
         """Tokens of the history, once somebody has to know them."""
         # Most conversations are far from long: the bytes of the store say so at no cost.
         new = weight(turn.history[-1]) if turn.size and turn.history else 0
-        self._at_most = new + turn.size * 2 // 7
+        self._at_most = new + tokens_in(turn.size)
         self._name = str(turn.session)
 
     async def begin(self, prompter: Prompter) -> None:
@@ -158,7 +159,7 @@ class Conversation:
         """Tokens of what is sent beside the history."""
         assert self._prompt is not None, "begin comes first"
         said = tokens(self._prompt.text) + tokens(self._ephemeral) + tokens(self.recalled)
-        return said + self._prompt.tools * 2 // 7
+        return said + tokens_in(self._prompt.tools)
 
     def _weighed(self) -> int:
         if self._weight is None:

@@ -12,8 +12,8 @@ from hermes.text.quote import quote
 from hermes.types.errors import HermesError, ToolFailed
 from hermes.types.events import AgentEvent
 from hermes.types.messages import Message, ToolCall, ToolMessage, UserMessage
+from hermes.types.models import ModelProvider, ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.protocols import ModelProvider, ModelRequest
 from hermes.types.turns import Turn
 
 log = logging.getLogger(__name__)

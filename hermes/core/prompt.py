@@ -11,7 +11,7 @@ import anyio.to_thread
 
 from hermes.core.context_files import context_file
 from hermes.core.tools.schema import tools_json
-from hermes.core.window import UNKNOWN
+from hermes.core.window import context_length
 from hermes.state.audience import audience_of
 from hermes.types.profile import AgentProfile, ModelChoice
 from hermes.types.tools import AnyTool
@@ -110,7 +110,7 @@ class Prompter:
         self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool], made_for: str
     ) -> Prompt:
         profile = turn.profile
-        room = int((choice.context_length or UNKNOWN) * CONTEXT_SHARE * 4)
+        room = int(context_length(choice) * CONTEXT_SHARE * 4)
         # Who can't open a file has no use for how to work on them.
         shown = min(profile.context_chars, room) if choice.tools else 0
         found = await anyio.to_thread.run_sync(
@@ -128,7 +128,7 @@ class Prompter:
         return Prompt(
             fingerprint=made_for,
             tools=len(tools_json(tuple(tools.values()))) if tools else 0,
-            window=choice.context_length or UNKNOWN,
+            window=context_length(choice),
             parts=tuple(
                 PromptPart(name=part.name, text=self._hide(part.text))
                 for part in parts

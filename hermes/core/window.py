@@ -1,33 +1,44 @@
-"""How much of a model's window a conversation takes: estimates that are good enough to act on."""
+"""Estimates how much of a model's context a conversation takes, and what is left of it."""
 
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from hermes.types.profile import ModelChoice
 from hermes.types.value import Value
 
-UNKNOWN = 128_000
-"""Tokens that a model is taken to read where nobody says how many."""
-EACH = 6
+UNKNOWN_LENGTH = 128_000
+"""Context length, in tokens, of a model whose length is not known."""
+EACH_MESSAGE = 6
 """Tokens that a message costs besides its words."""
 
 
-def tokens(text: str) -> int:
-    """About as many as a tokenizer would make of the text; rather more than fewer.
+def context_length(choice: ModelChoice) -> int:
+    """Tokens that the model can read and write in one call: the known number, or a usual one."""
+    return choice.context_length or UNKNOWN_LENGTH
 
-    Two of seven bytes: 3.5 letters of English, one and a half of Cyrillic, one of Chinese.
+
+def tokens_in(size: int) -> int:
+    """About as many tokens as a tokenizer would make of so many bytes; rather more than fewer.
+
+    Two tokens for seven bytes: 3.5 letters of English, 1.75 of Cyrillic, one of Chinese.
     """
+    return size * 2 // 7
+
+
+def tokens(text: str) -> int:
+    """About as many tokens as a tokenizer would make of the text; rather more than fewer."""
     size = len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
-    return size * 2 // 7 + 1
+    return tokens_in(size) + 1
 
 
 def weight(message: Message) -> int:
     """Tokens of one message."""
     match message:
         case UserMessage(text=text, sender=sender):
-            return EACH + tokens(text) + tokens(sender or "")
+            return EACH_MESSAGE + tokens(text) + tokens(sender or "")
         case AssistantMessage(text=text, calls=calls, echo=echo):
-            asked = sum(EACH + tokens(call.name) + tokens(call.arguments) for call in calls)
-            return EACH + tokens(text) + asked + (tokens(echo.body) if echo else 0)
+            asked = sum(EACH_MESSAGE + tokens(call.name) + tokens(call.arguments) for call in calls)
+            return EACH_MESSAGE + tokens(text) + asked + (tokens(echo.body) if echo else 0)
         case ToolMessage(text=text):
-            return EACH + tokens(text)
+            return EACH_MESSAGE + tokens(text)
 
 
 class Window(Value):
@@ -41,11 +52,10 @@ class Window(Value):
     """The part of the rest from which on a conversation is summarised; None for never."""
 
     @classmethod
-    def of(cls, size: int | None, answer: int | None, threshold: float | None) -> "Window":
-        whole = size or UNKNOWN
+    def of(cls, size: int, answer: int | None, threshold: float | None) -> "Window":
         return cls(
-            size=whole,
-            answer=min(answer or max(whole // 8, 256), whole // 2),
+            size=size,
+            answer=min(answer or max(size // 8, 256), size // 2),
             threshold=threshold,
         )
 

@@ -31,6 +31,8 @@ from hermes.types.value import Value
 
 ENVIRON: Mapping[str, str] = os.environ
 """The process environment, for those who hand it on."""
+PLANNED_BACKENDS = ("docker", "singularity", "ssh", "modal", "daytona")
+"""Execution backends that configurations name already, and that do not exist yet."""
 
 
 class Settings(Value):
@@ -43,7 +45,7 @@ class Settings(Value):
     auxiliary: AuxiliarySettings = AuxiliarySettings()
     """Which model writes summaries and titles."""
     api_server: ApiServerSettings = ApiServerSettings()
-    """The OpenAI-compatible HTTP API."""
+    """The HTTP API for programs and chat clients."""
     agent: AgentSettings = AgentSettings()
     """The limits and the voice of the agent."""
     memory: MemorySettings = MemorySettings()
@@ -167,7 +169,7 @@ def _ignored(settings: Settings) -> list[str]:
     warnings = []
     if settings.display.busy_input_mode != "queue":
         warnings.append("display.busy_input_mode: only 'queue' works so far; messages are queued")
-    if settings.terminal.backend not in ("none", "local"):
+    if settings.terminal.backend in PLANNED_BACKENDS:
         # Never on the host instead: who asks for a container does not mean that.
         warnings.append(
             f"terminal.backend: {settings.terminal.backend!r} is not supported yet;"

@@ -9,7 +9,7 @@ import yaml
 
 from hermes.core.models.catalog import CUSTOM, Catalog
 from hermes.settings import ENVIRON, assemble, locate, schema
-from hermes.settings.facts import explain
+from hermes.settings.models import explain
 from hermes.settings.schema import Field, convert
 from hermes.settings.sources import ConfigProblems, Files, migrated, read_yaml, version
 from hermes.state.paths import Home, write_private
@@ -169,7 +169,8 @@ def _variable(field: Field, home: Home, files: Files, environ: Mapping[str, str]
     if model.provider in ("", "auto"):
         raise ConfigError(
             "model.api_key is for a model.base_url or a model.provider: set one of them first,"
-            " or the provider's own variable, as in `hermes config set OPENAI_API_KEY …`"
+            " or the provider's own variable, as in"
+            f" `hermes config set {Catalog.load().providers[0].keys[0]} …`"
         )
     provider = Catalog.load().named(model.provider)
     return (provider.keys or Catalog.load().named(CUSTOM).keys)[0]

@@ -13,6 +13,8 @@ from typing import Annotated, Literal, get_args, get_origin
 
 import msgspec
 
+from hermes.core.models.catalog import Catalog
+from hermes.text.spelling import did_you_mean, nearest
 from hermes.types.errors import ConfigError
 from hermes.types.value import Value
 
@@ -25,17 +27,17 @@ PLATFORMS = (
 )
 # fmt: on
 _UNSUPPORTED_SECTIONS = {
-    "": "approvals attachments bedrock browser checkpoints code_execution"
+    "": "approvals attachments browser checkpoints code_execution"
     " command_allowlist context credential_pool_strategies cron curator"
     " custom_providers dashboard database delegation fallback_model fallback_providers"
     " file_read_max_chars goals group_sessions_per_user hooks honcho human_delay image_gen kanban"
     " lsp max_concurrent_sessions mcp mcp_servers moa model_catalog network onboarding"
-    " openrouter personalities platform_hints platform_toolsets plugins"
+    " personalities platform_hints platform_toolsets plugins"
     " privacy prompt_caching provider_routing providers quick_commands runtime secrets security"
     " session_reset sessions skills smart_model_routing stt thread_sessions_per_user"
     " tool_loop_guardrails tool_output tools tts unauthorized_dm_behavior updates vision"
     " voice x_search " + " ".join(PLATFORMS),
-    "model.": "api_mode auth_mode default_headers entra extra_body extra_headers ollama_num_ctx"
+    "model.": "api_mode auth_mode default_headers entra extra_body extra_headers"
     " reasoning_effort streaming supports_vision timeout",
     "agent.": "environment_hint environment_probe"
     " gateway_auto_continue_freshness gateway_notify_interval gateway_timeout_warning"
@@ -71,10 +73,15 @@ _UNSUPPORTED_SECTIONS = {
     "platforms.": "cli local",
     "platforms.api_server.": "home_channel reply_to_mode token",
 }
-UNSUPPORTED = frozenset(
-    section + name for section, names in _UNSUPPORTED_SECTIONS.items() for name in names.split()
-)
-"""Keys of a Hermes Agent configuration that we read past, with a warning."""
+
+
+@cache
+def unsupported_keys() -> frozenset[str]:
+    """Keys of a Hermes Agent configuration that are ignored, with a warning."""
+    sections = _UNSUPPORTED_SECTIONS.items()
+    own = {section + name for section, names in sections for name in names.split()}
+    return frozenset(own.union(Catalog.load().unsupported_settings))
+
 
 _TEXTS = dict[str, str]
 _Filled = Annotated[str, msgspec.Meta(min_length=1)]
@@ -222,29 +229,21 @@ class Schema(Value):
         """The setting that the key, another of its places or one of its variables names."""
         if found := self.places.get(key) or self.variables.get(key):
             return self.fields[found]
-        near = nearest(key, {*self.fields, *self.variables})
-        hint = f": did you mean {near!r}?" if near else ""
+        hint = did_you_mean(key, {*self.fields, *self.variables})
         raise ConfigError(f"unknown setting {key!r}{hint}")
 
     def unsupported(self, key: str) -> bool:
         head, _, rest = key.partition(".")
         anywhere = f"{head}.*.{rest.partition('.')[2]}"
-        return key in UNSUPPORTED or anywhere in UNSUPPORTED
+        return not unsupported_keys().isdisjoint((key, anywhere))
 
     def meant(self, key: str, *, ours: bool = False, cutoff: float = 0.6) -> str | None:
         """The key of the same section that was probably meant."""
         section, dot, name = key.rpartition(".")
-        known = {*self.places, *self.sections, *(() if ours else UNSUPPORTED)}
+        known = {*self.places, *self.sections, *(() if ours else unsupported_keys())}
         beside = {one.rpartition(".")[2] for one in known if one.rpartition(".")[0] == section}
         near = nearest(name, beside, cutoff)
         return f"{section}{dot}{near}" if near else None
-
-
-def nearest(key: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The known key that was probably meant."""
-    import difflib  # noqa: PLC0415  # only a mistake pays for it
-
-    return next(iter(difflib.get_close_matches(key, sorted(known), n=1, cutoff=cutoff)), None)
 
 
 def convert(field: Field, value: object) -> object:

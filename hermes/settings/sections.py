@@ -11,7 +11,7 @@ from hermes.types.value import Value
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
-Price = Annotated[float, msgspec.Meta(ge=0)]
+Dollars = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class ModelSettings(Value):
@@ -26,20 +26,20 @@ class ModelSettings(Value):
     provider: Annotated[str, Also(env=("HERMES_INFERENCE_PROVIDER",))] = "auto"
     """Who serves the model; `auto` is the first provider whose key is set."""
     base_url: Annotated[str, Also(env=("HERMES_CUSTOM_BASE_URL",))] = ""
-    """The address of an OpenAI-compatible endpoint, instead of a provider's own."""
+    """The address of any other endpoint, instead of a provider's own."""
     api_key: Annotated[str, Also(env=("HERMES_CUSTOM_API_KEY",), secret=True)] = ""
     """The key for `base_url`; a provider's own key is better kept in .env."""
     context_length: Positive | None = None
-    """Tokens that the model can read at once, where the provider does not say."""
+    """Tokens that the model can read at once, if the provider does not say."""
     max_tokens: Annotated[Positive | None, Also(env=("HERMES_MAX_TOKENS",))] = None
     """The longest answer, in tokens; empty leaves it to the provider."""
-    wire: Literal["auto", "chat", "responses", "anthropic"] = "auto"
-    """What the endpoint speaks: OpenAI's chat completions or responses, or Anthropic's messages."""
+    wire: str = "auto"
+    """Name of the wire format that the endpoint speaks; `auto` is the provider's."""
     fallbacks: tuple[str, ...] = ()
-    """Models that are asked when this one can't answer, each as `provider/model`."""
-    input_price: Price | None = None
-    """Dollars for a million tokens read, where we don't know the model's price."""
-    output_price: Price | None = None
+    """Models that are called if this one can't answer, each as `provider/model`."""
+    input_price: Dollars | None = None
+    """Dollars for a million tokens read, if the price is not known."""
+    output_price: Dollars | None = None
     """Dollars for a million tokens written."""
 
     def __repr__(self) -> str:
@@ -215,11 +215,9 @@ class MemorySettings(Value):
 
 
 class TerminalSettings(Value):
-    backend: Annotated[
-        Literal["none", "local", "docker", "singularity", "ssh", "modal", "daytona"],
-        Also(env=("TERMINAL_ENV",)),
-    ] = "none"
-    """Where commands run: nowhere, or `local`, on this machine with your rights; no other yet."""
+    backend: Annotated[str, Also(env=("TERMINAL_ENV",))] = "none"
+    """Where commands run: `none` (nowhere), `local` (on this machine with your rights), or the name
+    of a plugin's backend."""
     timeout: Annotated[Seconds, Also(env=("TERMINAL_TIMEOUT",))] = 180.0
     """Seconds that a command gets, where the agent says nothing else."""
     env_passthrough: tuple[str, ...] = ()

@@ -7,8 +7,9 @@ from urllib.parse import unquote
 
 import msgspec
 
-from hermes.settings.schema import Field, Schema, convert, nearest
+from hermes.settings.schema import Field, Schema, convert
 from hermes.state.paths import Home
+from hermes.text.spelling import nearest
 from hermes.types.errors import ConfigError
 from hermes.types.value import Value
 

@@ -23,9 +23,10 @@ class Room(Value):
 
 
 class Operator(Value):
-    """Who reads the store with their own hands; never derived from a turn."""
+    """Somebody who may read the whole store; never derived from a turn."""
 
-    agent: AgentId
+    agent: AgentId | None = None
+    """One agent's part of the store; None for all agents."""
 
 
 Audience = Person | Room | Operator

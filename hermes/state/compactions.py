@@ -2,7 +2,7 @@
 
 from hermes.state.codec import decode_message, encode
 from hermes.types.messages import Message, UserMessage
-from hermes.types.protocols import Work
+from hermes.types.store import Work
 from hermes.types.value import Value
 
 Span = tuple[int, int]

@@ -6,7 +6,7 @@ from hermes.state.codec import decode_content, decode_placed, encode
 from hermes.types.delivery import Delivery, Placed
 from hermes.types.identity import OwnerId, Target, TurnId, new_id
 from hermes.types.messages import Content
-from hermes.types.protocols import Row, Work
+from hermes.types.store import Row, Work
 
 _COLUMNS = (
     "id, account, chat_id, thread_id, state, content, turn, placed, attempts, not_before, doubtful"
@@ -57,6 +57,18 @@ def complete(turn: TurnId, content: Content | None, now: float) -> Work[None]:
             turn,
         ),
     )
+
+
+def owe_again(turn: TurnId, content: Content, agent: str, now: float) -> Work[None]:
+    """Adds a delivery to the chat that the turn has written to, if it has."""
+    rows = yield (
+        "select account, chat_id, thread_id from deliveries"
+        " where turn = ? order by seq desc limit 1",
+        (turn,),
+    )
+    for account, chat_id, thread_id in rows:
+        target = Target(account=account, chat_id=chat_id, thread_id=thread_id)
+        yield from owe(target, content, agent, turn, now)
 
 
 def take_next(

@@ -6,8 +6,8 @@ from typing import Literal
 from hermes.types.errors import ToolFailed
 from hermes.types.value import Value
 
-MARK = "§"
-BETWEEN = f"\n{MARK}\n"
+SEPARATOR = "§"
+BETWEEN = f"\n{SEPARATOR}\n"
 
 
 class Edit(Value):
@@ -21,7 +21,7 @@ def entries_of(text: str) -> tuple[str, ...]:
     """The entries of a file, each once."""
     entries: list[list[str]] = [[]]
     for line in text.splitlines():
-        if line.strip() == MARK:
+        if line.strip() == SEPARATOR:
             entries.append([])
         else:
             entries[-1].append(line)
@@ -54,8 +54,10 @@ def _checked(edit: Edit) -> Edit:
         raise ToolFailed(f"To {edit.action}, give the entry's text in 'content'.")
     if edit.action != "add" and not old:
         raise ToolFailed(f"To {edit.action}, give a part of the entry that is meant in 'old'.")
-    if any(line.strip() == MARK for line in lines):
-        raise ToolFailed(f"An entry can't hold a line of {MARK!r}: give an edit for each entry.")
+    if any(line.strip() == SEPARATOR for line in lines):
+        raise ToolFailed(
+            f"An entry can't hold a line of {SEPARATOR!r}: give an edit for each entry."
+        )
     return Edit(
         action=edit.action,
         content="" if edit.action == "remove" else content,

@@ -3,7 +3,7 @@
 from hermes.state.codec import decode_event, encode
 from hermes.types.identity import OwnerId, PersonId, SessionKey
 from hermes.types.messages import Duplicate, MessageEvent
-from hermes.types.protocols import Work
+from hermes.types.store import Work
 from hermes.types.value import Value
 
 

@@ -1,14 +1,11 @@
 """What an agent keeps in mind: MEMORY.md and USER.md, apart for each audience."""
 
-import contextlib
-import fcntl
 import hashlib
 import logging
-import os
 import stat
 import string
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -17,6 +14,7 @@ import anyio.to_thread
 
 from hermes.state.audience import Person, audience_of
 from hermes.state.entries import BETWEEN, Edit, edited, entries_of, listed, within
+from hermes.state.locks import FileLock
 from hermes.state.paths import Home, write_private
 from hermes.types.errors import ToolFailed
 from hermes.types.identity import OWNER
@@ -27,7 +25,7 @@ log = logging.getLogger(__name__)
 
 Topic = Literal["memory", "user"]
 FILES: dict[Topic, str] = {"memory": "MEMORY.md", "user": "USER.md"}
-LARGEST = 65_536
+LARGEST_NOTES = 65_536
 """Bytes of a file that are read; a larger one is not ours to write."""
 SETTLED = 2.0
 """Seconds after which a change is sure to have changed the file's time: some tell whole ones."""
@@ -51,7 +49,7 @@ class Remembered(Value):
     user: str = ""
 
 
-class Kept(Value):
+class ChangedNotes(Value):
     """How full a file is after a change."""
 
     file: str
@@ -85,7 +83,7 @@ class Memory:
             user="" if shared else self._shown(folder, "user"),
         )
 
-    async def change(self, turn: Turn, topic: Topic, edits: Sequence[Edit]) -> Kept:
+    async def change(self, turn: Turn, topic: Topic, edits: Sequence[Edit]) -> ChangedNotes:
         """Makes all edits or none; one that was made before changes nothing."""
         folder = folder_of(turn)
         if folder is None:
@@ -146,12 +144,12 @@ def _load(path: Path) -> _File:
         if not stat.S_ISREG(path.stat().st_mode):
             return _File(trouble="is not a file")
         with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
+            data = file.read(LARGEST_NOTES + 1)
     except FileNotFoundError:
         return _File()
     except OSError as error:
         return _File(trouble=f"can't be read ({error.strerror})")
-    trouble = f"is larger than {LARGEST} bytes" if len(data) > LARGEST else ""
+    trouble = f"is larger than {LARGEST_NOTES} bytes" if len(data) > LARGEST_NOTES else ""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -162,17 +160,19 @@ def _load(path: Path) -> _File:
     return _File(entries=entries_of(text), trouble=trouble)
 
 
-def _change(path: Path, limit: int, edits: Sequence[Edit], patience: float) -> Kept:
+def _change(path: Path, limit: int, edits: Sequence[Edit], patience: float) -> ChangedNotes:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _locked(path.parent / ".lock", patience):
+        with FileLock(path.parent / ".lock") as lock:
+            if not lock.acquire_within(patience):
+                raise ToolFailed("Another process is writing the memory. Try again.")
             return _rewrite(path, limit, edits)
     except OSError as error:
         log.error("can't write %s: %s", path, error)
         raise ToolFailed(f"{path.name} can't be written: {error.strerror}.") from error
 
 
-def _rewrite(path: Path, limit: int, edits: Sequence[Edit]) -> Kept:
+def _rewrite(path: Path, limit: int, edits: Sequence[Edit]) -> ChangedNotes:
     before = _load(path)
     if before.trouble:
         log.error("%s %s: put it right by hand", path, before.trouble)
@@ -191,27 +191,4 @@ def _rewrite(path: Path, limit: int, edits: Sequence[Edit]) -> Kept:
         )
     if after != before.entries:
         write_private(path, f"{text}\n")
-    return Kept(file=path.name, entries=len(after), used=len(text), limit=limit)
-
-
-@contextlib.contextmanager
-def _locked(path: Path, patience: float) -> Iterator[None]:
-    """Keeps all others out, of this process and of any other."""
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    try:
-        deadline = time.monotonic() + patience
-        while not _lock(descriptor):
-            if time.monotonic() > deadline:
-                raise ToolFailed("Another process is writing the memory. Try again.")
-            time.sleep(0.005)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    return ChangedNotes(file=path.name, entries=len(after), used=len(text), limit=limit)

@@ -1,99 +1,13 @@
-"""Which processes work on the store, and which of them are dead.
+"""Which processes work on the store, and which of them holds a lease."""
 
-A process proves that it lives by holding a lock on a file of its own: the kernel frees it with the
-process, whatever killed it, so neither clocks nor pids have to be believed.
-"""
-
-import contextlib
-import fcntl
 import os
-from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-from hermes.types.identity import OwnerId, new_id
-from hermes.types.protocols import Work
-
-
-class OwnerLock:
-    """This process's proof of life; held while the context is open."""
-
-    def __init__(self, folder: Path) -> None:
-        self.id = OwnerId(new_id())
-        self._path = lock_path(folder, self.id)
-        self._descriptor = -1
-
-    def __enter__(self) -> Self:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        while True:
-            self._descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-            if _is_open_at(self._path, self._descriptor):
-                return self
-            # Somebody who swept up took the free file for a dead owner's.
-            os.close(self._descriptor)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._path.unlink(missing_ok=True)
-        os.close(self._descriptor)
-
-
-def lock_path(folder: Path, owner: OwnerId) -> Path:
-    return folder / f"owner-{owner}.lock"
-
-
-def is_alive(folder: Path, owner: OwnerId) -> bool:
-    """Whether the owner's lock is held. A missing file is a dead owner: it left cleanly."""
-    try:
-        descriptor = os.open(lock_path(folder, owner), os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        # Shared: two who ask at once must not take each other for the owner.
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
-
-
-def unclean(folder: Path) -> list[Path]:
-    """Lock files whose owner was killed: present, and free."""
-    return [
-        path
-        for path in folder.glob("owner-*.lock")
-        if not is_alive(folder, OwnerId(path.stem.removeprefix("owner-")))
-    ]
-
-
-def sweep_up(folder: Path) -> None:
-    """Removes the lock files of the dead."""
-    for path in unclean(folder):
-        with contextlib.suppress(FileNotFoundError):
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                path.unlink()
-            except BlockingIOError:
-                continue
-            finally:
-                os.close(descriptor)
-
-
-def _is_open_at(path: Path, descriptor: int) -> bool:
-    try:
-        return path.stat().st_ino == os.fstat(descriptor).st_ino
-    except FileNotFoundError:
-        return False
+from hermes.types.identity import OwnerId
+from hermes.types.store import Work
 
 
 def register(owner: OwnerId, kind: str, now: float) -> Work[None]:
+    """Makes a process known to the others."""
     yield (
         "insert into owners (id, kind, pid, started_at) values (?, ?, ?, ?)",
         (owner, kind, os.getpid(), now),
@@ -101,19 +15,19 @@ def register(owner: OwnerId, kind: str, now: float) -> Work[None]:
 
 
 def others(owner: OwnerId) -> Work[dict[OwnerId, str]]:
-    """Every other process that is known, and its kind."""
+    """Every other registered process, with its kind."""
     rows = yield "select id, kind from owners where id <> ?", (owner,)
     return {OwnerId(id): kind for id, kind in rows}
 
 
 def forget(owner: OwnerId) -> Work[None]:
-    """Drops an owner that has nothing left to be taken over."""
+    """Removes an owner that has left nothing to take over."""
     yield "delete from leases where owner = ?", (owner,)
     yield "delete from owners where id = ?", (owner,)
 
 
 def leave(owner: OwnerId) -> Work[None]:
-    """A clean end: gone at once, unless something is left for others to take over."""
+    """Removes an owner that ends, unless it leaves something for others to take over."""
     rows = yield (
         "select 1 from turns where owner = ? and state in ('running', 'suspended')"
         " union all select 1 from inbox where owner = ? and state = 'pending' limit 1",
@@ -123,8 +37,13 @@ def leave(owner: OwnerId) -> Work[None]:
         yield from forget(owner)
 
 
+def touch(owner: OwnerId) -> Work[None]:
+    """The smallest write: it shows whether the disk accepts writes again."""
+    yield "update owners set started_at = started_at where id = ?", (owner,)
+
+
 def claim_lease(name: str, owner: OwnerId, dead: set[OwnerId], now: float) -> Work[int | None]:
-    """The epoch of a lease that is ours from now on; None while a living owner has it."""
+    """The epoch of a lease that the owner holds from now on; None while a living owner has it."""
     rows = yield "select owner, epoch from leases where name = ?", (name,)
     if rows and rows[0][0] != owner and rows[0][0] not in dead:
         return None

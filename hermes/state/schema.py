@@ -155,7 +155,28 @@ create table endings (
 
 MIGRATIONS.append(
     (
-        "m003_handles",
+        "m003_origin",
+        """
+-- Messages that wait for their turn are read again by this version, which wants their origin.
+update inbox set event = cast(json_set(
+    cast(event as text), '$.origin',
+    case json_extract(cast(event as text), '$.source.platform')
+        when 'api' then json_object('trigger', 'api', 'principal', json_object('name', account))
+        when 'cli' then json_object('principal', json_object('name', 'cli'))
+        when 'embedded' then json_object('principal', json_object('name', 'embedded'))
+        else json_object('reply_to', json_object(
+            'account', account, 'chat_id', chat_id,
+            'thread_id', json_extract(cast(event as text), '$.source.thread_id')))
+    end
+) as blob) where state <> 'done';
+""",
+    )
+)
+
+
+MIGRATIONS.append(
+    (
+        "m004_handles",
         """
 -- The handle of a started command is text that only its execution backend understands. Earlier
 -- rows have a process group as JSON, which becomes a handle of the local backend without boot id.

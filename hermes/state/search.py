@@ -1,12 +1,12 @@
 """Finds what was said, among what the audience has heard."""
 
 from hermes.state.audience import Audience, Operator, Person, Room
-from hermes.types.protocols import Row, Work
+from hermes.types.store import Row, Work
 from hermes.types.value import Value
 
-WORDS = 64
+QUERY_WORDS = 64
 """Of a query; more make it slower and no better."""
-AROUND = 32
+SNIPPET_TOKENS = 32
 """Words shown of a message, around those that were found."""
 
 
@@ -35,13 +35,13 @@ def search(
     # The one statement of this package that is SQLite's own: every driver has its full-text index.
     rows = yield (
         "select m.id, m.session, m.role,"  # noqa: S608
-        f" snippet(messages_fts, 0, '', '', '…', {AROUND}), m.at"
+        f" snippet(messages_fts, 0, '', '', '…', {SNIPPET_TOKENS}), m.at"
         " from messages_fts f join messages m on m.id = f.rowid"
         f" where messages_fts match ? and m.transient = 0 and {heard} and m.turn <> ?"
         " and (m.session <> ? or m.generation < (select generation from sessions where key = ?))"
         " order by rank limit ?",
         (
-            " OR ".join(f'"{word}"' for word in dict.fromkeys(words[:WORDS])),
+            " OR ".join(f'"{word}"' for word in dict.fromkeys(words[:QUERY_WORDS])),
             *by,
             turn,
             session,
@@ -83,7 +83,7 @@ def _heard(audience: Audience) -> tuple[str, tuple[str | int, ...]]:
                 (agent, account, sessions, len(sessions) + 1, f"{sessions}:"),
             )
         case Operator(agent=agent):
-            return "m.agent = ?", (agent,)
+            return ("true", ()) if agent is None else ("m.agent = ?", (agent,))
 
 
 def _found(row: Row) -> Found:

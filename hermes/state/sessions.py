@@ -6,11 +6,11 @@ import msgspec
 
 from hermes.state.codec import decode_prompt, encode
 from hermes.types.identity import PersonId, SessionKey, Source
-from hermes.types.protocols import Row, Work
+from hermes.types.store import Row, Work
 from hermes.types.turns import Prompt
 from hermes.types.value import Value
 
-TITLE = 60
+TITLE_CHARS = 60
 
 
 class SessionRow(Value):
@@ -185,7 +185,7 @@ def _row(row: Row) -> SessionRow:
 def titled(text: str) -> str:
     """The first words of a message, as the name of a conversation."""
     line = " ".join(text.split())
-    return line if len(line) <= TITLE else f"{line[: TITLE - 1].rstrip()}…"
+    return line if len(line) <= TITLE_CHARS else f"{line[: TITLE_CHARS - 1].rstrip()}…"
 
 
 class Summary(Value):

@@ -10,7 +10,7 @@ from hermes.state.paths import file_name, write_private
 from hermes.types.errors import StoreUnavailable, ToolFailed
 
 PREFIX = "spill:"
-LINE = 2000
+LINE_CHARS = 2000
 """Characters at which a kept line goes on in the next: tools show files by line."""
 _CALL = re.compile(r"[0-9A-Za-z_-]{1,80}")
 
@@ -73,11 +73,11 @@ def _forgotten(path: Path, before: float) -> bool:
 
 
 def folded(text: str) -> str:
-    """The text with no line longer than `LINE`."""
+    """The text with no line longer than `LINE_CHARS`."""
     return "\n".join(
-        line[start : start + LINE]
+        line[start : start + LINE_CHARS]
         for line in text.split("\n")
-        for start in range(0, max(len(line), 1), LINE)
+        for start in range(0, max(len(line), 1), LINE_CHARS)
     )
 
 

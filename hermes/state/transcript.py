@@ -1,12 +1,18 @@
 """What was said in a session."""
 
+import logging
+
+import msgspec
+
 from hermes.state import compactions
 from hermes.state.codec import decode_message, encode
 from hermes.state.compactions import Compaction, Span
 from hermes.types.identity import PersonId, SessionKey
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
-from hermes.types.protocols import Row, Work
+from hermes.types.store import Row, Work
 from hermes.types.value import Value
+
+log = logging.getLogger(__name__)
 
 
 class Scribe(Value):
@@ -82,10 +88,10 @@ def history(session: str, known: History) -> Work[History]:
         (session, known.generation, known.last, *(row for one in summaries for row in one.span)),
     )
     said: list[tuple[Span, Message]] = []
-    for row in _in_order(rows):
+    for row, message in _usable(_in_order(rows)):
         while summaries and summaries[0].span[1] < row[0]:
             said.append((summaries[0].span, summaries.pop(0).summary))
-        said.append(((row[0], row[0]), decode_message.decode(row[4])))
+        said.append(((row[0], row[0]), message))
     said += [(one.span, one.summary) for one in summaries]
     if not said:
         return known
@@ -106,6 +112,31 @@ def _in_order(rows: list[Row]) -> list[Row]:
     for row in rows:
         turns.setdefault(row[1], []).append(row)
     return [row for own in turns.values() for row in sorted(own, key=lambda row: row[2:4])]
+
+
+def _readable(rows: list[Row]) -> list[tuple[Row, Message]]:
+    """The messages of the rows, without those that can't be read."""
+    found: list[tuple[Row, Message]] = []
+    for row in rows:
+        try:
+            found.append((row, decode_message.decode(row[4])))
+        except msgspec.DecodeError as error:
+            log.error("message %s of turn %s can't be read, it is left out: %s", *row[:2], error)
+    return found
+
+
+def _usable(rows: list[Row]) -> list[tuple[Row, Message]]:
+    """The messages that a model can be given.
+
+    Of a turn with a message that can't be read only the person's words are kept: no model accepts
+    the results of calls that nobody made.
+    """
+    found = _readable(rows)
+    if len(found) == len(rows):
+        return found
+    read = {row[0] for row, _ in found}
+    damaged = {row[1] for row in rows if row[0] not in read}
+    return [(row, said) for row, said in found if row[1] not in damaged or row[2] < 0]
 
 
 def of_turn(turn: str) -> Work[list[Message]]:
@@ -140,6 +171,6 @@ def entries(session: str) -> Work[list[Entry]]:
         (session,),
     )
     return [
-        Entry(at=row[5], generation=row[6], turn=row[1], message=decode_message.decode(row[4]))
-        for row in _in_order(rows)
+        Entry(at=row[5], generation=row[6], turn=row[1], message=message)
+        for row, message in _readable(_in_order(rows))
     ]

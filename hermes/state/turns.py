@@ -4,7 +4,7 @@ from hermes.state.codec import Recorded, decode_choices, decode_recorded, encode
 from hermes.types.errors import ClaimLost
 from hermes.types.events import NOTHING_USED, UsageReported
 from hermes.types.identity import CallId, OwnerId, PersonId, TurnId
-from hermes.types.protocols import Row, Work
+from hermes.types.store import Row, Work
 from hermes.types.turns import Answered, Approved, Decision, Denied, Expired, Question
 from hermes.types.value import Value
 
@@ -188,16 +188,6 @@ def close(
     )
     if not rows:
         raise ClaimLost(f"turn {turn} was taken over or closed by another process")
-
-
-def give_up(turn: TurnId, epoch: int, now: float) -> Work[None]:
-    """Closes a turn that can't be read."""
-    yield (
-        "update turns set state = 'failed', code = 'unreadable', finished_at = ?, epoch = epoch + 1"
-        " where id = ? and epoch = ?",
-        (now, turn, epoch),
-    )
-    yield "update inbox set state = 'done' where id = ? and state = 'bound'", (turn,)
 
 
 def request_stop(turn: TurnId, who: str) -> Work[None]:

@@ -37,6 +37,7 @@ from hermes.streaming.wire import (
     Usage,
     UsageNews,
     encode,
+    error_type,
 )
 from hermes.types.events import (
     AgentEvent,
@@ -139,7 +140,7 @@ class ChatStream:
             return b""
         self._end = "discarded"
         message = "The answer was cut off and is said anew: read the run's events, or ask again."
-        return _failure(seq, message, "segment_discarded")
+        return _failure(seq, message, "segment_discarded", 500)
 
     def _news(self, seq: int, event: ToolStarted | ToolFinished | Notice) -> bytes:
         name = "hermes.tool.progress"
@@ -174,7 +175,7 @@ class ChatStream:
         self._end_segment()
         self._end = event.outcome
         if event.outcome == "failed":
-            return _failure(seq, remark(event), event.code or "agent_error")
+            return _failure(seq, remark(event), event.code or "agent_error", event.status)
         last = encode(self._with(Delta(), finish_reason="stop"))
         frames = b"id: %d\ndata: %b\n\n" % (seq, last)
         if self._chunk.usage is None:
@@ -300,6 +301,6 @@ def _frame(seq: int, name: str, data: bytes) -> bytes:
     return b"id: %d\nevent: %b\ndata: %b\n\n" % (seq, name.encode(), data)
 
 
-def _failure(seq: int, message: str, code: str) -> bytes:
-    error = ErrorChunk(error=Problem(message=message, code=code))
-    return b"id: %d\ndata: %b\n\n" % (seq, encode(error)) + DONE
+def _failure(seq: int, message: str, code: str, status: int) -> bytes:
+    problem = Problem(message=message, code=code, type=error_type(status))
+    return b"id: %d\ndata: %b\n\n" % (seq, encode(ErrorChunk(error=problem))) + DONE

@@ -80,7 +80,14 @@ class NoticeNews(Wire):
 class Problem(Wire):
     message: str
     code: str
-    type: str = "server_error"
+    type: str
+
+
+def error_type(status: int) -> str:
+    """OpenAI's name for the kind of error that has this HTTP status."""
+    if status == 429:
+        return "rate_limit_error"
+    return "server_error" if status >= 500 else "invalid_request_error"
 
 
 class ErrorChunk(Wire):

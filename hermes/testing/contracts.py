@@ -1,8 +1,10 @@
-"""What every implementation of a protocol must do, as test classes to inherit from.
+"""What every store must do, as test classes to inherit from.
 
-class TestSQLite(TablesContract):
-    def opened(self, folder: Path) -> AbstractAsyncContextManager[Store]:
-        return open_store(folder / "state.db")
+class TestSQLite(StoreContract):
+    def opened(
+        self, folder: Path, kind: OwnerKind | None = None
+    ) -> AbstractAsyncContextManager[Store]:
+        return open_store(folder / "state.db", kind)
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -27,21 +29,28 @@ from hermes.testing.rows import (
     turn_row,
     value,
 )
+from hermes.types.errors import TransactionConflict
 from hermes.types.identity import OwnerId
-from hermes.types.protocols import Store, Work
+from hermes.types.store import OwnerKind, Store, Work
 
 
-class StoreContract:
-    """One transaction after the other, whole or not at all; leases that one has at a time."""
+class StoreFixture:
+    """The store that the tests of a contract get."""
 
-    def opened(self, folder: Path) -> AbstractAsyncContextManager[Store]:
-        """An empty store that lives in the folder."""
+    def opened(
+        self, folder: Path, kind: OwnerKind | None = None
+    ) -> AbstractAsyncContextManager[Store]:
+        """The store in the folder, which is empty when it is opened for the first time."""
         raise NotImplementedError
 
     @pytest.fixture
     async def store(self, tmp_path: Path) -> AsyncIterator[Store]:
         async with self.opened(tmp_path) as store:
             yield store
+
+
+class StoreContract(StoreFixture):
+    """Transactions are atomic and can be retried; processes and their changes are known."""
 
     # --- transactions ------------------------------------------------------------------------
 
@@ -188,7 +197,103 @@ class StoreContract:
             await store.read(put, "a")
         assert await store.read(names) == []
 
-    # --- owners and leases -------------------------------------------------------------------
+    async def test_a_transaction_that_conflicts_is_run_again_from_its_beginning(
+        self, store: Store
+    ) -> None:
+        seen: list[tuple[str, list[str]]] = []
+
+        def work(name: str, *, more: str) -> Work[str]:
+            seen.append((name, (yield from names())))
+            yield from put(name)
+            yield from put(more)
+            if len(seen) < 3:
+                raise TransactionConflict("another transaction was in the way")
+            return "done"
+
+        assert await store.run(work, "a", more="b") == "done"
+        assert seen == [("a", [])] * 3
+        assert await store.read(names) == ["a", "b"]
+
+    async def test_a_transaction_that_always_conflicts_is_given_up_and_leaves_nothing(
+        self, store: Store
+    ) -> None:
+        attempts = []
+
+        def work() -> Work[None]:
+            attempts.append(1)
+            yield from put("a")
+            raise TransactionConflict("another transaction was in the way")
+
+        with pytest.raises(TransactionConflict):
+            await store.run(work)
+        assert 1 < len(attempts) <= 10
+        assert await store.read(names) == []
+
+    async def test_a_transaction_that_is_retried_is_committed_also_if_its_caller_is_cancelled(
+        self, store: Store
+    ) -> None:
+        attempts = []
+
+        def work() -> Work[None]:
+            attempts.append(1)
+            yield from put("a")
+            if len(attempts) == 1:
+                raise TransactionConflict("another transaction was in the way")
+
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await store.run(work)
+        assert await store.read(names) == ["a"]
+
+    # --- processes ---------------------------------------------------------------------------
+
+    async def test_a_process_is_registered_while_it_has_the_store_open(
+        self, tmp_path: Path
+    ) -> None:
+        async with self.opened(tmp_path, "gateway") as one:
+            async with self.opened(tmp_path, "terminal") as other:
+                assert one.owner != other.owner
+                assert await one.read(owners.others, one.owner) == {other.owner: "terminal"}
+                assert await other.read(owners.others, other.owner) == {one.owner: "gateway"}
+                assert await one.dead() == []
+            assert await one.read(owners.others, one.owner) == {}
+            assert await one.dead() == []
+
+    async def test_a_process_that_left_work_behind_is_dead_to_the_others(
+        self, tmp_path: Path
+    ) -> None:
+        async with self.opened(tmp_path, "gateway") as one:
+            async with self.opened(tmp_path, "terminal") as other:
+                left = other.owner
+                await other.run(inbox.insert, "i", said("k"), session(), None, left)
+            assert await one.dead() == [left]
+            assert await one.dead("terminal") == [left]
+            assert await one.dead("gateway") == []
+
+    async def test_commits_of_others_are_noticed_once_for_many_and_own_ones_never(
+        self, tmp_path: Path
+    ) -> None:
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as other:
+            for number in range(20):
+                await other.run(put, f"theirs{number}")
+            changes = one.changes()
+            with anyio.fail_after(5):
+                await anext(changes)
+            for number in range(5):
+                await one.run(put, f"ours{number}")
+            with anyio.move_on_after(0.5) as quiet:
+                await anext(changes)
+            assert quiet.cancelled_caught
+            again = one.changes()
+            with anyio.fail_after(5):
+                await anext(again)  # the first covers everything since the store was opened
+                await other.run(put, "more")
+                await anext(again)
+            assert len(await one.read(names)) == 26
+
+
+class OwnersContract(StoreFixture):
+    """A lease is held by one process, and one that left no work is forgotten."""
 
     async def test_a_lease_is_had_by_one_and_taken_over_from_the_dead(self, store: Store) -> None:
         claim = owners.claim_lease

@@ -8,14 +8,14 @@ from hermes.state import compactions, sessions, transcript, turns
 from hermes.state.compactions import Condensed, Span
 from hermes.state.sessions import Ending
 from hermes.state.transcript import History
-from hermes.testing.contracts import StoreContract
+from hermes.testing.contracts import StoreFixture
 from hermes.testing.rows import NOW, SOURCE, scribe, session, turn_row
 from hermes.types.identity import CallId
 from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
-from hermes.types.protocols import Store, Work
+from hermes.types.store import Store, Work
 from hermes.types.turns import Prompt, PromptPart
 
-KEY = str(session())
+SESSION = str(session())
 
 
 def a_prompt(text: str) -> Prompt:
@@ -38,11 +38,11 @@ def talk(count: int) -> Work[list[int]]:
 
 def read(session_row: sessions.SessionRow) -> Work[History]:
     known = History(generation=session_row.generation, compaction=session_row.compaction)
-    return transcript.history(KEY, known)
+    return transcript.history(SESSION, known)
 
 
 def condense(span: Span, text: str, generation: int = 0) -> Work[None]:
-    what = Condensed(session=KEY, generation=generation, span=span)
+    what = Condensed(session=SESSION, generation=generation, span=span)
     return compactions.compact(what, UserMessage(text=text), "t", NOW)
 
 
@@ -50,10 +50,8 @@ def texts(history: History) -> list[str]:
     return [message.text for message in history.messages]
 
 
-class ConversationsContract(StoreContract):
-    """Also what the tables promise of conversations."""
-
-    # --- sessions ----------------------------------------------------------------------------
+class SessionsContract(StoreFixture):
+    """Sessions are found again, keep their prompt for an epoch, and end once."""
 
     async def test_a_session_remembers_when_it_was_used_before(self, store: Store) -> None:
         assert (await store.run(touch, NOW)).used_before is None
@@ -65,7 +63,7 @@ class ConversationsContract(StoreContract):
         await store.run(touch, title="something else")
         (found,) = await store.read(sessions.listed)
         assert found.title.startswith("How do I boil an egg? xxx")
-        assert len(found.title) <= sessions.TITLE
+        assert len(found.title) <= sessions.TITLE_CHARS
 
     async def test_sessions_are_found_by_key_name_and_beginning(self, store: Store) -> None:
         for chat in ("abc1", "abc2", "a_c", "%"):
@@ -86,17 +84,17 @@ class ConversationsContract(StoreContract):
         await store.run(touch)
         await store.run(talk, 2)
         await store.run(turns.insert, turn_row("t000"), "main", "7")
-        await store.run(sessions.keep_prompt, KEY, 0, a_prompt("hello"))
-        await store.run(sessions.delete, KEY)
+        await store.run(sessions.keep_prompt, SESSION, 0, a_prompt("hello"))
+        await store.run(sessions.delete, SESSION)
         await store.run(sessions.forget_prompts)
         for table in ("sessions", "messages", "turns", "prompts"):
             assert await store.read(_count, table) == 0
 
     async def test_a_conversation_that_ended_is_looked_after_once(self, store: Store) -> None:
         await store.run(touch)
-        await store.run(sessions.begin_anew, KEY, NOW)
-        await store.run(sessions.begin_anew, KEY, NOW + 1)
-        ended = [Ending(session=KEY, generation=n, ended_at=NOW + n) for n in (0, 1)]
+        await store.run(sessions.begin_anew, SESSION, NOW)
+        await store.run(sessions.begin_anew, SESSION, NOW + 1)
+        ended = [Ending(session=SESSION, generation=n, ended_at=NOW + n) for n in (0, 1)]
         taken = [await store.run(sessions.take_ending, NOW, 60) for _ in range(3)]
         assert taken == [*ended, None]
         await store.run(sessions.forget_ending, ended[0])
@@ -107,7 +105,7 @@ class ConversationsContract(StoreContract):
     async def test_an_epoch_s_prompt_comes_back_byte_for_byte(self, store: Store) -> None:
         prompt = a_prompt("naïve ☃\n\ntext")
         await store.run(touch)
-        await store.run(sessions.keep_prompt, KEY, 0, prompt)
+        await store.run(sessions.keep_prompt, SESSION, 0, prompt)
         row = await store.run(touch)
         assert row.prompt is not None
         assert await store.read(sessions.prompt_of, row.prompt) == prompt
@@ -115,12 +113,12 @@ class ConversationsContract(StoreContract):
     async def test_a_new_conversation_and_a_summary_end_the_epoch(self, store: Store) -> None:
         for generation, end in enumerate(
             (
-                partial(sessions.begin_anew, KEY, NOW),
+                partial(sessions.begin_anew, SESSION, NOW),
                 partial(condense, (1, 2), "s", generation=1),
             )
         ):
             await store.run(touch)
-            await store.run(sessions.keep_prompt, KEY, generation, a_prompt("hello"))
+            await store.run(sessions.keep_prompt, SESSION, generation, a_prompt("hello"))
             assert (await store.run(touch)).prompt is not None
             await store.run(end)
             assert (await store.run(touch)).prompt is None
@@ -128,7 +126,7 @@ class ConversationsContract(StoreContract):
     async def test_prompts_that_nobody_uses_are_forgotten(self, store: Store) -> None:
         await store.run(touch)
         for text in ("old", "new"):
-            await store.run(sessions.keep_prompt, KEY, 0, a_prompt(text))
+            await store.run(sessions.keep_prompt, SESSION, 0, a_prompt(text))
         await store.run(sessions.forget_prompts)
         row = await store.run(touch)
         assert await store.read(sessions.prompt_of, row.prompt or "") == a_prompt("new")
@@ -139,8 +137,8 @@ class ConversationsContract(StoreContract):
     ) -> None:
         await store.run(touch)
         rows = await store.run(talk, 2)
-        await store.run(sessions.begin_anew, KEY, NOW)
-        await store.run(sessions.keep_prompt, KEY, 0, a_prompt("old"))
+        await store.run(sessions.begin_anew, SESSION, NOW)
+        await store.run(sessions.keep_prompt, SESSION, 0, a_prompt("old"))
         await store.run(condense, (rows[0], rows[2]), "old")
         row = await store.run(touch)
         assert (row.generation, row.prompt, row.compaction) == (1, None, 0)
@@ -152,16 +150,18 @@ class ConversationsContract(StoreContract):
 
     async def test_a_session_made_again_after_its_deletion_is_another(self, store: Store) -> None:
         first = await store.run(touch, NOW)
-        await store.run(sessions.delete, KEY)
+        await store.run(sessions.delete, SESSION)
         assert (await store.run(touch, NOW + 1)).created_at != first.created_at
 
     async def test_the_ending_of_one_session_is_taken_by_its_name(self, store: Store) -> None:
         await store.run(touch)
-        await store.run(sessions.begin_anew, KEY, NOW)
+        await store.run(sessions.begin_anew, SESSION, NOW)
         assert await store.run(sessions.take_ending, NOW, 60, "another") is None
-        assert await store.run(sessions.take_ending, NOW, 60, KEY) is not None
+        assert await store.run(sessions.take_ending, NOW, 60, SESSION) is not None
 
-    # --- summaries ---------------------------------------------------------------------------
+
+class CompactionsContract(StoreFixture):
+    """A summary replaces its rows in a history, and can be undone."""
 
     async def test_a_summary_stands_for_its_rows_and_they_can_be_restored(
         self, store: Store
@@ -173,8 +173,8 @@ class ConversationsContract(StoreContract):
         found = await store.read(read, await store.run(touch))
         assert texts(found) == [*before[:2], "summary", *before[7:]]
         assert found.spans[2] == (rows[2], rows[6])
-        assert [one.message.text for one in await store.read(transcript.entries, KEY)] == before
-        assert await store.run(compactions.restore, KEY) == 1
+        assert [one.message.text for one in await store.read(transcript.entries, SESSION)] == before
+        assert await store.run(compactions.restore, SESSION) == 1
         assert texts(await store.read(read, await store.run(touch))) == before
 
     async def test_a_later_summary_takes_in_an_earlier_one(self, store: Store) -> None:
@@ -185,7 +185,7 @@ class ConversationsContract(StoreContract):
             await store.run(condense, span, text)
         found = texts(await store.read(read, await store.run(touch)))
         assert found == ["q0", "a0", f"summary {rows[7] - rows[2]}", "q4", "a4"]
-        assert await store.run(compactions.restore, KEY) == 2
+        assert await store.run(compactions.restore, SESSION) == 2
 
     async def test_what_is_said_after_a_summary_is_read_behind_it(self, store: Store) -> None:
         await store.run(touch)
@@ -193,7 +193,7 @@ class ConversationsContract(StoreContract):
         await store.run(condense, (rows[0], rows[3]), "summary")
         known = await store.read(read, await store.run(touch))
         await store.run(transcript.append, scribe("t9"), -1, 0, UserMessage(text="later"), NOW)
-        assert texts(await store.read(transcript.history, KEY, known)) == ["summary", "later"]
+        assert texts(await store.read(transcript.history, SESSION, known)) == ["summary", "later"]
 
     async def test_results_that_came_out_of_order_are_read_in_order(self, store: Store) -> None:
         calls = tuple(

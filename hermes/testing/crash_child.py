@@ -21,9 +21,8 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from hermes.app import Parts, open_gateway
+from hermes.app.gateway import Parts, open_gateway
 from hermes.boundary.execution.local import LocalBackend
-from hermes.core.models.openai_chat import OpenAIChat
 from hermes.core.models.retry import Retrying
 from hermes.core.tools.read_file import read_file_tool
 from hermes.entry.messaging import serve
@@ -31,10 +30,13 @@ from hermes.settings import Settings, load
 from hermes.state.spill import Spill
 from hermes.testing.platforms import EditingAdapter, PlainAdapter, Update, Wire
 from hermes.testing.remote import Link, RemoteWire
-from hermes.testing.running import transaction_name
+from hermes.testing.running import WrappedStore, transaction_name
+from hermes.testing.upstream import model_client
 from hermes.types.events import AgentEvent, TextDelta
 from hermes.types.messages import AssistantMessage
-from hermes.types.protocols import Emit, ModelProvider, ModelRequest, PlatformAdapter, Store, Work
+from hermes.types.models import ModelProvider, ModelRequest
+from hermes.types.protocols import Emit, PlatformAdapter
+from hermes.types.store import Store, Work
 from hermes.types.tools import A, AnyTool, NeedsPerson, Tool, ToolContext
 from hermes.types.turns import Answered, Question
 from hermes.types.value import Value
@@ -48,14 +50,13 @@ APPENDED = "appended.txt"
 """Where `append` writes, in the workspace."""
 EDIT_SECONDS = 0.1
 READS = {
-    "others",
     "load_paired",
     "running_of",
     "owed_chats",
     "freezes",
     "open_of",
     "owed_before",
-    "_left_running",
+    "Recovery._to_resume",
     "_expire_questions",
     "forget_requests",
     "forget_messages",
@@ -104,28 +105,21 @@ def log_file(home: Path) -> Path:
     return home / "gateway.log"
 
 
-class PointedStore:
+class PointedStore(WrappedStore):
     """Points before and after each commit."""
 
     def __init__(self, points: Points, store: Store) -> None:
+        super().__init__(store)
         self._points = points
-        self._store = store
-
-    @property
-    def trouble(self) -> str | None:
-        return self._store.trouble
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         name = transaction_name(transaction).replace(".<locals>", "")
         if name in READS:
-            return await self._store.run(transaction, *args, **kwargs)
+            return await self.inner.run(transaction, *args, **kwargs)
         self._points.passes(f"before {name}")
-        result = await self._store.run(transaction, *args, **kwargs)
+        result = await self.inner.run(transaction, *args, **kwargs)
         self._points.passes(f"after {name}")
         return result
-
-    async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._store.read(transaction, *args, **kwargs)
 
 
 class PointedWire:
@@ -304,9 +298,8 @@ async def work(options: Options) -> None:
             EditingAdapter(wire("editing")),
         ]
         parts = Parts(
-            adapters=adapters,
             tools=tools(points, Path(options.home)),
-            model=PointedModel(points, Retrying(OpenAIChat(http))),
+            model=PointedModel(points, Retrying(model_client(http))),
             backend=LocalBackend(Path(options.home) / "processes", {"PATH": os.defpath}),
             wrap_store=partial(PointedStore, points),
         )

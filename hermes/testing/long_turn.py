@@ -4,7 +4,8 @@ from hermes.testing.scripted import Plan, PlannedCall
 from hermes.types.events import SegmentEnded, TextDelta
 from hermes.types.identity import CallId
 from hermes.types.messages import AssistantMessage, ToolCall
-from hermes.types.protocols import Emit, ModelRequest
+from hermes.types.models import ModelRequest
+from hermes.types.protocols import Emit
 
 STEPS = 30
 FILE = "notes.txt"

@@ -12,7 +12,7 @@ import anyio
 
 from hermes.types.errors import Rejected
 from hermes.types.identity import ChatKind, Source, Target
-from hermes.types.messages import Content, MessageEvent, MessageRef, Said
+from hermes.types.messages import Content, MessageEvent, MessageRef, Origin, Said
 from hermes.types.protocols import Accept, Limits
 from hermes.types.value import Value
 
@@ -170,6 +170,7 @@ def to_event(update: Update, account: str) -> MessageEvent:
     return MessageEvent(
         dedupe_key=f"{account}:{update.id}",
         source=source,
+        origin=Origin(reply_to=Target(account=account, chat_id=update.chat)),
         received_at=time.time(),
         body=Said(text=update.text, message_id=str(update.id)),
     )

@@ -12,7 +12,6 @@ from hermes.state.transcript import History, Scribe
 from hermes.state.turns import TurnRow
 from hermes.types.events import AgentEvent, TextDelta
 from hermes.types.identity import (
-    DEFAULT_AGENT,
     AgentId,
     CallId,
     OwnerId,
@@ -24,15 +23,17 @@ from hermes.types.identity import (
 from hermes.types.messages import (
     Message,
     MessageEvent,
+    Origin,
     Said,
+    UserMessage,
 )
-from hermes.types.protocols import Store, Work
+from hermes.types.store import Store, Work
 from hermes.types.turns import Question
 
 T = TypeVar("T")
 
 NOW = 1_700_000_000.0
-EVERYBODY = Operator(agent=DEFAULT_AGENT)
+EVERYBODY = Operator(agent=AgentId("main"))
 US, THEM = OwnerId("us"), OwnerId("them")
 CHAT = Target(account="telegram", chat_id="7")
 SOURCE = Source(
@@ -83,6 +84,7 @@ def said(key: str, fingerprint: str = "") -> MessageEvent:
     return MessageEvent(
         dedupe_key=key,
         source=SOURCE,
+        origin=Origin(reply_to=CHAT),
         received_at=NOW,
         body=Said(text="hi"),
         fingerprint=fingerprint,
@@ -144,6 +146,23 @@ async def hold_account(store: Store) -> tuple[OwnerId, int]:
     epoch = await store.run(owners.claim_lease, f"account:{CHAT.account}", US, set(), NOW)
     assert epoch is not None
     return US, epoch
+
+
+class FutureMessage(UserMessage, tag_field="role", tag="from a newer version"):
+    """A message that the store takes like any other, and that this version can't read."""
+
+
+def append_unreadable(row: TurnRow, step: int) -> Work[int]:
+    """Adds a message to the turn that can't be read, as a newer version may have left it."""
+    writer = Scribe(
+        turn=row.id,
+        session=SessionKey.parse(row.session),
+        generation=row.generation,
+        transient=row.transient,
+        account=row.account,
+        person=row.person,
+    )
+    return transcript.append(writer, step, 0, FutureMessage(text="unreadable"), NOW)
 
 
 def cuts(length: int) -> Iterator[tuple[int, ...]]:

@@ -1,7 +1,7 @@
 """A whole gateway for tests, and the one way to wait for what it does."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -9,10 +9,10 @@ from typing import ParamSpec, TypeVar
 import anyio
 import msgspec
 
-from hermes.app import Parts, open_gateway
+from hermes.app.gateway import Parts, open_gateway
 from hermes.boundary.execution.local import LocalBackend
 from hermes.control.gateway import Gateway
-from hermes.core.models.openai_chat import encode
+from hermes.core.models.openai_chat import OpenAIChat
 from hermes.entry.messaging import serve
 from hermes.settings import Settings
 from hermes.settings.sections import (
@@ -27,25 +27,21 @@ from hermes.state.paths import Home
 from hermes.testing.commands import EMPTY_ENVIRONMENT
 from hermes.testing.scripted import Answer, ChatRequest, refusal
 from hermes.testing.tools import TEST_TOOLS
+from hermes.types.errors import TransactionConflict
 from hermes.types.events import TextDelta
 from hermes.types.execution import ExecutionBackend
+from hermes.types.identity import OwnerId
 from hermes.types.messages import AssistantMessage
-from hermes.types.protocols import (
-    Emit,
-    ModelProvider,
-    ModelRequest,
-    PlatformAdapter,
-    Row,
-    Store,
-    Work,
-)
+from hermes.types.models import ModelProvider, ModelRequest
+from hermes.types.protocols import Emit, PlatformAdapter
+from hermes.types.store import OwnerKind, Row, Store, Work
 from hermes.types.tools import AnyTool
 from hermes.types.value import Value
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
-POLL_SECONDS = 0.01
+UNTIL_SECONDS = 0.01
 
 
 class Conditions(Value):
@@ -61,10 +57,11 @@ class Conditions(Value):
     """Off: it would ask the model when a conversation ends."""
     tools: tuple[AnyTool, ...] | None = TEST_TOOLS
     """None for all that the settings allow."""
+    plugins: tuple[object, ...] = ()
     workspace: str = "workspace"
     """A folder in the home."""
     backend: ExecutionBackend | None = None
-    """None for this machine, with commands allowed."""
+    """None for this machine; commands are allowed if `tools` are given."""
     wrap_store: Callable[[Store], Store] = lambda store: store
     terminal: bool = False
 
@@ -72,6 +69,34 @@ class Conditions(Value):
 QUIET = Conditions()
 DRAINING = Conditions(agent=AgentSettings(drain_seconds=5.0))
 """What runs may finish at the end."""
+
+
+_wraps: list[Callable[[Store], Store]] = []
+"""What `every_store_wrapped` has put around the stores of gateways, innermost first."""
+
+
+@contextmanager
+def every_store_wrapped(wrap: Callable[[Store], Store]) -> Iterator[None]:
+    """Wraps the store of every gateway that the test kit opens while the block lasts."""
+    _wraps.append(wrap)
+    try:
+        yield
+    finally:
+        _wraps.pop()
+
+
+def wrapped_store(store: Store, wrap: Callable[[Store], Store]) -> Store:
+    """The store in everything that `every_store_wrapped` asks for, and in `wrap` outside of it."""
+    for inner in _wraps:
+        store = inner(store)
+    return wrap(store)
+
+
+def _test_backend(home: Path, conditions: Conditions) -> ExecutionBackend | None:
+    """This machine, for tools that a test gives; otherwise the settings decide."""
+    if conditions.tools is None:
+        return None
+    return LocalBackend(home / "processes", EMPTY_ENVIRONMENT)
 
 
 @asynccontextmanager
@@ -93,11 +118,11 @@ async def running(
         memory=conditions.memory,
     )
     parts = Parts(
-        adapters=adapters,
+        plugins=conditions.plugins,
         tools=conditions.tools,
         model=model,
-        backend=conditions.backend or LocalBackend(home / "processes", EMPTY_ENVIRONMENT),
-        wrap_store=conditions.wrap_store,
+        backend=conditions.backend or _test_backend(home, conditions),
+        wrap_store=partial(wrapped_store, wrap=conditions.wrap_store),
     )
     opened = open_gateway(settings, parts, terminal=conditions.terminal)
     async with opened as gateway, anyio.create_task_group() as group:
@@ -113,7 +138,7 @@ async def until(predicate: Callable[[], object], within: float = 5.0) -> None:
     """Returns when the predicate holds; fails when it does not within so many seconds."""
     with anyio.move_on_after(within):
         while not predicate():  # noqa: ASYNC110  # the one place that polls
-            await anyio.sleep(POLL_SECONDS)
+            await anyio.sleep(UNTIL_SECONDS)
         return
     raise AssertionError(f"did not come true within {within} s")
 
@@ -134,24 +159,66 @@ def transaction_name(transaction: Callable[..., object]) -> str:
     return transaction.__qualname__
 
 
-class TroubledStore:
-    """A store before whose transactions something happens: a failure, a pause."""
+class WrappedStore:
+    """A store that passes everything on to another one; to inherit from."""
 
-    def __init__(self, store: Store, before: Callable[[str], Awaitable[None]]) -> None:
-        self._store = store
-        self._before = before
-        """Given the qualified name of the transaction's function."""
+    def __init__(self, store: Store) -> None:
+        self.inner = store
 
     @property
     def trouble(self) -> str | None:
-        return self._store.trouble
+        return self.inner.trouble
+
+    @property
+    def owner(self) -> OwnerId:
+        return self.inner.owner
+
+    async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.inner.run(transaction, *args, **kwargs)
+
+    async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.inner.read(transaction, *args, **kwargs)
+
+    async def dead(self, kind: OwnerKind | None = None) -> list[OwnerId]:
+        return await self.inner.dead(kind)
+
+    def changes(self) -> AsyncIterator[None]:
+        return self.inner.changes()
+
+
+class TroubledStore(WrappedStore):
+    """A store before whose transactions something happens: a failure, a pause."""
+
+    def __init__(self, store: Store, before: Callable[[str], Awaitable[None]]) -> None:
+        super().__init__(store)
+        self._before = before
+        """Given the qualified name of the transaction's function."""
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         await self._before(transaction_name(transaction))
-        return await self._store.run(transaction, *args, **kwargs)
+        return await self.inner.run(transaction, *args, **kwargs)
 
-    async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._store.read(transaction, *args, **kwargs)
+
+class ConflictingStore(WrappedStore):
+    """A store in which every transaction is run twice.
+
+    The first attempt executes all its statements, fails with a conflict and is rolled back; the
+    driver runs the transaction again, as a database does after a serialization failure.
+    """
+
+    async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        attempts = 0
+
+        def conflicting() -> Work[T]:
+            nonlocal attempts
+            attempts += 1
+            first = attempts == 1
+            result = yield from transaction(*args, **kwargs)
+            if first:
+                raise TransactionConflict("the first attempt of every transaction fails: run again")
+            return result
+
+        return await self.inner.run(conflicting)
 
 
 def held(event: anyio.Event, answer: Answer, said: str = "") -> Answer:
@@ -168,4 +235,4 @@ def held(event: anyio.Event, answer: Answer, said: str = "") -> Answer:
 
 def refused(request: ModelRequest) -> str | None:
     """Why a real server would refuse the request; None when it would not."""
-    return refusal(msgspec.json.decode(encode(request), type=ChatRequest))
+    return refusal(msgspec.json.decode(OpenAIChat().body(request), type=ChatRequest))

@@ -25,7 +25,8 @@ from hermes.types.errors import HermesError
 from hermes.types.events import SegmentEnded, TextDelta
 from hermes.types.identity import CallId
 from hermes.types.messages import AssistantMessage, ToolCall
-from hermes.types.protocols import Emit, ModelRequest
+from hermes.types.models import ModelRequest
+from hermes.types.protocols import Emit
 
 _TAG = re.compile(r"\[([0-9a-f]{4}:\d+)(?:\.(\d+))?\]")
 _TOOL = re.compile(r"(?<!\S)tool:([\w-]+)")

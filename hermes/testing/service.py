@@ -2,15 +2,18 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio
+from msgspec.structs import replace
 
-from hermes.app import Parts, open_gateway
+from hermes.app.gateway import Parts, open_gateway
 from hermes.control.gateway import Gateway
 from hermes.entry.http.server import ApiOptions, serve_http
 from hermes.settings import load
 from hermes.testing.model import FakeModel
+from hermes.testing.running import wrapped_store
 from hermes.testing.tools import TEST_TOOLS
 
 KEY = "a-key-for-tests-only"
@@ -46,6 +49,7 @@ async def serving(
             "HERMES_RESTART_DRAIN_TIMEOUT": "0",
         }
         settings = load(home, {**given, **(environ or {})})
+        parts = replace(parts, wrap_store=partial(wrapped_store, wrap=parts.wrap_store))
         async with open_gateway(settings, parts) as gateway, anyio.create_task_group() as group:
             send, receive = anyio.create_memory_object_stream[str](1)
             group.start_soon(serve_http, gateway, options, send.send_nowait)

@@ -10,7 +10,7 @@ from hermes.state import deliveries, inbox, owners, sessions, transcript, turns
 from hermes.state.codec import record
 from hermes.state.search import search
 from hermes.state.transcript import Scribe
-from hermes.testing.contracts import StoreContract
+from hermes.testing.contracts import StoreFixture
 from hermes.testing.rows import (
     CHAT,
     EVERYBODY,
@@ -45,16 +45,14 @@ from hermes.types.messages import (
     ToolMessage,
     UserMessage,
 )
-from hermes.types.protocols import Store, Work
+from hermes.types.store import Store, Work
 from hermes.types.turns import Answered, Approved, Denied, Expired
 
 T = TypeVar("T")
 
 
-class TablesContract(StoreContract):
-    """Also what the tables promise."""
-
-    # --- inbox -------------------------------------------------------------------------------
+class InboxContract(StoreFixture):
+    """Messages are taken once, and in the order of their arrival."""
 
     async def test_a_key_is_taken_once(self, store: Store) -> None:
         assert await store.run(inbox.insert, "i1", said("k"), session(), None, US) is None
@@ -107,7 +105,9 @@ class TablesContract(StoreContract):
         assert await store.read(inbox.idle_sessions, THEM) == []
         assert await store.read(inbox.idle_sessions, US) == [str(idle)]
 
-    # --- turns -------------------------------------------------------------------------------
+
+class TurnsContract(StoreFixture):
+    """One process has a turn at a time, and a decision is made once."""
 
     async def test_a_session_has_one_open_turn(self, store: Store) -> None:
         await store.run(turns.insert, turn_row("t1"), "main", "7")
@@ -127,14 +127,14 @@ class TablesContract(StoreContract):
         assert await store.run(turns.claim, turn, 1, THEM) == 2
         before = await store.read(turns.get, "t")
 
-        def late(write: Work[T]) -> Work[T]:
+        def late(write: Callable[[], Work[T]]) -> Work[T]:
             yield from put("lost")
-            return (yield from write)
+            return (yield from write())
 
         for write in (
-            turns.advance(turn, 1, 9, 9),
-            turns.close(turn, 1, "completed", NOW),
-            turns.hold(turn, 1),
+            partial(turns.advance, turn, 1, 9, 9),
+            partial(turns.close, turn, 1, "completed", NOW),
+            partial(turns.hold, turn, 1),
         ):
             with pytest.raises(ClaimLost):
                 await store.run(late, write)
@@ -260,7 +260,9 @@ class TablesContract(StoreContract):
         await store.run(turns.keep_events, TurnId("t"), 3, [])
         assert await store.read(turns.events_after, TurnId("t"), 0) == recorded
 
-    # --- transcript --------------------------------------------------------------------------
+
+class TranscriptContract(StoreFixture):
+    """What was said is kept in order, and is found by those who may find it."""
 
     async def test_history_is_in_order_and_begins_anew_on_demand(self, store: Store) -> None:
         call = ToolCall(id=CallId("t1_0_0"), name="read_file", arguments="{}")
@@ -333,7 +335,9 @@ class TablesContract(StoreContract):
         await store.run(transcript.append, scribe("t"), 0, 0, UserMessage(text="a red fox"), NOW)
         assert len(await store.read(search, query, EVERYBODY)) <= 1
 
-    # --- deliveries --------------------------------------------------------------------------
+
+class DeliveriesContract(StoreFixture):
+    """A chat gets what it is owed in order, from the process that holds the account."""
 
     async def test_a_chat_gets_its_deliveries_in_order(self, store: Store) -> None:
         lease = await hold_account(store)

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from hermes.boundary.execution.local import LocalSandbox
+from hermes.control.routing import DEFAULT_AGENT
 from hermes.core.agent import Agent
 from hermes.core.auxiliary import Auxiliary
 from hermes.core.compaction import Compactor
@@ -15,13 +16,15 @@ from hermes.core.tools.registry import Registry
 from hermes.core.tools.results import Redact, Results
 from hermes.state.spill import Spill
 from hermes.testing.commands import FILES_ONLY
+from hermes.testing.scripted import ScriptedModel
+from hermes.types.agents import HostedAgent
 from hermes.types.errors import ClaimLost
 from hermes.types.events import AgentEvent
 from hermes.types.execution import ExecutionBackend
-from hermes.types.identity import DEFAULT_AGENT, CallId, PersonId, SessionKey, Source, TurnId
+from hermes.types.identity import AgentId, CallId, PersonId, Principal, SessionKey, Source, TurnId
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from hermes.types.models import ModelProvider
 from hermes.types.profile import AgentProfile, Budget, ModelChoice
-from hermes.types.protocols import ModelProvider
 from hermes.types.tools import AnyTool
 from hermes.types.turns import Decision, Prompt, Turn
 
@@ -74,6 +77,7 @@ def a_turn(
     home: Path | None = None,
     source: Source = PRIVATE,
     person: str | None = None,
+    principal: Principal | None = None,
     steps: int = 0,
     budget: int = 90,
     decisions: dict[CallId, Decision] | None = None,
@@ -91,6 +95,7 @@ def a_turn(
         agent=DEFAULT_AGENT,
         source=source,
         profile=AgentProfile(
+            id=DEFAULT_AGENT,
             home=str(home or ""),
             workspace=str(workspace or ""),
             model=CHOICE,
@@ -98,8 +103,27 @@ def a_turn(
         ),
         history=history or (UserMessage(text="hi"),),
         person=PersonId(person or f"{source.platform}:{source.user_id}"),
+        principal=principal,
         steps=steps,
         decisions=decisions or {},
+    )
+
+
+def hosted_agent(id: AgentId = DEFAULT_AGENT) -> HostedAgent:
+    """An agent that is never called."""
+
+    async def end_session(turn: Turn, ended_at: float) -> None:
+        raise AssertionError("no conversation ends")
+
+    async def write_title(turn: Turn, answer: str) -> str:
+        raise AssertionError("no conversation begins")
+
+    return HostedAgent(
+        profile=AgentProfile(id=id),
+        runner=an_agent(ScriptedModel([]), ()),
+        backend=FILES_ONLY,
+        end_session=end_session,
+        write_title=write_title,
     )
 
 

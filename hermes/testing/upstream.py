@@ -1,4 +1,4 @@
-"""A model server that says given bytes, and one request in every wire format to ask it with."""
+"""A model server that sends given bytes, and requests in every wire format to call it with."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,11 +7,14 @@ from contextlib import asynccontextmanager
 import aiohttp
 import msgspec
 
-from hermes.core.models.wires import Wires
+from hermes.core.models.answer import StreamedAnswer
+from hermes.core.models.client import ModelClient
+from hermes.core.models.stream import PayloadStream
+from hermes.core.models.wires import builtin_wire_formats, wire_formats
 from hermes.types.events import AgentEvent
 from hermes.types.messages import AssistantMessage, Message, UserMessage
-from hermes.types.profile import ModelChoice, Wire
-from hermes.types.protocols import ModelRequest
+from hermes.types.models import ModelRequest, WireFormat
+from hermes.types.profile import ModelChoice
 from hermes.types.tools import Tool, ToolContext
 
 KEY = "sk-secret"
@@ -45,6 +48,11 @@ async def answering(payload: bytes, heads: list[bytes] | None = None) -> AsyncIt
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
 
 
+def model_client(session: aiohttp.ClientSession) -> ModelClient:
+    """A client for the built-in wire formats."""
+    return ModelClient(session, wire_formats(builtin_wire_formats()))
+
+
 class Look(msgspec.Struct):
     at: int = 0
 
@@ -56,7 +64,7 @@ async def _look(_context: ToolContext, _arguments: Look) -> str:
 LOOK = Tool(name="look", description="Looks.", arguments=Look, handler=_look)
 
 
-def choice_of(wire: Wire, base_url: str = "http://127.0.0.1:9/v1") -> ModelChoice:
+def choice_of(wire: str, base_url: str = "http://127.0.0.1:9/v1") -> ModelChoice:
     return ModelChoice(provider="acme", model="some-1", base_url=base_url, api_key=KEY, wire=wire)
 
 
@@ -71,16 +79,24 @@ def request_to(choice: ModelChoice, *messages: Message) -> ModelRequest:
 
 
 async def ask(
-    request: ModelRequest, silence: float = 300.0
+    request: ModelRequest, *added: WireFormat, silence: float = 300.0
 ) -> tuple[AssistantMessage, list[AgentEvent]]:
-    """The answer over the wire format of the request, and what was told meanwhile."""
+    """The answer to the request, and the events. `added` are wire formats beside ours."""
     events: list[AgentEvent] = []
     async with aiohttp.ClientSession() as session:
-        message = await Wires(session, silence=silence).complete(request, events.append)
+        client = ModelClient(
+            session, wire_formats([*builtin_wire_formats(), *added]), silence=silence
+        )
+        message = await client.complete(request, events.append)
     return message, events
 
 
-async def ask_raw(wire: Wire, response: bytes) -> tuple[AssistantMessage, list[AgentEvent]]:
-    """What is made of a server's response."""
-    async with answering(response) as base_url:
-        return await ask(request_to(choice_of(wire, base_url)))
+def read(wire: WireFormat, *pieces: bytes) -> tuple[AssistantMessage, list[AgentEvent]]:
+    """The answer that a stream holds, and the events."""
+    events: list[AgentEvent] = []
+    answer = StreamedAnswer(choice_of(wire.name), events.append)
+    stream = PayloadStream(answer, wire.parser(answer))
+    for piece in pieces:
+        stream.feed(piece)
+    stream.end()
+    return answer.message("t_1"), events

@@ -1,6 +1,8 @@
 """The vendors' own packages, and the rules that their types don't tell, judge what we send."""
 
+from collections.abc import Callable, Mapping
 from functools import cache
+from typing import Any
 
 import msgspec
 from anthropic.types.message_create_params import MessageCreateParamsStreaming
@@ -9,7 +11,6 @@ from openai.types.responses.response_create_params import ResponseCreateParamsSt
 from pydantic import TypeAdapter
 
 from hermes.testing.scripted import ChatRequest, refusal
-from hermes.types.profile import Wire
 
 
 class _Block(msgspec.Struct):
@@ -37,29 +38,16 @@ class _Input(msgspec.Struct):
     input: list[_Item]
 
 
-def check(wire: Wire, body: bytes) -> None:
+def check(wire: str, body: bytes) -> None:
     """Raises ValueError when the vendor would refuse the body of a request."""
     _read_through(_adapter(wire).validate_python(msgspec.json.decode(body), strict=True))
-    match wire:
-        case "chat":
-            reason = refusal(msgspec.json.decode(body, type=ChatRequest))
-        case "responses":
-            reason = _unanswered(msgspec.json.decode(body, type=_Input).input)
-        case "anthropic":
-            reason = _misplaced(msgspec.json.decode(body, type=_Messages).messages)
-    if reason is not None:
+    if (reason := _RULES[wire](body)) is not None:
         raise ValueError(reason)
 
 
 @cache
-def _adapter(wire: Wire) -> TypeAdapter[object]:
-    match wire:
-        case "chat":
-            return TypeAdapter(CompletionCreateParamsStreaming)
-        case "responses":
-            return TypeAdapter(ResponseCreateParamsStreaming)
-        case "anthropic":
-            return TypeAdapter(MessageCreateParamsStreaming)
+def _adapter(wire: str) -> TypeAdapter[object]:
+    return TypeAdapter(_BODIES[wire])
 
 
 def _read_through(value: object) -> None:
@@ -72,7 +60,12 @@ def _read_through(value: object) -> None:
             _read_through(one)
 
 
-def _unanswered(items: list[_Item]) -> str | None:
+def _unpaired(body: bytes) -> str | None:
+    return refusal(msgspec.json.decode(body, type=ChatRequest))
+
+
+def _unanswered(body: bytes) -> str | None:
+    items = msgspec.json.decode(body, type=_Input).input
     waiting: set[str] = set()
     for item in items:
         if item.type == "function_call":
@@ -84,7 +77,8 @@ def _unanswered(items: list[_Item]) -> str | None:
     return "a call has no output" if waiting else None
 
 
-def _misplaced(messages: list[_Said]) -> str | None:
+def _misplaced(body: bytes) -> str | None:
+    messages = msgspec.json.decode(body, type=_Messages).messages
     waiting: list[str] = []
     for index, said in enumerate(messages):
         if said.role != ("assistant" if index % 2 else "user"):
@@ -97,3 +91,15 @@ def _misplaced(messages: list[_Said]) -> str | None:
             return "a call is not answered at the beginning of the next message"
         waiting = sorted(block.id for block in said.content if block.type == "tool_use")
     return "a call has no answer" if waiting else None
+
+
+_BODIES: Mapping[str, Any] = {
+    "chat": CompletionCreateParamsStreaming,
+    "responses": ResponseCreateParamsStreaming,
+    "anthropic": MessageCreateParamsStreaming,
+}
+_RULES: Mapping[str, Callable[[bytes], str | None]] = {
+    "chat": _unpaired,
+    "responses": _unanswered,
+    "anthropic": _misplaced,
+}

@@ -1,13 +1,12 @@
 """Finds the command in a message, and the command that was meant."""
 
-import difflib
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
+from hermes.text.spelling import nearest
 from hermes.types.value import Value
 
 _COMMAND = re.compile(r"([^\W\d_][\w-]*)(?:@(\w+))?(?:\s+(.*))?", re.DOTALL)
-_COMPARED = 64
 
 
 class Command(Value):
@@ -62,11 +61,3 @@ def resolve(name: str, names: Mapping[str, Collection[str]]) -> str | Unknown | 
             return only
         case _:
             return Ambiguous(candidates=tuple(begun))
-
-
-def nearest(word: str, words: Iterable[str]) -> str | None:
-    """The one of `words` that a misspelled `word` most resembles, if any does."""
-    by_form = {known.lower(): known for known in words}
-    # Comparing is quadratic, and nobody misspells a name into a page of text.
-    close = difflib.get_close_matches(word.lower()[:_COMPARED], by_form, n=1)
-    return by_form[close[0]] if close else None

@@ -1,86 +1,194 @@
-"""HTML as a stream of tags and text, in time that grows with its length only."""
+"""Sanitizes a web page so that the HTML parser needs little time and memory for any page.
+
+The parser (lexbor) has no limits. Its time grows with the square of the nesting depth and of the
+attributes of a tag, and 75 kB of misnested `<b>` make it take 3 GB
+(https://github.com/lexbor/lexbor/issues/340). Decision 0009 has the measurements.
+"""
 
 import re
-from collections.abc import Iterator
-from html import unescape
-from typing import NamedTuple
 
-# The parser of the standard library walks over the rest of a broken page again for every tag: a
-# hundred kilobytes of `<a ` keep it busy for minutes.
+from hermes.types.value import Value
+
+MOST_STEPS = 50_000_000
+"""Open elements, summed over all tags, at which the rest of a page is left out: about 0.3 s of the
+parser's time. A well-formed page does not get near it, whatever its length."""
+LINK_NUMBER = "n"
+"""Attribute that tells links apart. The parser repeats a link in every block that it spans."""
+RENAMED = "x-"
+"""Prefix of elements for which the parser has rules that we do not want."""
+
 _TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*+)")
+_PLAIN_NAME = re.compile(r"[a-z][a-z0-9-]*+")
 _ATTRIBUTE = re.compile(
     r"""[\s/]*+([^\s/>][^\s/>=]*+)"""
     r"""(?:\s*+=\s*+(?:"([^"]*+)(?:"|\Z)|'([^']*+)(?:'|\Z)|([^\s>]*+)))?+"""
 )
 _TAG_END = re.compile(r"[\s/]*+>")
-# `int` refuses numbers of thousands of digits.
-_ENDLESS = re.compile(r"&#[0-9]{8,}+;?")
 _RAW = {
     name: re.compile(rf"</{name}(?=[\s/>])", re.I)
     for name in ("script", "style", "iframe", "noembed", "noframes", "textarea", "title")
 }
-"""Elements with nothing but text in them, and what ends them."""
+"""Elements that contain nothing but text, and what ends them."""
+_ATTRIBUTES = frozenset({"alt", "aria-hidden", "hidden", "href", "role", "style"})
+_VOID = frozenset({"base", "br", "hr", "img"})
+_CELLS = frozenset({"td", "th"})
+_ROWS = _CELLS | {"tr"}
+_ROW_GROUPS = frozenset({"tbody", "tfoot", "thead"})
+_IN_TABLE = _ROWS | _ROW_GROUPS | {"caption"}
+_ENDED_BY_START: dict[str, frozenset[str]] = {
+    "li": frozenset({"li", "p"}),
+    "tr": _ROWS,
+    **dict.fromkeys(_CELLS, _CELLS),
+    **dict.fromkeys(_ROW_GROUPS, _ROWS | _ROW_GROUPS),
+    **dict.fromkeys(("blockquote", "div", "dl", "ol", "p", "pre", "ul"), frozenset({"p"})),
+}
+"""Elements that end where such an element starts directly in them."""
+_ENDED_BY_END: dict[str, frozenset[str]] = {
+    "table": _ROWS | _ROW_GROUPS,
+    "li": frozenset({"p"}),
+    **dict.fromkeys(
+        ("article", "aside", "blockquote", "div", "main", "ol", "section", "td", "th", "ul"),
+        frozenset({"li", "p"}),
+    ),
+}
+"""Elements that end with such an element if they are open directly in it. `dd` and `dt` are not
+among them, because the parser nests them and `li` in each other without a limit."""
+_LEFT_OUT = frozenset(
+    {
+        *("area", "body", "col", "colgroup", "embed", "frame", "frameset", "head", "html", "input"),
+        *("link", "meta", "optgroup", "option", "param", "source", "track", "wbr"),
+    }
+)
+# The parser opens formatting elements again in every later block, and the others change how the
+# text after them is read. Of `a`, which it opens again too, there is never more than one.
+_SPECIAL = frozenset(
+    {
+        *("b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt"),
+        *("u", "listing", "math", "noscript", "plaintext", "select", "svg", "template", "xmp"),
+    }
+)
 
 
-class Text(NamedTuple):
+class SanitizedPage(Value):
     text: str
+    """HTML that says the same, with only the tags and attributes that matter to a reader."""
+    depth: int = 0
+    """The most elements that may be open at once in the parser, without those that it adds."""
+    cut: bool = False
+    """Whether the end was left out because the page nests too deep."""
 
 
-class Open(NamedTuple):
-    name: str
-    attributes: dict[str, str]
+def sanitized(html: str) -> SanitizedPage:
+    """The page for the parser. Takes time in proportion to its length and never fails.
 
-
-class Close(NamedTuple):
-    name: str
-
-
-Token = Text | Open | Close
-
-
-def tokens(html: str) -> Iterator[Token]:
-    """What the page consists of. Never fails: as in a browser, whatever is open at the end of
-    the page (a tag, a comment, a script) ends there."""
+    As in a browser, a tag, a comment or a script that is open at the end of the page ends there.
+    """
+    page = _Rewriter()
     at = 0
     while (start := html.find("<", at)) >= 0:
-        if start > at:
-            yield Text(_unescaped(html[at:start]))
+        page.pieces.append(html[at:start])
         if (tag := _TAG.match(html, start)) is None:
             at = _behind(html, start)
             if at == start + 1:
-                yield Text("<")
+                page.pieces.append("&lt;")
             continue
         name = tag[2].lower()
         attributes, at = _attributes(html, tag.end())
         if at < 0:
-            return
+            return page.whole()
         if tag[1]:
-            yield Close(name)
-            continue
-        yield Open(name, attributes)
-        if name in _RAW:
+            page.close(name)
+        elif name in _RAW:
             end = _RAW[name].search(html, at)
             stop = end.start() if end else len(html)
-            yield Text(_unescaped(html[at:stop]))
+            if name == "title":
+                page.pieces.append(f"<title>{html[at:stop].replace('<', '&lt;')}</title>")
             at = stop
-    if at < len(html):
-        yield Text(_unescaped(html[at:]))
+        else:
+            page.open(name, attributes)
+        if page.steps > MOST_STEPS:
+            return page.whole()
+    page.pieces.append(html[at:])
+    return page.whole()
+
+
+class _Rewriter:
+    """The page so far, with an upper bound of the elements that the parser has open."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.steps = 0
+        self._depth = 0
+        self._open: list[str] = []
+        """An element leaves it only with a tag that ends the element in the parser too. So it
+        contains the elements that the parser has open, and maybe more: those that the parser ends
+        by rules which we do not know."""
+        self._tables = 0
+        self._links = 0
+
+    def open(self, name: str, attributes: dict[str, str]) -> None:
+        if name in _LEFT_OUT:
+            return
+        if name in _IN_TABLE and not self._tables:
+            # The parser ignores cells without a table, which would join the words of two of them.
+            name = "hr"
+        if name == "a":
+            self._links += 1
+            attributes[LINK_NUMBER] = str(self._links)
+        name = _written(name)
+        given = "".join(f' {one}="{value}"' for one, value in attributes.items())
+        self.pieces.append(f"<{name}{given}>")
+        self.steps += len(self._open)
+        if name in _VOID:
+            return
+        while self._open and self._open[-1] in _ENDED_BY_START.get(name, ()):
+            self._open.pop()
+        self._open.append(name)
+        self._tables += name == "table"
+        self._depth = max(self._depth, len(self._open))
+
+    def close(self, name: str) -> None:
+        if name in _LEFT_OUT or name in _RAW:
+            return
+        name = _written(name)
+        self.pieces.append(f"</{name}>")
+        self.steps += len(self._open)
+        at = len(self._open) - 1
+        implied = _ENDED_BY_END.get(name, ())
+        while at > 0 and self._open[at] in implied and self._open[at] != name:
+            at -= 1
+        if at >= 0 and self._open[at] == name:
+            del self._open[at:]
+            self._tables -= name == "table"
+
+    def whole(self) -> SanitizedPage:
+        cut = self.steps > MOST_STEPS
+        return SanitizedPage(text="".join(self.pieces), depth=self._depth, cut=cut)
+
+
+def _written(name: str) -> str:
+    if name == "form":  # may stay open after its end tag
+        return "div"
+    if name in _SPECIAL:
+        return RENAMED + name
+    return name if _PLAIN_NAME.fullmatch(name) else f"{RENAMED}unknown"
 
 
 def _attributes(html: str, at: int) -> tuple[dict[str, str], int]:
-    """The attributes from there on, and where the tag ends; -1 when it does not."""
+    """The attributes that matter, from there on, and where the tag ends; -1 if it does not."""
     found: dict[str, str] = {}
     while (end := _TAG_END.match(html, at)) is None:
         if (attribute := _ATTRIBUTE.match(html, at)) is None:
             return found, -1
-        name, double, single, bare = attribute.groups()
-        found.setdefault(name.lower(), _unescaped(double or single or bare or ""))
         at = attribute.end()
+        if (name := attribute[1].lower()) in _ATTRIBUTES:
+            value = attribute[2] or attribute[3] or attribute[4] or ""
+            found.setdefault(name, value.replace('"', "&quot;").replace("<", "&lt;"))
     return found, end.end()
 
 
 def _behind(html: str, start: int) -> int:
-    """Where it goes on after a comment, a declaration, or a `<` that is just that."""
+    """Where the page continues after a comment, a declaration, or a `<` that is only a sign."""
     if html.startswith("<!--", start):
         end = html.find("-->", start + 2)
         return end + 3 if end >= 0 else len(html)
@@ -88,7 +196,3 @@ def _behind(html: str, start: int) -> int:
         end = html.find(">", start)
         return end + 1 if end >= 0 else len(html)
     return start + 1
-
-
-def _unescaped(text: str) -> str:
-    return unescape(_ENDLESS.sub("\ufffd", text)) if "&" in text else text

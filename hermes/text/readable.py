@@ -1,17 +1,18 @@
-"""A web page as people read it: Markdown of its main part, without what surrounds it."""
+"""Reads a web page as Markdown: its main part, without navigation, scripts and hidden elements."""
 
 import re
-from collections import Counter
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from urllib.parse import urljoin
 
-from hermes.text.markup import Close, Open, Text, tokens
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from hermes.text.markup import LINK_NUMBER, RENAMED, sanitized
 from hermes.types.value import Value
 
 DEEPEST = 256
-"""Elements inside each other; what stands further in is not shown."""
+"""Elements inside each other; the content of deeper ones is not shown."""
 INDENTED = 8
-"""Lists and quotes inside each other that show as such."""
+"""Lists and quotes inside each other that are shown as such."""
 LONGEST_LINK = 1000
 LONGEST_CELL = 400
 
@@ -20,7 +21,6 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_VOID = _names("area base br col embed hr img input link meta param source track wbr")
 _DROPPED = _names(
     "audio button canvas datalist dialog footer iframe nav noembed noframes noscript object script"
     " select style svg template textarea video"
@@ -30,28 +30,16 @@ _BLOCKS = _names(
     " figure form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu ol p pre section"
     " summary table tbody td tfoot th thead tr ul"
 )
-# Pages forget to end them; they only count where they are hidden.
-_INLINE = _names(
+_VOID = _names("base br hr img")
+# These change nothing in the text unless they are hidden.
+_PASSED = _names(
     "abbr acronym b bdi bdo big cite em font i ins kbd label mark q s samp small span strike strong"
-    " sub sup time tt u var"
+    " sub sup time tt u var html head body tbody thead tfoot"
 )
 _LISTS = _names("ul ol menu")
 _CELLS = _names("td th")
 _GATHERING = _LISTS | _CELLS | {"li", "blockquote", "table", "tr"}
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
-_TABLE = _names("table")
-_IN_TABLE = _TABLE | _CELLS | {"tr", "tbody", "thead", "tfoot", "caption"}
-_ENDS: dict[str, tuple[Set[str], Set[str]]] = {
-    "a": ({"a"}, _CELLS),
-    "li": ({"li"}, _LISTS),
-    "dt": ({"dt", "dd"}, {"dl"}),
-    "dd": ({"dt", "dd"}, {"dl"}),
-    "tr": ({"tr"}, _TABLE),
-    "td": (_CELLS, _TABLE),
-    "th": (_CELLS, _TABLE),
-    **{heading: (_HEADINGS.keys(), _BLOCKS - _HEADINGS.keys()) for heading in _HEADINGS},
-}
-"""What a start tag ends without saying so, and what it can't look out of."""
 _UNSEEN = re.compile(r"display\s*+:\s*+none|visibility\s*+:\s*+hidden", re.I)
 _SPACES = re.compile(r"\s+")
 _BLANK_LINES = re.compile(r"\n{3,}")
@@ -61,144 +49,140 @@ _TICKS = re.compile(r"`{3,}")
 class Readable(Value):
     title: str
     text: str
+    cut: bool = False
+    """Whether the end was left out because the page nests too deep."""
 
 
 def readable(html: str, url: str) -> Readable:
-    """What the page at the URL says. Never fails, and takes time in proportion to its length."""
+    """The text of the page at the URL. Never fails, and takes time in proportion to its length."""
+    safe = sanitized(html)
     page = _Page(url)
-    for token in tokens(html):
-        match token:
-            case Text(text):
-                page.say(text)
-            case Open(name, attributes):
-                page.open(name, attributes)
-            case Close(name):
-                page.close(name)
-    return page.whole()
+    root = LexborHTMLParser(safe.text.encode("utf-8", "replace")).root
+    if root is not None:
+        page.read(root)
+    return page.whole(cut=safe.cut)
 
 
 class _Element:
-    """An element that is open. What stands in it is hidden or preformatted as it is."""
+    """An element whose content is being read."""
 
-    __slots__ = ("hidden", "items", "name", "outer", "part", "pre")
+    __slots__ = ("items", "name", "outer", "part", "pre")
 
-    def __init__(self, name: str, attributes: Mapping[str, str], parent: "_Element | None") -> None:
+    def __init__(
+        self, name: str, attributes: Mapping[str, str | None], parent: "_Element | None"
+    ) -> None:
         self.name = name
-        self.hidden: bool = (parent is not None and parent.hidden) or _is_hidden(name, attributes)
         self.pre: bool = (parent is not None and parent.pre) or name == "pre"
         self.part = "main" if attributes.get("role") == "main" else name
         self.outer: list[str] | None = None
         """The blocks before it, while its own are gathered."""
         self.items = 0
-        """Of a list, or head cells of a row, so far."""
+        """Items of a list, or head cells of a row, so far."""
 
 
 class _Page:
-    """A page in the making: the open elements, the blocks so far, the line being written."""
+    """Writes the page: holds the open elements, the blocks so far and the unfinished line."""
 
     def __init__(self, url: str) -> None:
-        self._base = url
+        self._url = url
+        self._base = ""
         self._title = ""
         self._stack: list[_Element] = []
-        self._open: Counter[str] = Counter()
-        self._deeper = 0
+        self._indented = 0
+        """Open list items and quotes."""
         self._blocks: list[str] = []
         self._parts: dict[str, list[str]] = {"main": [], "article": []}
         self._line = _Line()
 
-    def say(self, text: str) -> None:
-        top = self._top
-        if self._deeper or (top and top.hidden):
-            return
-        if top is None or not (top.pre or top.name == "title"):
-            self._line.add(_SPACES.sub(" ", text))
-        elif top.pre:
-            self._line.add(text)
-        elif not self._title:
-            self._title = " ".join(text.split())
+    def read(self, node: LexborNode) -> None:
+        """Reads the node and everything in it. Not recursive: a page may nest very deep."""
+        depth = 0
+        while True:
+            entered = self._enter(node)
+            child = node.first_child if entered else None
+            if child is not None:
+                node, depth = child, depth + 1
+                continue
+            if entered:
+                self._leave(node)
+            while depth and (after := node.next) is None:
+                assert node.parent is not None
+                node, depth = node.parent, depth - 1
+                self._leave(node)
+            if not depth:
+                return
+            assert after is not None
+            node = after
 
-    def open(self, name: str, attributes: Mapping[str, str]) -> None:
-        if name in _VOID:
-            self._place(name, attributes)
-            return
-        if name in _ENDS:
-            self._end(*_ENDS[name])
-        if name in _BLOCKS:
-            if self._top and self._top.name == "p":
-                self._pop()
-            self._break()
-        if len(self._stack) >= DEEPEST:
-            self._deeper += 1
-            return
-        element = _Element(name, attributes, self._top)
-        if name in _INLINE and not element.hidden:
-            return
-        if not (element.hidden or element.pre):
-            self._begin(element, attributes)
-        self._stack.append(element)
-        self._open[name] += 1
-
-    def close(self, name: str) -> None:
-        if self._deeper:
-            self._deeper -= 1
-        else:
-            self._end({name}, _TABLE if name in _IN_TABLE else _CELLS)
-        if name in _BLOCKS:
-            self._break()
-
-    def whole(self) -> Readable:
-        while self._stack:
-            self._pop()
+    def whole(self, *, cut: bool) -> Readable:
         self._break()
         blocks = self._parts["main"] or self._parts["article"] or self._blocks
-        return Readable(title=self._title, text="\n\n".join(blocks))
+        return Readable(title=self._title, text="\n\n".join(blocks), cut=cut)
 
     @property
     def _top(self) -> _Element | None:
         return self._stack[-1] if self._stack else None
 
-    def _place(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Puts an element that has no content."""
-        if self._deeper or (self._top and self._top.hidden):
-            return
+    def _enter(self, node: LexborNode) -> bool:
+        """Whether the content of the node is to be read; then `_leave` follows."""
+        if node.is_text_node:
+            self._say(node.text_content or "")
+            return False
+        name, attributes = _name(node), node.attributes
+        if name == "title":
+            self._title = self._title or " ".join(node.text().split())
+            return False
+        hidden = _is_hidden(name, attributes)
+        if name in _BLOCKS:
+            self._break()
+        if name in _VOID and not hidden:
+            self._place(name, attributes)
+        if hidden or name in _VOID or len(self._stack) >= DEEPEST:
+            return False
+        if name not in _PASSED:
+            self._begin(_Element(name, attributes, self._top), attributes)
+        return True
+
+    def _leave(self, node: LexborNode) -> None:
+        name = _name(node)
+        if name not in _PASSED:
+            self._end()
+        if name in _BLOCKS:
+            self._break()
+
+    def _say(self, text: str) -> None:
+        self._line.add(text if self._top and self._top.pre else _SPACES.sub(" ", text))
+
+    def _place(self, name: str, attributes: Mapping[str, str | None]) -> None:
+        """Writes an element that has no content."""
         if name == "br":
             self._line.add("\n")
-        elif name == "hr":
-            self._break()
-        elif name == "img" and (said := " ".join(attributes.get("alt", "").split())):
+        elif name == "img" and (said := " ".join((attributes.get("alt") or "").split())):
             self._line.add(f"[image: {said}]")
-        elif name == "base" and "href" in attributes:
-            self._base = _joined(self._base, attributes["href"]) or self._base
+        elif name == "base" and not self._base:
+            self._base = _joined(self._url, attributes.get("href"))
 
-    def _begin(self, element: _Element, attributes: Mapping[str, str]) -> None:
+    def _begin(self, element: _Element, attributes: Mapping[str, str | None]) -> None:
+        parent = self._top
+        self._stack.append(element)
+        if element.pre:
+            return
         if element.name in _GATHERING or element.part in self._parts:
             self._break()
             element.outer, self._blocks = self._blocks, []
-        if element.name == "th" and self._top and self._top.name == "tr":
-            self._top.items += 1
+            self._indented += element.name in ("li", "blockquote")
+        if element.name == "th" and parent and parent.name == "tr":
+            parent.items += 1
         elif element.name == "code":
             self._line.add("`")
         elif element.name == "a":
-            self._line.begin_link(_joined(self._base, attributes.get("href", "")))
+            target = _joined(self._base or self._url, attributes.get("href"))
+            self._line.begin_link(target, attributes.get(LINK_NUMBER))
 
-    def _end(self, names: Set[str], walls: Set[str]) -> None:
-        """Ends the innermost element of those names, and all in it, unless a wall is between."""
-        if not any(self._open[name] for name in names):
+    def _end(self) -> None:
+        element, parent = self._stack.pop(), self._top
+        if parent and parent.pre:
             return
-        for element in reversed(self._stack):
-            if element.name in names:
-                while self._pop() is not element:
-                    pass
-                return
-            if element.name in walls:
-                return
-
-    def _pop(self) -> _Element:
-        element = self._stack.pop()
-        self._open[element.name] -= 1
-        parent = self._top
-        if element.hidden or (parent and parent.pre):
-            return element
         if element.name == "pre":
             self._fence()
         elif element.name in _HEADINGS:
@@ -210,18 +194,18 @@ class _Page:
             self._line.end_link()
         if element.outer is not None:
             self._break()
+            self._indented -= element.name in ("li", "blockquote")
             inner, self._blocks = self._blocks, element.outer
             self._blocks += self._folded(element, parent, inner)
-        return element
 
     def _folded(self, element: _Element, parent: _Element | None, inner: list[str]) -> list[str]:
-        """The blocks that an element's own become."""
+        """The blocks of the element, in the form in which its parent contains them."""
         name = element.name
         if name in _CELLS:
             return ["\n\n".join(inner)] if inner or (parent and parent.name == "tr") else []
         if not any(inner):
             return []
-        shown = self._open["li"] + self._open["blockquote"] < INDENTED
+        shown = self._indented < INDENTED
         if name == "tr":
             return [_row(inner, head=element.items == len(inner))]
         if name in _LISTS or name == "table":
@@ -256,7 +240,10 @@ class _Line:
         self._target = ""
         """Where the link leads; empty where there is none."""
         self._start = 0
-        """Of the link's text."""
+        """Index of the piece at which the link's text begins."""
+        self._number: str | None = None
+        self._shown: str | None = None
+        """Number of the last link that was written."""
 
     def add(self, text: str) -> None:
         self._pieces.append(text)
@@ -265,9 +252,11 @@ class _Line:
         if self._pieces and not self._pieces[-1].endswith("\n"):
             self._pieces.append("\n")
 
-    def begin_link(self, target: str) -> None:
+    def begin_link(self, target: str, number: str | None) -> None:
+        """Later text belongs to the link; nothing if the link of that number was written before."""
         self.end_link()
-        self._target, self._start = target, len(self._pieces)
+        if number != self._shown:
+            self._target, self._start, self._number = target, len(self._pieces), number
 
     def end_link(self) -> None:
         self._link()
@@ -291,23 +280,25 @@ class _Line:
         if text := " ".join(said.split()):
             before, after = " " * said[0].isspace(), " " * said[-1].isspace()
             self._pieces[self._start :] = [f"{before}[{text}]({self._target}){after}"]
-            self._target = ""
+            self._target, self._shown = "", self._number
 
 
-def _is_hidden(name: str, attributes: Mapping[str, str]) -> bool:
-    if name in ("html", "body"):  # hidden until a script has run
-        return False
+def _name(node: LexborNode) -> str:
+    return (node.tag or "").removeprefix(RENAMED)
+
+
+def _is_hidden(name: str, attributes: Mapping[str, str | None]) -> bool:
     return (
         name in _DROPPED
         or "hidden" in attributes
         or attributes.get("aria-hidden") == "true"
-        or _UNSEEN.search(attributes.get("style", "")) is not None
+        or _UNSEEN.search(attributes.get("style") or "") is not None
     )
 
 
-def _joined(base: str, link: str) -> str:
-    """The web page that a link leads to, or nothing."""
-    link = link.strip()
+def _joined(base: str, link: str | None) -> str:
+    """The address of the web page that a link leads to; empty if it leads to none."""
+    link = (link or "").strip()
     if not link or link.startswith("#") or len(link) > LONGEST_LINK:
         return ""
     try:

@@ -1,30 +1,54 @@
-"""Everything raised on purpose, named for who acts.
+"""The errors that are raised on purpose, named for the party that acts on them.
 
-HermesError
-├── ConfigError            the operator: a setting is wrong or missing
-├── StoreUnavailable       the disk is full, locked or failing; try again
-│   └── StoreDamaged       the file is damaged: set aside at the next start
-├── ClaimLost              another process took this work over; let go
-├── IntakeClosed           the gateway is draining; come back after the restart
-├── TooBusy                the backlog is at its bound; come back later
-├── RateLimited            a remote side asks for a pause; retried after it
-├── Disconnected           a remote side is out of reach; retried with backoff
-├── Rejected               a remote side will never take this; told, not retried
-│   └── TooLong            the conversation does not fit the model's window
-├── AuthFailed             a credential is wrong; told, not retried
-└── ToolFailed             the model: the call did not work, and why
+HermesError             code                     status
+├── ConfigError         config_error             503     the operator: a setting is wrong or missing
+├── StoreUnavailable    store_unavailable        503     retried: the disk is full or it fails
+│   ├── TransactionConflict   the same           503     retried by the store: run it again
+│   └── StoreDamaged    store_unavailable        503     the operator: the file is damaged
+├── ClaimLost           claim_lost               409     nobody: another process took the work over
+├── IntakeClosed        gateway_draining         503     the client: come back after the restart
+├── TooBusy             rate_limit_exceeded      429     the client: come back later
+├── RateLimited         rate_limited             429     retried after the pause that was asked for
+├── Disconnected        disconnected             502     retried with backoff
+├── Rejected            rejected                 400     nobody: it will never be accepted
+│   └── TooLong         context_length_exceeded  400     the client: send fewer or shorter messages
+├── AuthFailed          auth_failed              502     the operator: a credential is wrong
+└── ToolFailed          tool_failed              500     the model: the call did not work, and why
+
+Other modules derive errors of their own from these: `ApiError` in `entry/http/errors.py`,
+`NoSuchSession` and `SessionBusy` in `control/sessions.py`, `ConfigProblems` in
+`settings/sources.py`, `NotText` and `NotWritten` in `entry/cli`, `TurnFailed` in `embedding.py`.
 """
 
 
 class HermesError(Exception):
-    """The root: its text is fit to be shown to the person it is named for."""
+    """The root. Its text can be shown to the party that the error is named for."""
+
+    code: str = "internal_error"
+    """Names the problem for programs. Clients compare it, so it never changes."""
+    status: int = 500
+    """The HTTP status of a request that ends with this error."""
+    retry_after: float | None = None
+    """Seconds after which a new attempt makes sense; None when that is not known."""
+
+    def __init__(self, message: str = "", retry_after: float | None = None) -> None:
+        super().__init__(message)
+        if retry_after is not None:
+            self.retry_after = retry_after
 
 
 class ConfigError(HermesError):
-    pass
+    code = "config_error"
+    status = 503
 
 
 class StoreUnavailable(HermesError):
+    code = "store_unavailable"
+    status = 503
+    retry_after = 5.0
+
+
+class TransactionConflict(StoreUnavailable):
     pass
 
 
@@ -33,41 +57,47 @@ class StoreDamaged(StoreUnavailable):
 
 
 class ClaimLost(HermesError):
-    pass
+    code = "claim_lost"
+    status = 409
 
 
 class IntakeClosed(HermesError):
-    pass
+    code = "gateway_draining"
+    status = 503
+    retry_after = 1.0
 
 
 class TooBusy(HermesError):
-    def __init__(self, message: str, retry_after: float = 1.0) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
+    code = "rate_limit_exceeded"
+    status = 429
+    retry_after = 1.0
 
 
 class RateLimited(HermesError):
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
-        """Seconds, as the remote side said; None when it did not."""
+    """`retry_after` is the pause that the remote side asked for."""
+
+    code = "rate_limited"
+    status = 429
 
 
 class Disconnected(HermesError):
-    pass
+    code = "disconnected"
+    status = 502
 
 
 class Rejected(HermesError):
-    pass
+    code = "rejected"
+    status = 400
 
 
 class TooLong(Rejected):
-    pass
+    code = "context_length_exceeded"
 
 
 class AuthFailed(HermesError):
-    pass
+    code = "auth_failed"
+    status = 502
 
 
 class ToolFailed(HermesError):
-    pass
+    code = "tool_failed"

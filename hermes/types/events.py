@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from hermes.types.identity import CallId
+from hermes.types.identity import CallId, TurnId
 from hermes.types.value import Value
 
 
@@ -100,6 +100,10 @@ class TurnFinished(Value, tag=True):
     """Why it stopped or failed, for people."""
     code: str = ""
     """Why it failed, for programs: `rate_limited`, `auth_failed`, `deadline` …"""
+    status: int = 500
+    """The HTTP status of an API request whose turn failed like this."""
+    retry_after: float | None = None
+    """Seconds after which a new attempt makes sense; None when that is not known."""
 
 
 AgentEvent = (
@@ -116,3 +120,12 @@ AgentEvent = (
     | Notice
     | TurnFinished
 )
+
+
+class Envelope(Value):
+    """An event of a turn with its number. Numbers rise within a turn, with gaps."""
+
+    turn: TurnId
+    seq: int
+    """The number of the event; of joined pieces of text, the number of the last piece."""
+    event: AgentEvent

@@ -17,10 +17,11 @@ TurnId = NewType("TurnId", str)
 CallId = NewType("CallId", str)
 """Ours, `<turn>_<step>_<index>`: providers repeat theirs."""
 
-DEFAULT_AGENT = AgentId("main")
 OWNER = PersonId("owner")
-"""Whose installation this is: who has its terminal, or the API's own key."""
+"""The person who installed Hermes: has its terminal, or the API's own key."""
 
+Trigger = Literal["message", "api", "job", "webhook", "a2a", "hook"]
+"""What causes a turn."""
 
 _chance = random.Random(os.urandom(32))  # noqa: S311  # ids are names, not secrets
 
@@ -63,6 +64,14 @@ class Target(Value):
     thread_id: str | None = None
 
 
+class Principal(Value):
+    """An identity that an entry point has authenticated itself."""
+
+    name: str
+    """The name of the key or of the entry point. Rotating a key keeps its name."""
+    person: PersonId = OWNER
+
+
 class SessionKey(Value):
     """The name of a conversation. Its text is injective: `parse(str(key)) == key`."""
 
@@ -71,7 +80,7 @@ class SessionKey(Value):
     kind: ChatKind
     chat: str
     account: str | None = None
-    """Only where it is not the platform's only account."""
+    """None for the platform's default account, so that a second account renames no key."""
     user: str | None = None
     thread: str | None = None
 

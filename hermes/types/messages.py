@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from hermes.types.identity import CallId, Source
+from hermes.types.identity import CallId, Principal, Source, Target, Trigger
 from hermes.types.value import Value
 
 
@@ -116,12 +116,23 @@ class Asked(Value, tag=True):
 Body = Said | Edited | Pressed | Asked
 
 
+class Origin(Value):
+    """What the entry point states about a message; nothing else depends on the platform's name."""
+
+    trigger: Trigger = "message"
+    principal: Principal | None = None
+    """None on chat platforms, where the access rules decide."""
+    reply_to: Target | None = None
+    """The chat that is sent the answer; None where the caller reads the answer directly."""
+
+
 class MessageEvent(Value):
-    """The only thing an entry point hands to control."""
+    """The only value that an entry point passes to control."""
 
     dedupe_key: str
     """Stable across redeliveries: the inbox is unique on it."""
     source: Source
+    origin: Origin
     received_at: float
     body: Body
     addressed: bool = True

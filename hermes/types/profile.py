@@ -4,12 +4,9 @@ from typing import Literal
 
 import msgspec
 
-from hermes.types.identity import DEFAULT_AGENT, AgentId
+from hermes.types.identity import AgentId
 from hermes.types.messages import Message
 from hermes.types.value import Value
-
-Wire = Literal["chat", "responses", "anthropic"]
-"""What an endpoint speaks: OpenAI's chat completions or responses, or Anthropic's messages."""
 
 
 class Price(Value):
@@ -21,6 +18,25 @@ class Price(Value):
     """Read from the provider's cache; None where that costs the same."""
 
 
+class Quirks(Value):
+    """Peculiarities of a provider or a model that its wire format has to know.
+
+    providers.toml states them; a plugin states those of its own providers.
+    """
+
+    max_tokens_field: str = ""
+    """Name of the field that limits the answer; empty for the usual name of the wire format."""
+    call_id_length: int = 0
+    """Exact number of letters and digits in the id of a tool call; 0 if our own ids are taken."""
+    extra_body: str = ""
+    """Further fields of every request in the provider's own wire format, as a JSON object."""
+    list_prefix: str = ""
+    """Prefix of the names in the list of models that the name in a request must not have."""
+    reasoning: Literal["budget", "effort", "none"] = "budget"
+    """How the model is told how much to reason: by a number of tokens, or by an effort, in which
+    case it takes neither a number nor sampling options. `none` refuses requests for reasoning."""
+
+
 class ModelChoice(Value):
     """Which model answers, and where it is reached."""
 
@@ -28,7 +44,8 @@ class ModelChoice(Value):
     model: str
     base_url: str
     api_key: str = ""
-    wire: Wire = "chat"
+    wire: str = "chat"
+    """Name of the wire format that the endpoint speaks."""
     context_length: int | None = None
     """Tokens that it can read at once; None where we don't know."""
     max_tokens: int | None = None
@@ -36,6 +53,7 @@ class ModelChoice(Value):
     price: Price | None = None
     tools: bool = True
     """Whether it can drive tools; the embedded demo model can't."""
+    quirks: Quirks = Quirks()
 
     def __repr__(self) -> str:
         return f"ModelChoice(provider={self.provider!r}, model={self.model!r})"
@@ -49,7 +67,7 @@ class Budget(Value):
 
 
 class AgentProfile(Value):
-    id: AgentId = DEFAULT_AGENT
+    id: AgentId
     home: str = ""
     workspace: str = ""
     """The folder that file tools stay inside."""

@@ -1,59 +1,27 @@
 """The seams: each can be faked in ten lines."""
 
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
 from hermes.types.events import AgentEvent
 from hermes.types.identity import CallId, Target
 from hermes.types.messages import (
     AssistantMessage,
     Content,
-    Message,
     MessageEvent,
     MessageRef,
     Receipt,
-    Sampling,
     ToolMessage,
     UserMessage,
 )
-from hermes.types.profile import ModelChoice
 from hermes.types.tools import AnyTool
 from hermes.types.turns import Outcome, Prompt, Turn
 from hermes.types.value import Value
-
-T = TypeVar("T")
-P = ParamSpec("P")
 
 Accept = Callable[[MessageEvent], Awaitable[Receipt]]
 """Returns once the event is durable: acknowledge only after."""
 Emit = Callable[[AgentEvent], None]
 """Never waits."""
-
-
-# --- the store -------------------------------------------------------------------------------
-
-Row = tuple[Any, ...]
-Statement = tuple[str, Sequence[Any]]
-Work = Generator[Statement, list[Row], T]
-"""One transaction: yields statements, receives rows, returns its result. No await inside."""
-
-
-class Store(Protocol):
-    @property
-    def trouble(self) -> str | None:
-        """Why the last commit failed; None while commits succeed."""
-        ...
-
-    async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Commits `transaction(*args, **kwargs)`, or raises an error and changes nothing.
-
-        The function is called again if its transaction has to be retried.
-        """
-        ...
-
-    async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Runs `transaction(*args, **kwargs)`, which must not write, on one snapshot."""
-        ...
 
 
 # --- platforms -------------------------------------------------------------------------------
@@ -91,32 +59,6 @@ class CanEdit(Protocol):
 @runtime_checkable
 class CanType(Protocol):
     async def typing(self, target: Target) -> None: ...
-
-
-# --- models ----------------------------------------------------------------------------------
-
-
-class ModelRequest(Value):
-    choice: ModelChoice
-    system: str
-    """The same for a whole epoch: providers cache it."""
-    messages: Sequence[Message]
-    step: str
-    """Prefix of the CallIds of this answer: `<turn>_<step>`."""
-    tools: Sequence[AnyTool] = ()
-    sampling: Sampling = Sampling()
-    ephemeral: str = ""
-    """Said behind `system`, for this call only."""
-    live: bool = True
-    """Emit each word as it comes; otherwise a few times a second will do."""
-    conversation: str = ""
-    """Names what this goes on with, where there is something: for caches only."""
-
-
-class ModelProvider(Protocol):
-    async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
-        """Streams to `emit`, returns the whole message. Raises one of our errors."""
-        ...
 
 
 # --- the agent -------------------------------------------------------------------------------

@@ -4,7 +4,18 @@ from typing import Literal
 
 import msgspec
 
-from hermes.types.identity import AgentId, CallId, PersonId, SessionKey, Source, Target, TurnId
+from hermes.types.errors import HermesError
+from hermes.types.identity import (
+    AgentId,
+    CallId,
+    PersonId,
+    Principal,
+    SessionKey,
+    Source,
+    Target,
+    Trigger,
+    TurnId,
+)
 from hermes.types.messages import AssistantMessage, Message, Sampling
 from hermes.types.profile import AgentProfile
 from hermes.types.value import Value
@@ -28,7 +39,6 @@ class Answered(Value, tag=True):
 
 
 Decision = Approved | Denied | Expired | Answered
-Trigger = Literal["message", "api", "job", "webhook"]
 
 
 class PromptPart(Value):
@@ -69,6 +79,8 @@ class Turn(Value):
     """Bytes of the history in the store, without the new message; 0 where they are not known."""
     trigger: Trigger = "message"
     person: PersonId | None = None
+    principal: Principal | None = None
+    """The identity that the entry point has authenticated; None for a chat platform."""
     reply_to: Target | None = None
     stateless: bool = False
     """A request that belongs to no session."""
@@ -117,6 +129,17 @@ class Failed(Value, tag=True):
     reason: str
     """One plain sentence for the person, with what to do."""
     code: str = "agent_error"
+    """Names the problem for programs."""
+    status: int = 500
+    """The HTTP status of an API request whose turn failed like this."""
+    retry_after: float | None = None
+    """Seconds after which a new attempt makes sense; None when that is not known."""
+
+    @classmethod
+    def of(cls, error: HermesError) -> "Failed":
+        return cls(
+            reason=str(error), code=error.code, status=error.status, retry_after=error.retry_after
+        )
 
 
 Outcome = Completed | Suspended | Stopped | Failed

@@ -10,7 +10,7 @@ from hermes.settings.sections import AccessSettings
 from hermes.testing.platforms import Update, to_event
 from hermes.testing.running import QUIET, rows, running
 from hermes.testing.scripted import ScriptedModel
-from hermes.types.identity import PersonId, Source
+from hermes.types.identity import OWNER, PersonId, Principal, Source
 from hermes.types.messages import Refused
 
 
@@ -39,23 +39,25 @@ def source(user: str = "7", platform: str = "telegram") -> Source:
     ],
 )
 def test_closed_unless_opened(policy: AccessPolicy, admitted: bool) -> None:
-    assert Access(policy).admits(source()) is admitted
+    assert Access(policy).admits(source(), None) is admitted
 
 
 def test_pairing_lets_one_user_of_one_platform_in() -> None:
     access = Access(AccessPolicy())
     access.paired = {("telegram", "7"): PersonId("ann")}
-    assert access.admits(source())
-    assert not access.admits(source("8"))
-    assert not access.admits(source(platform="discord"))
-    assert access.person(source()) == "ann"
-    assert access.person(source("8")) == "telegram:8"
+    assert access.admits(source(), None)
+    assert not access.admits(source("8"), None)
+    assert not access.admits(source(platform="discord"), None)
+    assert access.person(source(), None) == "ann"
+    assert access.person(source("8"), None) == "telegram:8"
 
 
-def test_doors_that_checked_the_person_are_trusted() -> None:
+def test_a_principal_is_trusted_and_a_platform_name_alone_is_not() -> None:
     access = Access(AccessPolicy())
-    assert access.admits(source(platform="api"))
-    assert access.admits(source(platform="cli"))
+    assert access.admits(source(platform="api"), Principal(name="default"))
+    assert access.person(source(), Principal(name="default")) == OWNER
+    for name in ("api", "cli", "embedded"):
+        assert not access.admits(source(platform=name), None)
 
 
 async def test_a_stranger_is_refused_and_nothing_is_stored(tmp_path: Path) -> None:

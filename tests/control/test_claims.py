@@ -8,13 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from hermes.control.claims import EPOCH_SECONDS
-from hermes.core.models.openai_chat import encode
+from hermes.core.models.openai_chat import OpenAIChat
 from hermes.settings.sections import MemorySettings
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import QUIET, until
 from hermes.testing.running import running as running_gateway
 from hermes.testing.scripted import Answer, ScriptedModel, calls, says
-from hermes.types.protocols import ModelRequest
+from hermes.types.models import ModelRequest
 
 REMEMBERING = replace(QUIET, memory=MemorySettings(), tools=None)
 TURNS = 50
@@ -54,7 +54,7 @@ def script() -> Iterator[Answer]:
 
 def sent(request: ModelRequest) -> bytes:
     """The body of a request, without the brackets that close it."""
-    return encode(request).removesuffix(b"]}")
+    return OpenAIChat().body(request).removesuffix(b"]}")
 
 
 async def test_a_prefix_is_the_same_for_fifty_turns_whatever_happens(

@@ -6,17 +6,17 @@ import anyio
 from msgspec.structs import replace
 
 from hermes.control.endings import Endings
+from hermes.control.routing import DEFAULT_AGENT
 from hermes.settings.sections import MemorySettings
 from hermes.state import sessions
 from hermes.state.memory import Memory
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import QUIET, rows, running, until
 from hermes.testing.scripted import ScriptedModel, calls, hangs, says
-from hermes.testing.turns import PRIVATE, a_turn
+from hermes.testing.turns import PRIVATE, a_turn, hosted_agent
 from hermes.types.errors import Disconnected
-from hermes.types.identity import AgentId, SessionKey
+from hermes.types.identity import SessionKey
 from hermes.types.messages import UserMessage
-from hermes.types.profile import AgentProfile
 from hermes.types.turns import Turn
 
 REMEMBERING = replace(QUIET, memory=MemorySettings(), tools=None)
@@ -79,11 +79,9 @@ async def test_what_goes_wrong_is_tried_again_later_and_stops_nothing(tmp_path: 
         await until(server.texts)
         await gateway.store.run(sessions.begin_anew, "agent:main:plain:private:1", 0.0)
 
-        def profile(agent: AgentId) -> AgentProfile:
-            return AgentProfile()
-
+        agents = {DEFAULT_AGENT: replace(hosted_agent(), end_session=end)}
         async with anyio.create_task_group() as group:
-            group.start_soon(Endings(gateway.store, profile, end, gateway=True).run)
+            group.start_soon(Endings(gateway.store, agents, gateway=True).run)
             await until(lambda: seen)
             server.says("hi")
             await until(lambda: "again" in server.texts())

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hermes.control.histories import MOST, WORTH, Histories
+from hermes.control.histories import CACHE_BYTES, CACHED_MESSAGES, Histories
 from hermes.state.transcript import History
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import running, until
@@ -17,21 +17,21 @@ def history(count: int, size: int = 0) -> History:
 
 def test_a_short_history_is_not_worth_keeping() -> None:
     kept = Histories()
-    kept.keep("s", history(WORTH - 1))
+    kept.keep("s", history(CACHED_MESSAGES - 1))
     assert kept.get("s") is None
 
 
 def test_the_sessions_that_were_quiet_longest_go_first() -> None:
     kept = Histories()
     for number in range(5):
-        kept.keep(f"s{number}", history(WORTH, MOST // 4))
-    kept.keep("s1", history(WORTH, MOST // 4))
-    kept.keep("s5", history(WORTH, MOST // 4))
+        kept.keep(f"s{number}", history(CACHED_MESSAGES, CACHE_BYTES // 4))
+    kept.keep("s1", history(CACHED_MESSAGES, CACHE_BYTES // 4))
+    kept.keep("s5", history(CACHED_MESSAGES, CACHE_BYTES // 4))
     assert [number for number in range(6) if kept.get(f"s{number}")] == [1, 3, 4, 5]
 
 
 async def test_a_long_conversation_is_sent_whole_every_time(tmp_path: Path) -> None:
-    turns = WORTH
+    turns = CACHED_MESSAGES
     model = ScriptedModel([says(f"answer {number}") for number in range(turns + 1)])
     server = ChatServer()
     async with running(tmp_path, [PlainAdapter(server)], model):

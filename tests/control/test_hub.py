@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 from msgspec.structs import replace
 
-from hermes.control.hub import EPOCH, Hub, Log, finished
+from hermes.control.hub import EPOCH, Hub, Log
 from hermes.testing.running import held, rows, running, until
 from hermes.testing.scripted import ScriptedModel, hangs, says
 from hermes.types.events import (
@@ -15,10 +15,9 @@ from hermes.types.events import (
     SegmentEnded,
     TextDelta,
     TurnFinished,
-    UsageReported,
 )
-from hermes.types.identity import Source, TurnId
-from hermes.types.messages import Accepted, Asked, MessageEvent, UserMessage
+from hermes.types.identity import Principal, Source, TurnId
+from hermes.types.messages import Accepted, Asked, MessageEvent, Origin, UserMessage
 
 TURN = TurnId("t")
 
@@ -82,11 +81,13 @@ def test_a_checkpoint_keeps_every_event_once() -> None:
     assert (first, [one.seq for one in recorded]) == (EPOCH + 3, [EPOCH + 3, EPOCH + 4])
 
 
-def test_only_the_last_event_ends_a_turn() -> None:
-    end = TurnFinished(outcome="completed")
-    assert finished([]) is None
-    assert finished([(1, UsageReported(prompt_tokens=1, completion_tokens=1))]) is None
-    assert finished([(1, SegmentEnded()), (2, end)]) is end
+def test_the_log_of_the_first_claim_covers_everything_and_a_later_one_what_it_holds() -> None:
+    assert not Log(TURN).covers(0)
+    assert not Log(TURN).covers(EPOCH)
+    assert log(epoch=1).covers(0)
+    assert not log(epoch=3).covers(0)
+    assert not log(epoch=3).covers(3 * EPOCH - 1)
+    assert log(epoch=3).covers(3 * EPOCH)
 
 
 async def test_a_reader_is_woken_by_the_next_event_and_by_the_end() -> None:
@@ -149,6 +150,7 @@ def request(*, detached: bool) -> MessageEvent:
     return MessageEvent(
         dedupe_key=f"api:{detached}",
         source=Source(platform="api", account="api", chat_kind="private", chat_id="", user_id="k"),
+        origin=Origin(trigger="api", principal=Principal(name="api")),
         received_at=time.time(),
         body=Asked(messages=(UserMessage(text="hi"),), detached=detached),
     )

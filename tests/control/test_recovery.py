@@ -5,23 +5,29 @@ import sys
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
+import msgspec
 import pytest
 from msgspec.structs import replace
 
+from hermes.control.claims import GIVEN_UP
+from hermes.control.gateway import Gateway
 from hermes.core.tools.call import UNKNOWN_OUTCOME
-from hermes.state import turns
-from hermes.state.sqlite import open_store
+from hermes.state import transcript, turns
+from hermes.state.sqlite.store import open_store
 from hermes.testing.commands import FILES_ONLY
 from hermes.testing.platforms import ChatServer, EditingAdapter, PlainAdapter
+from hermes.testing.rows import append_unreadable
 from hermes.testing.running import QUIET, TroubledStore, refused, rows, running, until
 from hermes.testing.scripted import ScriptedModel, calls, hangs, says
-from hermes.testing.tools import Boom
+from hermes.testing.tools import Boom, slow
 from hermes.types.errors import StoreUnavailable, ToolFailed
 from hermes.types.events import UsageReported
 from hermes.types.execution import Sandbox, SandboxScope
-from hermes.types.identity import Source, TurnId
-from hermes.types.messages import AssistantMessage, MessageEvent, Said, ToolMessage
-from hermes.types.protocols import Emit, ModelRequest
+from hermes.types.identity import Principal, Source, TurnId
+from hermes.types.messages import AssistantMessage, MessageEvent, Origin, Said, ToolMessage
+from hermes.types.models import ModelRequest
+from hermes.types.protocols import Emit
 from hermes.types.tools import Tool, ToolContext
 
 
@@ -139,21 +145,26 @@ async def test_a_call_that_must_not_run_twice_is_not_repeated(tmp_path: Path) ->
 
 
 async def test_a_call_that_may_run_twice_is_repeated(tmp_path: Path) -> None:
-    server = ChatServer()
+    server, begun = ChatServer(), anyio.Event()
     server.says("work")
-    first = ScriptedModel([calls(("slow", {"seconds": 600}), text="Let me see.")])
-    async with running(tmp_path, [PlainAdapter(server)], first) as gateway:
-        await until(lambda: first.requests)
-        while await rows(gateway.store, "select steps from turns") != [(1,)]:
-            await anyio.lowlevel.checkpoint()
-        await rows(
-            gateway.store,
-            "update messages set body = replace(cast(body as text), '600', '0') where step = 0",
-        )
+
+    async def forever(context: ToolContext, arguments: msgspec.Struct) -> str:
+        begun.set()
+        await anyio.sleep_forever()
+        raise AssertionError("unreachable")
+
+    async def at_once(context: ToolContext, arguments: msgspec.Struct) -> str:
+        return "woke up"
+
+    first = ScriptedModel([calls(("slow", {}), text="Let me see.")])
+    sleeping = replace(QUIET, tools=(replace(slow, handler=forever),))
+    async with running(tmp_path, [PlainAdapter(server)], first, sleeping):
+        await begun.wait()
     second = ScriptedModel([says("done")])
-    async with running(tmp_path, [PlainAdapter(server)], second):
+    waking = replace(QUIET, tools=(replace(slow, handler=at_once),))
+    async with running(tmp_path, [PlainAdapter(server)], second, waking):
         await until(lambda: server.texts() == ["Let me see.\n\ndone"])
-    assert results(second) == ["slept for 0.0 s"]
+    assert results(second) == ["woke up"]
 
 
 def runs(pid: int) -> bool:
@@ -260,6 +271,94 @@ async def test_what_a_killed_process_left_running_is_ended_and_told(
     assert results(model) == [UNKNOWN_OUTCOME]
 
 
+async def damage(gateway: Gateway, step: int) -> None:
+    """Leaves a message in the only turn that can't be read."""
+    ((id,),) = await rows(gateway.store, "select id from turns")
+    row = await gateway.store.run(turns.get, id)
+    assert row is not None
+    await gateway.store.run(append_unreadable, row, step)
+    with pytest.raises(msgspec.DecodeError):
+        await gateway.store.run(transcript.of_turn, id)
+
+
+async def nothing_is_open(gateway: Gateway) -> None:
+    for query in (
+        "select 1 from deliveries where state <> 'delivered'",
+        "select 1 from inbox where state <> 'done'",
+        "select 1 from turns where state in ('running', 'suspended')",
+    ):
+        while await rows(gateway.store, query):
+            await anyio.lowlevel.checkpoint()
+
+
+async def test_a_turn_that_can_not_be_read_is_closed_and_its_person_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = ChatServer()
+    server.says("think")
+    dying, living = ScriptedModel([hangs()]), ScriptedModel([says("and that"), says("fine")])
+    async with running(tmp_path, [PlainAdapter(server)], dying) as gateway:
+        await until(lambda: dying.requests)
+        server.says("and this")
+        await until(server.texts)
+        await damage(gateway, step=0)
+    async with running(tmp_path, [PlainAdapter(server)], living) as gateway:
+        await until(lambda: server.texts()[1:] == [GIVEN_UP, "and that"])
+        with anyio.fail_after(5):
+            await nothing_is_open(gateway)
+        closed = await rows(gateway.store, "select state, code, reason from turns order by id")
+        assert closed == [("failed", "unreadable", GIVEN_UP), ("completed", "", "")]
+    # The person's own words are still part of the conversation.
+    assert [one.text for one in living.requests[0].messages] == ["think", "and this"]
+    assert refused(living.requests[0]) is None
+    assert caplog.text.count("can't be resumed") == 1
+    async with running(tmp_path, [PlainAdapter(server)], living):
+        server.says("how are you?")
+        await until(lambda: server.texts()[3:] == ["fine"])
+    assert caplog.text.count("can't be resumed") == 1
+
+
+async def test_a_suspended_turn_that_can_not_be_read_is_closed_and_its_person_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = ChatServer()
+    model = ScriptedModel([calls(("ask", {})), says("here I am")])
+    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
+        server.says("paint it")
+        await until(server.texts)
+        await damage(gateway, step=1)
+        ((question,),) = await rows(gateway.store, "select id from questions")
+        async with open_store(tmp_path / "state.db") as foreign:
+            await foreign.run(turns.decide, question, "answered", "blue", "operator", 0.0)
+            await until(lambda: server.texts()[1:] == [GIVEN_UP])
+        with anyio.fail_after(5):
+            await nothing_is_open(gateway)
+        server.says("are you there?")
+        await until(lambda: server.texts()[2:] == ["here I am"])
+    assert [one.text for one in model.requests[1].messages] == ["paint it", "are you there?"]
+    assert caplog.text.count("can't be resumed") == 1
+
+
+async def test_a_turn_without_its_message_is_given_up_and_its_calls_have_results(
+    tmp_path: Path,
+) -> None:
+    server = ChatServer()
+    server.says("work")
+    dying, living = ScriptedModel([calls(("slow", {}))]), ScriptedModel([says("fine")])
+    async with running(tmp_path, [PlainAdapter(server)], dying) as gateway:
+        while await rows(gateway.store, "select steps from turns") != [(1,)]:
+            await anyio.lowlevel.checkpoint()
+        await rows(gateway.store, "delete from inbox")
+    # Another server, because the first one would send the message again.
+    server = ChatServer()
+    async with running(tmp_path, [PlainAdapter(server)], living):
+        await until(lambda: server.texts() == [GIVEN_UP])
+        server.says("how are you?")
+        await until(lambda: server.texts()[1:] == ["fine"])
+    assert refused(living.requests[0]) is None
+    assert results(living) == ["Not finished: the turn failed."]
+
+
 TERMINAL = replace(QUIET, terminal=True)
 
 
@@ -267,7 +366,13 @@ def typed(text: str) -> MessageEvent:
     source = Source(
         platform="cli", account="cli", chat_kind="private", chat_id="work", user_id="ada"
     )
-    return MessageEvent(dedupe_key=text, source=source, received_at=0.0, body=Said(text=text))
+    return MessageEvent(
+        dedupe_key=text,
+        source=source,
+        origin=Origin(principal=Principal(name="cli")),
+        received_at=0.0,
+        body=Said(text=text),
+    )
 
 
 async def test_a_terminal_goes_on_where_a_terminal_that_died_stopped(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hermes.control import sessions
-from hermes.control.histories import WORTH
+from hermes.control.histories import CACHED_MESSAGES
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import rows, running, until
 from hermes.testing.scripted import ScriptedModel, hangs, says
@@ -41,21 +41,21 @@ async def test_a_gateway_that_knows_a_long_conversation_forgets_it_when_it_is_de
     tmp_path: Path,
 ) -> None:
     server = ChatServer()
-    model = ScriptedModel([says(f"answer {number}") for number in range(WORTH + 2)])
+    model = ScriptedModel([says(f"answer {number}") for number in range(CACHED_MESSAGES + 2)])
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
 
         async def ask(number: int) -> None:
             server.says(f"question {number}")
             await until(lambda: f"answer {number}" in server.texts() and not gateway.busy)
 
-        for number in range(WORTH):
+        for number in range(CACHED_MESSAGES):
             await ask(number)
         async with running(tmp_path, [], ScriptedModel([])) as other:
             await other.store.run(sessions.delete, KEY)
-        await ask(WORTH)
-        await ask(WORTH + 1)
+        await ask(CACHED_MESSAGES)
+        await ask(CACHED_MESSAGES + 1)
     assert [message.text for message in model.requests[-1].messages] == [
-        f"question {WORTH}",
-        f"answer {WORTH}",
-        f"question {WORTH + 1}",
+        f"question {CACHED_MESSAGES}",
+        f"answer {CACHED_MESSAGES}",
+        f"question {CACHED_MESSAGES + 1}",
     ]

@@ -6,14 +6,15 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from hermes.equipment import TITLE
+from hermes.app.agent import TITLE
 from hermes.settings.sections import AuxiliarySettings
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import QUIET, Conditions, running, until
 from hermes.testing.scripted import Answer, fails, says
 from hermes.types.errors import Disconnected
 from hermes.types.messages import AssistantMessage
-from hermes.types.protocols import Emit, ModelRequest
+from hermes.types.models import ModelRequest
+from hermes.types.protocols import Emit
 
 NAMING = replace(QUIET, auxiliary=AuxiliarySettings(model="small"))
 

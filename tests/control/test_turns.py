@@ -14,7 +14,8 @@ from hermes.testing.scripted import Answer, ScriptedModel, calls, fails, hangs, 
 from hermes.types.errors import Disconnected
 from hermes.types.events import TurnFinished, UsageReported
 from hermes.types.messages import AssistantMessage, Content, ToolMessage
-from hermes.types.protocols import Emit, ModelRequest
+from hermes.types.models import ModelRequest
+from hermes.types.protocols import Emit
 from hermes.types.turns import Completed, Failed, Stopped, Suspended
 
 

@@ -1,58 +1,51 @@
-"""What is forgotten in time, and what is not."""
+"""The work that no message triggers is done by one process, again and again."""
 
 import time
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 
-from hermes.control.upkeep import forget_messages, forget_requests
-from hermes.testing.platforms import ChatServer, PlainAdapter
-from hermes.testing.running import DRAINING, rows, running, until
-from hermes.testing.scripted import ScriptedModel, calls, says
-from hermes.types.identity import Source
-from hermes.types.messages import Asked, MessageEvent, UserMessage
+from hermes.control.upkeep import Retention, Upkeep
+from hermes.testing.running import DRAINING, QUIET, rows, running, until
+from hermes.testing.scripted import ScriptedModel, says
+from hermes.types.identity import Principal, Source
+from hermes.types.messages import Asked, MessageEvent, Origin, UserMessage
 
 
 def request(number: int) -> MessageEvent:
     return MessageEvent(
         dedupe_key=f"api:{number}",
         source=Source(platform="api", account="api", chat_kind="private", chat_id="", user_id="k"),
+        origin=Origin(trigger="api", principal=Principal(name="api")),
         received_at=time.time(),
         body=Asked(messages=(UserMessage(text="hi"),), detached=True),
     )
 
 
-async def test_stateless_requests_leave_nothing_behind(tmp_path: Path) -> None:
-    model = ScriptedModel([calls(("append", {"token": "x"})), says("done")])
-    async with running(tmp_path, [], model, DRAINING) as gateway:
+async def test_old_requests_are_dropped_by_the_loop(tmp_path: Path) -> None:
+    swept: list[float] = []
+
+    async def sweep() -> None:
+        swept.append(time.time())
+
+    async with running(tmp_path, [], ScriptedModel([says("done")]), DRAINING) as gateway:
         await gateway.accept(request(1))
         await until(lambda: not gateway.busy)
-        tables = ("turns", "inbox", "messages", "calls", "run_events")
-        for table in tables:
-            assert await rows(gateway.store, f"select 1 from {table}")
-        await gateway.store.run(forget_requests, time.time() - 60)
-        for table in tables:
-            assert await rows(gateway.store, f"select 1 from {table}")
-        await gateway.store.run(forget_requests, time.time() + 60)
-        for table in (*tables, "questions"):
-            assert await rows(gateway.store, f"select 1 from {table}") == []
+        assert await rows(gateway.store, "select 1 from turns")
+        at_once = Retention(requests=-60.0, messages=-60.0)
+        async with anyio.create_task_group() as group:
+            group.start_soon(Upkeep(gateway.store, gateway._recovery, at_once, sweep).run)
+            with anyio.fail_after(10):
+                while await rows(gateway.store, "select 1 from turns"):
+                    await anyio.lowlevel.checkpoint()
+            group.cancel_scope.cancel()
+    assert swept == []
 
 
-async def test_conversations_and_open_questions_are_kept(tmp_path: Path) -> None:
-    server = ChatServer()
-    model = ScriptedModel([says("hello"), calls(("ask", {})), says("red it is")])
-    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
-        server.says("hi")
-        await until(server.texts)
-        server.says("paint it")
-        await until(lambda: len(server.texts()) == 2)
-        while await rows(gateway.store, "select 1 from deliveries where state <> 'delivered'"):
-            await anyio.lowlevel.checkpoint()
-        await gateway.store.run(forget_requests, time.time() + 60)
-        await gateway.store.run(forget_messages, time.time() + 60)
-        assert await rows(gateway.store, "select 1 from deliveries") == []
-        assert await rows(gateway.store, "select state from inbox") == [("bound",)]
-        server.says("red")
-        await until(lambda: server.texts()[-1] == "red it is")
-    said = [message.text for message in model.requests[2].messages]
-    assert said[:3] == ["hi", "hello", "paint it"]
+async def test_one_process_at_a_time_does_the_upkeep(tmp_path: Path) -> None:
+    async with running(tmp_path, [], ScriptedModel([]), QUIET) as one:
+        assert await one._recovery.lease("scheduler")
+        async with running(tmp_path, [], ScriptedModel([]), QUIET) as other:
+            assert await other._recovery.lease("scheduler") is None
+            assert await one._recovery.lease("scheduler")

@@ -100,13 +100,19 @@ async def test_the_budget_counts_the_steps_of_earlier_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "code"),
-    [(AuthFailed("no key"), "auth_failed"), (RateLimited("slow"), "rate_limited")],
+    ("error", "failed"),
+    [
+        (AuthFailed("no key"), Failed(reason="no key", code="auth_failed", status=502)),
+        (
+            RateLimited("slow", 7.0),
+            Failed(reason="slow", code="rate_limited", status=429, retry_after=7.0),
+        ),
+    ],
 )
-async def test_a_failure_of_the_model_has_a_sentence_and_a_code(
-    error: HermesError, code: str
+async def test_a_failure_of_the_model_has_a_sentence_a_code_a_status_and_a_pause(
+    error: HermesError, failed: Failed
 ) -> None:
-    assert await Bench(fails(error)).run(a_turn()) == Failed(reason=str(error), code=code)
+    assert await Bench(fails(error)).run(a_turn()) == failed
 
 
 async def test_a_lost_claim_is_no_failure_of_the_a_turn() -> None:
@@ -349,7 +355,7 @@ async def test_where_nothing_is_summarised_the_model_says_what_is_too_long() -> 
     turn, notes = a_turn(*long_history(), HI), Notebook()
     assert isinstance(await agent.run(turn, lambda event: None, notes), Completed)
     outcome = await agent.run(turn, lambda event: None, notes)
-    assert outcome == Failed(reason="no", code="too_long")
+    assert outcome == Failed(reason="no", code="context_length_exceeded", status=400)
     assert notes.summaries == []
 
 
@@ -360,7 +366,7 @@ async def test_a_request_without_a_session_is_never_summarised() -> None:
     assert isinstance(await agent.run(turn, lambda event: None, notes), Completed)
     outcome = await agent.run(turn, lambda event: None, notes)
     assert isinstance(outcome, Failed)
-    assert outcome.code == "too_long"
+    assert (outcome.code, outcome.status) == ("context_length_exceeded", 400)
     assert "Send fewer or shorter ones, or use a session" in outcome.reason
     assert notes.summaries == []
 
@@ -368,4 +374,5 @@ async def test_a_request_without_a_session_is_never_summarised() -> None:
 async def test_one_that_cannot_be_shortened_is_explained() -> None:
     model = ScriptedModel([fails(TooLong("the window is too small"))])
     outcome = await an_agent(model, ()).run(a_turn(), lambda event: None, Notebook())
-    assert outcome == Failed(reason="the window is too small", code="too_long")
+    explained = "the window is too small"
+    assert outcome == Failed(reason=explained, code="context_length_exceeded", status=400)

@@ -3,6 +3,7 @@
 import pytest
 
 from hermes.core.auxiliary import Auxiliary
+from hermes.core.window import UNKNOWN_LENGTH
 from hermes.testing.scripted import ScriptedModel, fails, says
 from hermes.testing.turns import CHOICE
 from hermes.types.errors import AuthFailed, Rejected
@@ -38,4 +39,6 @@ async def test_a_failure_of_both_is_told() -> None:
 
 def test_a_text_must_fit_into_both() -> None:
     auxiliary = Auxiliary(ScriptedModel([]), lambda main: SMALL)
-    assert auxiliary.size(CHOICE) == 1000
+    assert auxiliary.context_length(CHOICE) == 1000
+    unknown = Auxiliary(ScriptedModel([]), lambda main: CHOICE)
+    assert unknown.context_length(CHOICE) == UNKNOWN_LENGTH

@@ -4,11 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
-from hermes.core.context_files import MOST, NAMES, OWN, check_writable, context_file
+from hermes.core.context_files import MOST, NAMES, check_writable, context_file
 from hermes.testing.turns import GROUP, PRIVATE, a_turn
 from hermes.types.errors import ToolFailed
+from hermes.types.identity import Principal
 
 
 def write(folder: Path, name: str, text: str) -> None:
@@ -105,8 +105,7 @@ def test_a_chat_may_not_write_what_everybody_s_agent_is_told(path: str) -> None:
     for source in (PRIVATE, GROUP):
         with pytest.raises(ToolFailed, match=r"can't be written from p: ask the owner"):
             check_writable(path, a_turn(source=source))
-    for platform in OWN:
-        check_writable(path, a_turn(source=replace(PRIVATE, platform=platform)))
+    check_writable(path, a_turn(principal=Principal(name="cli")))
 
 
 def test_a_chat_may_write_any_other_file() -> None:

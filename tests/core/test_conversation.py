@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from hermes.control import sessions
 from hermes.core.auxiliary import Auxiliary
-from hermes.core.compaction import SYSTEM, Compactor
+from hermes.core.compaction import SUMMARY_SYSTEM, Compactor
 from hermes.core.conversation import Conversation
 from hermes.core.prompt import Prompter
-from hermes.core.window import Window
+from hermes.core.window import UNKNOWN_LENGTH, Window
 from hermes.settings.sections import ModelSettings
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import QUIET, refused, rows, running, until
@@ -20,7 +20,8 @@ from hermes.types.errors import Disconnected
 from hermes.types.events import SegmentEnded, TextDelta, UsageReported
 from hermes.types.identity import CallId
 from hermes.types.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
-from hermes.types.protocols import Emit, ModelRequest
+from hermes.types.models import ModelRequest
+from hermes.types.protocols import Emit
 
 SMALL = replace(
     QUIET, model=ModelSettings(default="m", base_url="http://127.0.0.1:9/v1", context_length=3000)
@@ -39,7 +40,7 @@ class Summariser:
         """What it was asked to summarise."""
 
     async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
-        if request.system == SYSTEM:
+        if request.system == SUMMARY_SYSTEM:
             if self.fails:
                 raise Disconnected("the summariser is away")
             (question,) = request.messages
@@ -185,7 +186,7 @@ async def test_prefilled_messages_stand_before_all_others() -> None:
     turn = a_turn()
     prefill = (UserMessage(text="ping"), AssistantMessage(text="pong"))
     turn = replace(turn, profile=replace(turn.profile, prefill=prefill))
-    window = Window.of(None, None, 0.75)
+    window = Window.of(UNKNOWN_LENGTH, None, 0.75)
     made = Conversation(turn, CHOICE, {}, window, lambda event: None, Notebook())
     await made.begin(Prompter())
     assert [m.text for m in made.request(0).messages] == ["ping", "pong", "hi"]

@@ -146,14 +146,30 @@ async def test_requests_without_a_session_share_a_prompt_for_a_moment() -> None:
 
 
 async def test_what_one_chat_remembers_is_never_told_in_another() -> None:
-    async def remember(turn: Turn) -> list[PromptPart]:
-        return [PromptPart(name="memory", text=f"of {turn.source.chat_id}")]
+    """Chats differ by account, chat or person, in every combination that could be mistaken."""
 
+    def memory_of(source: Source, person: str) -> str:
+        return f"<{source.account}, {source.chat_kind} {source.chat_id}, {person}>"
+
+    async def remember(turn: Turn) -> list[PromptPart]:
+        return [PromptPart(name="memory", text=memory_of(turn.source, turn.person or ""))]
+
+    chats = [
+        (GROUP, "alice"),
+        (replace(GROUP, chat_id="-6"), "alice"),
+        (replace(GROUP, account="q"), "alice"),
+        (replace(GROUP, account="q", chat_id="-6"), "bob"),
+        (replace(GROUP, chat_kind="channel"), "alice"),
+        (PRIVATE, "alice"),
+        (PRIVATE, "bob"),
+        (replace(PRIVATE, account="q", chat_id="2"), "carol"),
+    ]
     prompter = Prompter(remember)
-    for source in (GROUP, replace(GROUP, chat_id="-6"), PRIVATE, replace(GROUP, account="q")):
-        turn = replace(a_turn(source=source, person="alice"), stateless=True)
+    for source, person in chats:
+        turn = replace(a_turn(source=source, person=person), stateless=True)
         prompt = await prompter.prompt(turn, CHOICE, TOOLS)
-        assert f"of {source.chat_id}" in prompt.text
+        told = [memory_of(*chat) for chat in chats if memory_of(*chat) in prompt.text]
+        assert told == [memory_of(source, person)]
 
 
 async def test_a_model_that_only_talks_is_told_nothing_of_tools() -> None:

@@ -3,8 +3,18 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from hermes.core.window import UNKNOWN, Scale, Window, tokens, weight
+from hermes.core.window import (
+    UNKNOWN_LENGTH,
+    Scale,
+    Window,
+    context_length,
+    tokens,
+    tokens_in,
+    weight,
+)
+from hermes.testing.turns import CHOICE
 from hermes.types.identity import CallId
 from hermes.types.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
 
@@ -40,10 +50,20 @@ def test_everything_that_is_sent_weighs_something() -> None:
     assert weight(ToolMessage(call=call.id, text="x" * 700)) > 200
 
 
+def test_text_and_its_size_in_bytes_have_about_the_same_tokens() -> None:
+    assert tokens_in(700) == 200
+    assert tokens("x" * 700) == tokens_in(700) + 1
+    assert tokens("я" * 350) == tokens_in(700) + 1
+
+
+def test_a_model_whose_length_is_not_known_has_a_usual_one() -> None:
+    assert context_length(CHOICE) == UNKNOWN_LENGTH
+    assert context_length(replace(CHOICE, context_length=5)) == 5
+
+
 def test_a_window_keeps_room_for_the_answer() -> None:
     window = Window.of(8000, 2000, 0.75)
     assert (window.room, window.limit) == (6000, 4500)
-    assert Window.of(None, None, 0.5).size == UNKNOWN
     assert Window.of(1000, 5000, 0.75).room == 500
     assert Window.of(8000, 2000, None).limit is None
 

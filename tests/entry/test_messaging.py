@@ -7,7 +7,7 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from hermes.app import Parts, open_gateway
+from hermes.app.gateway import Parts, open_gateway
 from hermes.control.gateway import Gateway
 from hermes.entry.messaging import serve
 from hermes.settings import Settings
@@ -40,7 +40,7 @@ async def gateway(tmp_path: Path) -> AsyncIterator[Gateway]:
     settings = Settings(
         home=Home(root=tmp_path), workspace=tmp_path, access=AccessSettings(allow_all=True)
     )
-    parts = Parts(adapters=[PlainAdapter(ChatServer())], model=ScriptedModel([]))
+    parts = Parts(model=ScriptedModel([]))
     async with open_gateway(settings, parts) as gateway:
         yield gateway
 

@@ -7,7 +7,7 @@ import pytest
 
 from hermes.settings import load
 from hermes.settings.edit import Change, migrate, set_value, unset_value
-from hermes.settings.models import resolve_model
+from hermes.testing.configured import models_of
 from hermes.types.errors import ConfigError
 
 KEY = "0123456789abcdef0123"
@@ -125,7 +125,7 @@ def test_a_model_key_goes_where_it_is_read(tmp_path: Path, model: str, name: str
 def test_a_variable_of_a_provider_can_be_set_by_its_name(tmp_path: Path) -> None:
     change(tmp_path, "OPENAI_API_KEY", "sk-1")
     change(tmp_path, "GROQ_API_KEY", "gsk-1")
-    choice = resolve_model(load(tmp_path, {}))
+    choice = models_of(load(tmp_path, {})).main()
     assert choice is not None
     assert (choice.provider, choice.api_key) == ("openai", "sk-1")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from hermes.settings import Settings, load
-from hermes.settings.models import resolve_model
 from hermes.settings.sources import ConfigProblems
+from hermes.testing.configured import models_of
 from hermes.types.errors import ConfigError
 
 KEY = "0123456789abcdef0123"
@@ -63,7 +63,7 @@ def test_a_hermes_agent_configuration_starts_ours_unchanged(tmp_path: Path) -> N
     assert found.api_server.max_concurrent_runs == 7
     assert found.api_server.port == 9001
     assert found.streaming.edit_interval == 2
-    choice = resolve_model(found)
+    choice = models_of(found).main()
     assert choice is not None
     assert (choice.provider, choice.model) == ("custom", "some-model")
     assert choice.api_key == "sk-local-0123456789"

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from hermes.control.routing import DEFAULT_AGENT
 from hermes.core.memory.local import LocalMemory
 from hermes.core.memory.notes import as_prompt
 from hermes.core.tools.memory import memory_tool
@@ -18,13 +19,13 @@ from hermes.core.tools.session_search import session_search_tool
 from hermes.state import sessions, transcript
 from hermes.state.audience import Person, Room, audience_of
 from hermes.state.memory import Limits, Memory
-from hermes.state.sqlite import open_store
+from hermes.state.sqlite.store import open_store
 from hermes.state.transcript import Scribe
 from hermes.testing.turns import GROUP, PRIVATE, a_turn, use
 from hermes.types.errors import ToolFailed
-from hermes.types.identity import DEFAULT_AGENT, SessionKey, Source, TurnId
+from hermes.types.identity import SessionKey, Source, TurnId
 from hermes.types.messages import AssistantMessage, UserMessage
-from hermes.types.protocols import Store
+from hermes.types.store import Store
 from hermes.types.turns import Turn
 from hermes.types.value import Value
 

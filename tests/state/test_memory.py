@@ -1,6 +1,5 @@
 """Memory files: apart for each audience, never lost, never overwritten blindly."""
 
-import fcntl
 import os
 import stat
 import subprocess
@@ -16,7 +15,16 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hermes.state.entries import Edit, entries_of
-from hermes.state.memory import LARGEST, Kept, Limits, Memory, Remembered, folder_name, folder_of
+from hermes.state.locks import FileLock
+from hermes.state.memory import (
+    LARGEST_NOTES,
+    ChangedNotes,
+    Limits,
+    Memory,
+    Remembered,
+    folder_name,
+    folder_of,
+)
 from hermes.testing.turns import GROUP, a_turn
 from hermes.types.errors import ToolFailed
 from hermes.types.identity import OWNER
@@ -101,7 +109,7 @@ def test_names_stay_in_their_folder_and_never_meet(texts: list[str]) -> None:
 async def test_what_was_noted_is_read_again(alice: Turn) -> None:
     memory = Memory()
     kept = await memory.change(alice, "memory", note("The server is called Odin"))
-    assert kept == Kept(file="MEMORY.md", entries=1, used=25, limit=2200)
+    assert kept == ChangedNotes(file="MEMORY.md", entries=1, used=25, limit=2200)
     await memory.change(alice, "user", note("Prefers short answers"))
     expected = Remembered(memory="The server is called Odin", user="Prefers short answers")
     assert memory.read(alice) == Memory().read(alice) == expected
@@ -215,7 +223,7 @@ def zeros(path: Path) -> None:
 
 
 def huge(path: Path) -> None:
-    path.write_bytes(b"kept words " * LARGEST)
+    path.write_bytes(b"kept words " * LARGEST_NOTES)
 
 
 def folder(path: Path) -> None:
@@ -259,9 +267,8 @@ async def test_a_folder_that_can_not_be_written_is_a_sentence(tmp_path: Path) ->
 async def test_a_lock_that_is_never_freed_is_not_waited_for_for_ever(
     alice: Turn,
 ) -> None:
-    lock = written(alice, "", ".lock")
-    with lock.open() as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with FileLock(written(alice, "", ".lock")) as held:
+        held.acquire()
         with pytest.raises(ToolFailed, match="Try again"):
             await Memory(patience=0.05).change(alice, "memory", note("new"))
     await Memory().change(alice, "memory", note("new"))

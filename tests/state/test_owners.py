@@ -1,76 +1,15 @@
-"""A process lives while it holds its lock, whatever ends it."""
+"""Owners and leases on SQLite."""
 
-import subprocess
-import sys
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from hermes.state.owners import OwnerLock, is_alive, lock_path, sweep_up, unclean
-from hermes.types.identity import OwnerId
-
-HOLDER = """
-import sys
-from pathlib import Path
-from hermes.state.owners import OwnerLock
-
-with OwnerLock(Path(sys.argv[1])) as lock:
-    print(lock.id, flush=True)
-    sys.stdin.read()
-"""
+from hermes.state.sqlite.store import open_store
+from hermes.testing.contracts import OwnersContract
+from hermes.types.store import OwnerKind, Store
 
 
-def holder(folder: Path) -> tuple[subprocess.Popen[str], OwnerId]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, folder],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout
-    return process, OwnerId(process.stdout.readline().strip())
-
-
-def test_an_owner_lives_while_the_context_is_open(tmp_path: Path) -> None:
-    with OwnerLock(tmp_path / "run") as lock:
-        assert is_alive(tmp_path / "run", lock.id)
-        assert lock_path(tmp_path / "run", lock.id).stat().st_mode & 0o777 == 0o600
-    assert not is_alive(tmp_path / "run", lock.id)
-    assert list((tmp_path / "run").iterdir()) == []
-    assert not is_alive(tmp_path, OwnerId("nobody"))
-
-
-def test_killing_a_process_frees_its_lock(tmp_path: Path) -> None:
-    process, owner = holder(tmp_path)
-    with process:
-        assert is_alive(tmp_path, owner)
-        assert unclean(tmp_path) == []
-        process.kill()
-    assert not is_alive(tmp_path, owner)
-    assert unclean(tmp_path) == [lock_path(tmp_path, owner)]
-
-
-def test_a_process_that_ends_cleanly_leaves_nothing(tmp_path: Path) -> None:
-    process, owner = holder(tmp_path)
-    process.communicate("")
-    assert not is_alive(tmp_path, owner)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_sweeping_up_removes_the_dead_and_never_the_living(tmp_path: Path) -> None:
-    process, dead = holder(tmp_path)
-    with process:
-        process.kill()
-    with OwnerLock(tmp_path) as lock:
-        sweep_up(tmp_path)
-        assert is_alive(tmp_path, lock.id)
-        assert not lock_path(tmp_path, dead).exists()
-    sweep_up(tmp_path)
-
-
-def test_a_lock_is_held_on_the_file_that_others_see(tmp_path: Path) -> None:
-    """Who sweeps up between the open and the lock must not make a living owner look dead."""
-    lock = OwnerLock(tmp_path)
-    stale = lock_path(tmp_path, lock.id)
-    stale.touch()
-    sweep_up(tmp_path)
-    with lock:
-        assert is_alive(tmp_path, lock.id)
+class TestOwnersOnSQLite(OwnersContract):
+    def opened(
+        self, folder: Path, kind: OwnerKind | None = None
+    ) -> AbstractAsyncContextManager[Store]:
+        return open_store(folder / "state.db", kind)

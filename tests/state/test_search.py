@@ -6,14 +6,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from hermes.control.routing import DEFAULT_AGENT
 from hermes.state import sessions, transcript
 from hermes.state.audience import Person, Room
 from hermes.state.search import Found, around, search
-from hermes.state.sqlite import open_store
+from hermes.state.sqlite.store import open_store
 from hermes.testing.rows import EVERYBODY, NOW, SOURCE, scribe
-from hermes.types.identity import DEFAULT_AGENT, PersonId, SessionKey
+from hermes.types.identity import PersonId, SessionKey
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
-from hermes.types.protocols import Store
+from hermes.types.store import Store
 
 ANN, BOB = PersonId("ann"), PersonId("bob")
 PLACE = SessionKey(agent=DEFAULT_AGENT, platform="telegram", kind="group", chat="7")

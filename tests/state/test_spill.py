@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermes.state.spill import LINE, Spill, folded, trimmed
+from hermes.state.spill import LINE_CHARS, Spill, folded, trimmed
 from hermes.types.errors import StoreUnavailable, ToolFailed
 
 NOTE = re.compile(
     r"\[… (\d+) characters left out: read_file 'spill:t_0_0' has them from line (\d+) on …]\n"
 )
-texts = st.lists(st.text(max_size=30) | st.integers(0, 3 * LINE).map("x".__mul__)).map("\n".join)
+texts = st.lists(st.text(max_size=30) | st.integers(0, 3 * LINE_CHARS).map("x".__mul__)).map(
+    "\n".join
+)
 
 
 @pytest.fixture
@@ -94,13 +96,13 @@ def test_a_session_that_keeps_nothing_has_no_folder_in_the_end(
 @given(texts)
 def test_kept_lines_are_short_and_nothing_is_lost(text: str) -> None:
     kept = folded(text)
-    assert max(map(len, kept.split("\n"))) <= LINE
+    assert max(map(len, kept.split("\n"))) <= LINE_CHARS
     assert kept.replace("\n", "") == text.replace("\n", "")
     assert folded(kept) == kept
 
 
 @settings(deadline=None)
-@given(texts, st.integers(0, 4 * LINE))
+@given(texts, st.integers(0, 4 * LINE_CHARS))
 def test_a_trimmed_text_is_short_and_made_of_true_pieces(text: str, limit: int) -> None:
     shown = trimmed(text, limit, "spill:t_0_0")
     assert len(shown) <= limit

@@ -208,11 +208,10 @@ def test_a_stopped_turn_ends_with_stop() -> None:
 
 def test_a_failed_turn_ends_with_an_error() -> None:
     stream = chat()
-    data = sent(
-        [says("Hel"), TurnFinished(outcome="failed", text="Busy.", code="rate_limited")], stream
-    )
+    failed = TurnFinished(outcome="failed", text="Busy.", code="rate_limited", status=429)
+    data = sent([says("Hel"), failed], stream)
     assert frames(data)[-2][2] == {
-        "error": {"message": "Busy.", "code": "rate_limited", "type": "server_error"}
+        "error": {"message": "Busy.", "code": "rate_limited", "type": "rate_limit_error"}
     }
     assert data.endswith(DONE)
     assert stream.end == "failed"

@@ -23,8 +23,8 @@ from hermes.testing.scripted import (
 )
 from hermes.types.events import AgentEvent
 from hermes.types.messages import UserMessage
+from hermes.types.models import ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.protocols import ModelRequest
 
 Json = dict[str, Any]
 

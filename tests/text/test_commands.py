@@ -6,7 +6,6 @@ from hermes.text.commands import (
     Ambiguous,
     Command,
     Unknown,
-    nearest,
     parse_command,
     resolve,
     unescaped,
@@ -82,10 +81,3 @@ def test_a_name_an_alias_or_a_clear_beginning_resolves(
     name: str, found: str | Unknown | Ambiguous
 ) -> None:
     assert resolve(name, NAMES) == found
-
-
-def test_the_nearest_word_is_offered_as_it_is_written() -> None:
-    assert nearest("TELEGRAM.TOKN", ["telegram.token", "Model"]) == "telegram.token"
-    assert nearest("modle", ["telegram.token", "Model"]) == "Model"
-    assert nearest("q", ["telegram.token"]) is None
-    assert nearest("a" * 100_000, ["b" * 10]) is None

@@ -1,18 +1,37 @@
 """Pages as people read them."""
 
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
 
+from hermes.text.markup import sanitized
 from hermes.text.readable import DEEPEST, readable
 
 URL = "https://example.org/docs/page.html"
+PAGES = sorted((Path(__file__).parent / "pages").glob("*.html"))
+CHARSETS = {"cp1252-menu": "cp1252"}
 
 
 def text(html: str) -> str:
     return readable(html, URL).text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_saved_page_reads_as_it_did(page: Path) -> None:
+    """The expected text stands beside the page: its title, an empty line, its Markdown."""
+    html = page.read_bytes().decode(CHARSETS.get(page.stem, "utf-8"))
+    read = readable(html, f"https://example.org/pages/{page.name}")
+    expected = page.with_suffix(".md").read_text("utf-8")
+    assert f"{read.title}\n\n{read.text}\n" == expected
+
+
+def test_twenty_pages_are_compared() -> None:
+    assert len(PAGES) >= 20
 
 
 @pytest.mark.parametrize(
@@ -22,6 +41,7 @@ def text(html: str) -> str:
         ("  just \n text ", "just text"),
         ("<h1>One <b>big</b>\nthing</h1><h3>Small</h3>x", "# One big thing\n\n### Small\n\nx"),
         ("<h2>One<h2>Two", "## One\n\n## Two"),
+        ("<h1>One</h2>two", "# One\n\ntwo"),
         ("<p>one<p>two</p>three", "one\n\ntwo\n\nthree"),
         ("one<br>two<br><br><br><br>three", "one\ntwo\n\nthree"),
         ("a<div>b<span>c</span></div>d", "a\n\nbc\n\nd"),
@@ -63,7 +83,7 @@ def test_lists_are_lists(html: str, expected: str) -> None:
         ("<table><tr><td>a<table><tr><td>b<td>c</table><td>d</table>", "a\n\nb | c\n\nd"),
         (f"<table><tr><td>a<td>{'x' * 500}</table>", "a\n\n" + "x" * 500),
         ("<td>a<td>b", "a\n\nb"),
-        ("<div><table><tr><td>a</div>b<td>c</table>d</div>", "a\n\nb\n\nc\n\nd"),
+        ("<div><table><tr><td>a</div>b<td>c</table>d</div>", "ab | c\n\nd"),
     ],
 )  # fmt: skip
 def test_tables_of_data_are_rows_and_tables_of_layout_are_not(html: str, expected: str) -> None:
@@ -96,7 +116,14 @@ def test_code_is_kept_as_it_is() -> None:
         ("<a href=x><h3>Card</h3><p>Words</p></a>",
          "### [Card](https://example.org/docs/x)\n\nWords"),
         ("<a href=x><img alt=cat></a>", "[[image: cat]](https://example.org/docs/x)"),
-        ("<base href=/other/><a href=x>y</a>", "[y](https://example.org/other/x)"),
+        ("<p><a href=x><h3>Card</h3>Words</a>",
+         "### [Card](https://example.org/docs/x)\n\nWords"),
+        ("<ul><li><a href=x>never ended<li>other</ul>more",
+         "- [never ended](https://example.org/docs/x)\n- other\n\nmore"),
+        ("<a href=x>one</a> <a href=x>two</a>",
+         "[one](https://example.org/docs/x) [two](https://example.org/docs/x)"),
+        ("<base href=/other/><base href=/late/><a href=x>y</a>", "[y](https://example.org/other/x)"),
+        ("<a href='/x?a=1&copy=2'>y</a>", "[y](https://example.org/x?a=1&copy=2)"),
     ],
 )  # fmt: skip
 def test_links_lead_to_whole_addresses(html: str, expected: str) -> None:
@@ -188,6 +215,13 @@ def test_neither_does_a_text_that_is_no_page_at_an_url_that_is_none(html: str, u
 
 HOSTILE = ["<!--", "<a ", '<a ">" ', "<a x='>", "</", "<?", "&#", "<script>", "<", "</div>", "<b>"]
 HOSTILE += ["<ul><li>x", "<blockquote>x<br>", "<table><tr><td>x", "<td></td>", "<a href=x>y", "\n "]
+HOSTILE += ["<div>", "<dd><li>", "<a><div>", "<p><b>", "<div></x>", "<select><option>x</option>"]
+HOSTILE += [
+    "<div><p>x</div></p>",
+    "<form><table><td></form></table></form>",
+    "<svg><g>",
+    "<body a>",
+]
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
@@ -200,3 +234,29 @@ def test_the_time_grows_with_the_length_only(piece: str) -> None:
 
     # Ten times as long: a quadratic reader would take a hundred times as much.
     assert seconds(100_000) < 30 * seconds(10_000) + 0.2
+
+
+COUNTED: dict[str, Callable[[int], str]] = {
+    "formatting elements that every later paragraph opens again": lambda n: f"<p><b id={n}>x</p>",
+    "attributes of one tag": lambda n: ("<a " if n == 0 else "") + f"a{n} ",
+    "attributes of the body": lambda n: f"<body a{n}>",
+    "links across blocks": lambda n: f"<a href={n}><div>x</a>",
+}
+
+
+@pytest.mark.parametrize("kind", COUNTED)
+def test_a_page_can_not_take_much_time_or_memory(kind: str) -> None:
+    html = "".join(map(COUNTED[kind], range(20_000)))
+    tree = LexborHTMLParser(sanitized(html).text)
+    assert len(tree.css("*")) < 100_000
+    since = time.process_time()
+    readable(html, URL)
+    assert time.process_time() - since < 1.0
+
+
+def test_a_page_that_nests_too_deep_is_cut_and_says_so() -> None:
+    deep = readable("<p>first</p>" + "<div>" * 50_000 + "<p>last", URL)
+    assert (deep.text, deep.cut) == ("first", True)
+    long = readable("<div><p>word <b>x</b></p><ul><li>more</ul></div>" * 20_000, URL)
+    assert not long.cut
+    assert long.text.count("word") == 20_000

@@ -7,7 +7,7 @@ from hermes.core.tools.session_search import line, session_search_tool
 from hermes.state.audience import audience_of
 from hermes.state.search import Found, search
 from hermes.types.messages import Message, UserMessage
-from hermes.types.protocols import Store
+from hermes.types.store import Store
 from hermes.types.tools import AnyTool
 from hermes.types.turns import Turn
 

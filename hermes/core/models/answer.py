@@ -1,4 +1,4 @@
-"""An answer as it arrives, in whatever wire format."""
+"""Collects an answer while it arrives, in any wire format."""
 
 from msgspec import Struct
 
@@ -24,16 +24,16 @@ class PartialCall(Struct):
         return ToolCall(id=CallId(call), name=self.name, arguments=arguments)
 
 
-class Answer:
-    """Tells what is new as one event per flush, and keeps the whole."""
+class StreamedAnswer:
+    """Emits new text as one event per flush, and keeps the whole answer."""
 
     def __init__(self, choice: ModelChoice, emit: Emit) -> None:
         self.choice = choice
         self.finished = False
-        """The model said that it had finished; without it the answer was cut."""
+        """Whether the model said that it is done; otherwise the answer was cut."""
         self.usage: UsageReported | None = None
         self.echo = b""
-        """What the provider wants back if tools are to be answered."""
+        """JSON that the provider wants back with the results of the tools."""
         self._emit = emit
         self._heard: dict[_Kind, list[str]] = {TextDelta: [], ReasoningDelta: []}
         self._calls: list[PartialCall] = []
@@ -42,7 +42,7 @@ class Answer:
 
     @property
     def parts(self) -> int:
-        """How many parts have begun: the text is one, and each call."""
+        """Number of parts that have begun: the text is one, and so is each call."""
         fresh = self._fresh if self._kind is TextDelta else []
         return len(self._calls) + any(map(str.strip, self._heard[TextDelta] + fresh))
 
@@ -57,12 +57,12 @@ class Answer:
         self._fresh.append(text)
 
     def call(self, name: str = "") -> PartialCall:
-        """A new call; without a name in the end it does not count."""
+        """Adds a call. Calls that still have no name at the end are dropped."""
         self._calls.append(PartialCall(name))
         return self._calls[-1]
 
     def flush(self) -> None:
-        """Tells what was said since the last time."""
+        """Emits what has been said since the last flush."""
         text = "".join(self._fresh)
         self._fresh.clear()
         if text:

@@ -1,28 +1,31 @@
-"""Speaks to every server of Anthropic's messages, streaming, and marks what it should cache."""
+"""The wire format of Anthropic's messages, with marks for the provider's prompt cache."""
 
-import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 
-import aiohttp
 import msgspec
 from msgspec import Raw, Struct
-from yarl import URL
 
 from hermes.core.models.message_events import MessageEvents
 from hermes.core.models.prefixes import Prefixes, joined
-from hermes.core.models.stream import HEADERS, Post, Upstream
+from hermes.core.models.request_fields import (
+    answer_limit,
+    cache_name,
+    call_arguments,
+    extra_fields,
+    user_text,
+)
 from hermes.core.models.thoughts import echoed, woven
-from hermes.core.models.wording import arguments_of, longest_of, name_of, speech_of
-from hermes.core.tools.schema import tools_json
+from hermes.core.tools.schema import schema_of, tools_json
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from hermes.types.models import AnswerBuilder, ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.protocols import Emit, ModelRequest
+from hermes.types.tools import AnyTool
 
-VERSION = "2023-06-01"
-LONGEST = 8192
-"""Tokens of an answer where nobody says how many: the protocol wants a number."""
-EFFORTS = {
+API_VERSION = "2023-06-01"
+ANSWER_TOKENS = 8192
+"""Limit of an answer if neither the request nor the settings have one: the protocol wants one."""
+THINKING_TOKENS = {
     "minimal": 1024,
     "low": 2048,
     "medium": 8192,
@@ -30,26 +33,11 @@ EFFORTS = {
     "xhigh": 32768,
     "max": 65536,
 }
-"""Tokens of thought for a reasoning effort, where a model takes a number."""
-SILENT = "(no text)"
-"""Said in place of nothing, which the protocol refuses."""
+"""Tokens of reasoning for each effort, for models that take a number."""
+NO_TEXT = "(no text)"
+"""Sent in place of empty text, which the protocol refuses."""
 
 _MARK = b',"cache_control":{"type":"ephemeral"}'
-# They choose by effort how much they think, and refuse a number, a temperature and a top_p.
-_ADAPTIVE = re.compile(r"claude-[a-z]+-(4[-.][7-9]|[5-9]|\d\d)")
-
-
-class AnthropicMessages:
-    """Asks `{base_url}/v1/messages`. `silence` is the longest wait for a byte, in seconds."""
-
-    def __init__(self, session: aiohttp.ClientSession, *, silence: float = 300.0) -> None:
-        self._upstream = Upstream(session, silence)
-        self._prefixes = Prefixes()
-
-    async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
-        choice, body = request.choice, encode(request, self._prefixes)
-        post = Post(_url(choice.base_url), _headers(choice.api_key), body)
-        return await self._upstream.complete(request, post, MessageEvents, emit)
 
 
 class _Text(Struct, tag_field="type", tag="text"):
@@ -80,20 +68,50 @@ class _Options(Struct, omit_defaults=True):
 _encoder = msgspec.json.Encoder()
 
 
-def encode(request: ModelRequest, prefixes: Prefixes | None = None) -> bytes:
-    """The body of the request.
+class AnthropicMessages:
+    """Requests to `{base_url}/v1/messages`.
 
-    Besides the marks of what to cache, that of a longer conversation begins like that of a shorter
-    one.
+    Apart from the cache marks, the body of a longer conversation begins like that of a shorter one.
     """
-    parts = [b'{"stream":true,"model":', _encoder.encode(request.choice.model)]
-    parts += b",", _encoder.encode(_options(request))[1:-1]
-    if request.tools:
-        parts += b',"tools":', tools_json(tuple(request.tools), "anthropic")[:-2], _MARK, b"}]"
-    if request.system or request.ephemeral:
-        parts += b',"system":[', _system(request), b"]"
-    parts += b',"messages":[', _messages(request, prefixes or Prefixes()), b"]}]}"
-    return b"".join(parts)
+
+    name = "anthropic"
+
+    def __init__(self) -> None:
+        self._prefixes = Prefixes()
+
+    def url(self, choice: ModelChoice) -> str:
+        return f"{_root(choice)}/messages"
+
+    def list_url(self, choice: ModelChoice) -> str:
+        return f"{_root(choice)}/models?limit=1000"
+
+    def headers(self, choice: ModelChoice) -> Mapping[str, str]:
+        key = {"x-api-key": choice.api_key} if choice.api_key else {}
+        return {**key, "anthropic-version": API_VERSION}
+
+    def declare(self, tool: AnyTool) -> Mapping[str, object]:
+        schema = schema_of(tool.arguments)
+        return {"name": tool.name, "description": tool.description, "input_schema": schema}
+
+    def body(self, request: ModelRequest) -> bytes:
+        choice = request.choice
+        parts = [b"{", extra_fields(choice), b'"stream":true,"model":']
+        parts += _encoder.encode(choice.model), b",", _encoder.encode(_options(request))[1:-1]
+        if request.tools:
+            tools = tools_json(tuple(request.tools), self.declare)
+            parts += b',"tools":', tools[:-2], _MARK, b"}]"
+        if request.system or request.ephemeral:
+            parts += b',"system":[', _system(request), b"]"
+        parts += b',"messages":[', _messages(request, self._prefixes), b"]}]}"
+        return b"".join(parts)
+
+    def parser(self, answer: AnswerBuilder) -> MessageEvents:
+        return MessageEvents(answer)
+
+
+def _root(choice: ModelChoice) -> str:
+    """The address with the version of the protocol, which may be part of `base_url` or not."""
+    return f"{choice.base_url.rstrip('/').removesuffix('/v1')}/v1"
 
 
 def _system(request: ModelRequest) -> bytes:
@@ -108,18 +126,18 @@ def _system(request: ModelRequest) -> bytes:
 def _options(request: ModelRequest) -> _Options:
     sampling = request.sampling
     options = _Options(
-        longest_of(request) or LONGEST,
+        answer_limit(request) or ANSWER_TOKENS,
         stop_sequences=tuple(stop for stop in sampling.stop if stop.strip()),
     )
     effort = sampling.reasoning_effort or ""
-    if _ADAPTIVE.search(request.choice.model):
-        if effort in EFFORTS:
+    if request.choice.quirks.reasoning == "effort":
+        if effort in THINKING_TOKENS:
             options.thinking = {"type": "adaptive", "display": "summarized"}
             options.output_config = {"effort": "low" if effort == "minimal" else effort}
         return options
     # Thoughts count as part of the answer, and an answer has to follow.
-    budget = min(EFFORTS.get(effort, 0), options.max_tokens // 2)
-    if budget >= EFFORTS["minimal"]:
+    budget = min(THINKING_TOKENS.get(effort, 0), options.max_tokens // 2)
+    if budget >= THINKING_TOKENS["minimal"]:
         options.thinking = {"type": "enabled", "budget_tokens": budget}
     elif sampling.temperature is not None:
         options.temperature = min(sampling.temperature, 1.0)
@@ -131,17 +149,17 @@ def _options(request: ModelRequest) -> _Options:
 
 def _messages(request: ModelRequest, prefixes: Prefixes) -> bytes:
     """All messages but the last brackets, marked where the model spoke last and where it is to."""
-    said, wording = request.messages, partial(_worded, request.choice)
+    said, encode = request.messages, partial(_encoded, request.choice)
     parts: list[bytes] = []
     start = 0
     for end in _ends(said):
         if start:
-            parts.append(_marked(joined(said[start - 1], said[start:end], wording)))
+            parts.append(_marked(joined(said[start - 1], said[start:end], encode)))
         else:
             # All of it comes again in the next call, without the mark.
-            parts.append(_marked(prefixes.joined(name_of(request), said[:end], wording)))
+            parts.append(_marked(prefixes.joined(cache_name(request), said[:end], encode)))
         start = end
-    parts.append(joined(said[start - 1] if start else None, said[start:], wording))
+    parts.append(joined(said[start - 1] if start else None, said[start:], encode))
     return b"".join(parts)
 
 
@@ -163,7 +181,7 @@ def _marked(blocks: bytes) -> bytes:
     return blocks[:-1] + _MARK + b"}"
 
 
-def _worded(choice: ModelChoice, before: Message | None, message: Message) -> bytes:
+def _encoded(choice: ModelChoice, before: Message | None, message: Message) -> bytes:
     """The blocks of a message: in that of the one before it where both are of one side."""
     blocks = b",".join(_blocks(choice, message))
     role = _role(message)
@@ -183,29 +201,17 @@ def _role(message: Message) -> bytes:
 def _blocks(choice: ModelChoice, message: Message) -> list[bytes]:
     match message:
         case UserMessage():
-            return [_text(speech_of(message))]
+            return [_text(user_text(message))]
         case ToolMessage(call=call, text=text, failed=failed):
             return [_encoder.encode(_Result(call, text, failed))]
         case AssistantMessage(text=text, calls=calls):
             said = [_text(text)] if text.strip() or not calls else []
-            used = [_Use(call.id, call.name, Raw(arguments_of(call).encode())) for call in calls]
+            used = [_Use(call.id, call.name, Raw(call_arguments(call).encode())) for call in calls]
             return woven([*said, *map(_encoder.encode, used)], echoed(message, choice))
 
 
 def _text(text: str) -> bytes:
-    return _encoder.encode(_Text(text if text.strip() else SILENT))
+    return _encoder.encode(_Text(text if text.strip() else NO_TEXT))
 
 
-_FIRST = b'{"role":"user","content":[%b]},' % _text(SILENT)
-
-
-@lru_cache(maxsize=64)
-def _url(base_url: str) -> URL:
-    place = base_url.rstrip("/")
-    return URL(f"{place}/messages" if place.endswith("/v1") else f"{place}/v1/messages")
-
-
-@lru_cache(maxsize=64)
-def _headers(key: str) -> Mapping[str, str]:
-    headers = {**HEADERS, "anthropic-version": VERSION}
-    return {**headers, "x-api-key": key} if key else headers
+_FIRST = b'{"role":"user","content":[%b]},' % _text(NO_TEXT)

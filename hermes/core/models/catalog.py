@@ -1,124 +1,92 @@
-"""The providers we can reach: where each is, what it speaks and which key it wants."""
+"""The table of providers and models that we ship, with those that plugins add."""
 
-import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
+from hermes.text.spelling import did_you_mean
 from hermes.types.errors import ConfigError
-from hermes.types.profile import Price, Wire
+from hermes.types.profile import Price, Quirks
+from hermes.types.providers import Provider
 from hermes.types.value import Value
 
 CUSTOM, LOCAL = "custom", "local"
+"""The providers for any other endpoint, and for models that run on this machine."""
 MODEL_FILE = ".gguf"
 
 _SAME = re.compile(r"(-latest|-20\d\d-?\d\d-?\d\d)?")
 
 
-class Provider(Value):
-    """How to reach one vendor or local server."""
+class ModelFamily(Value):
+    """What is known about a model, regardless of its provider."""
 
     name: str
-    label: str
-    base_url: str = ""
-    """Empty where it is not the same for everybody."""
-    keys: tuple[str, ...] = ()
-    """Environment names of its key; the first that is set counts."""
-    base_url_env: tuple[str, ...] = ()
-    """Environment names that put another address in place of `base_url`."""
-    default_model: str = ""
-    small_model: str = ""
-    """Cheap, for summaries and titles; empty where the default does that too."""
-    context_length: int | None = None
-    """What each of its models can read at once, as far as we know."""
-    wire: Wire = "chat"
-    tools: bool = True
-    """Whether its models can drive tools."""
-    key_required: bool = True
-    vendor_names: bool = False
-    """Its models are named `vendor/model`, so a slash does not name a provider."""
-    aliases: tuple[str, ...] = ()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (self.name, *self.aliases)
-
-    def key_name(self, environ: Mapping[str, str]) -> str:
-        """The variable that holds its key, or nothing."""
-        return next((name for name in self.keys if environ.get(name)), "")
-
-    def key(self, environ: Mapping[str, str]) -> str:
-        return environ.get(self.key_name(environ), "")
-
-    def address_name(self, environ: Mapping[str, str]) -> str:
-        """The variable that moves it to another address, or nothing."""
-        return next((name for name in self.base_url_env if environ.get(name)), "")
-
-    def address(self, environ: Mapping[str, str]) -> str:
-        return environ.get(self.address_name(environ), self.base_url)
-
-    def ready(self, environ: Mapping[str, str]) -> bool:
-        """Whether it has all that it needs to be asked."""
-        if self.key_required:
-            return bool(self.key(environ) and self.address(environ))
-        return self.name == LOCAL or bool(self.address(environ))
-
-    def model(self, name: str) -> str:
-        """The model as this provider names it: `openai/gpt-x` is `gpt-x` at OpenAI."""
-        prefix, _, rest = name.partition("/")
-        ours = prefix.casefold() in self.names
-        if ours and rest and ("/" in rest or not self.vendor_names):
-            return rest
-        return name or self.default_model
-
-
-class Family(Value):
-    """What is known of a model, whoever serves it."""
-
-    name: str
-    """With dashes in place of dots, as some write it one way and some the other."""
+    """With dashes in place of dots, because providers write names in both ways."""
     context_length: int
     price: Price | None = None
 
 
+class ReasoningRule(Value):
+    """How some models reason, if it is not the usual way."""
+
+    models: str
+    """Regular expression that is found in their names."""
+    reasoning: Literal["budget", "effort", "none"]
+
+
 class Catalog(Value):
     providers: tuple[Provider, ...]
-    models: tuple[Family, ...] = ()
+    """In the order in which `auto` looks for a key."""
+    models: tuple[ModelFamily, ...] = ()
+    reasoning: tuple[ReasoningRule, ...] = ()
+    unsupported_settings: tuple[str, ...] = ()
+    """Keys of a Hermes Agent configuration that are named after a provider and that we ignore."""
 
     @staticmethod
     def load() -> "Catalog":
         """The table that we ship, read once."""
         return _shipped()
 
+    def extended(self, providers: Iterable[Provider]) -> "Catalog":
+        """With the providers of plugins; ConfigError if a name is taken."""
+        added = tuple(providers)
+        taken = {name for one in self.providers for name in one.names}
+        for one in added:
+            if both := taken.intersection(one.names):
+                raise ConfigError(f"a plugin adds the provider {both.pop()!r}, which exists")
+            taken.update(one.names)
+        return replace(self, providers=(*self.providers, *added))
+
     @property
     def variables(self) -> frozenset[str]:
-        """Every variable that holds a provider's key or moves it to another address."""
+        """Every variable that holds the key or the address of a provider."""
         return frozenset(name for one in self.providers for name in (*one.keys, *one.base_url_env))
 
     def find(self, name: str) -> Provider | None:
-        """The provider of that name or alias."""
+        """The provider with that name or alias."""
         wanted = name.casefold()
         return next((one for one in self.providers if wanted in one.names), None)
 
     def named(self, name: str) -> Provider:
-        """The provider of that name or alias; ConfigError with the nearest for any other."""
+        """The provider with that name or alias; ConfigError with the nearest for any other."""
         if found := self.find(name):
             return found
         names = [provider.name for provider in self.providers]
-        near = difflib.get_close_matches(name.casefold(), names, n=1, cutoff=0.7)
-        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}"
-        raise ConfigError(f"provider {name!r} is not supported: {hint}")
+        hint = did_you_mean(name, names, 0.7) or f": known are {', '.join(names)}"
+        raise ConfigError(f"provider {name!r} is not supported{hint}")
 
     def at(self, base_url: str) -> Provider | None:
-        """The provider that lives at the address, if we know it."""
+        """The provider with that address."""
         wanted = base_url.rstrip("/")
         return next((one for one in self.providers if one.base_url == wanted), None)
 
     def auto(self, environ: Mapping[str, str], model: str = "") -> Provider | None:
-        """The first provider with a key; `openai/gpt-x` prefers OpenAI among the direct ones."""
+        """The first provider whose key is set, or the one that the model's name begins with."""
         if model.endswith(MODEL_FILE):
             return self.named(LOCAL)
         ready = [one for one in self.providers if one.key_required and one.ready(environ)]
@@ -126,19 +94,35 @@ class Catalog(Value):
             return None
         prefix = model.partition("/")[0].casefold()
         explicit = [one for one in ready if prefix in one.names]
+        # A router that comes first serves `vendor/model` itself.
         if explicit and (not ready[0].vendor_names or model.count("/") > 1):
             return explicit[0]
         return ready[0]
 
-    def family(self, model: str) -> Family | None:
-        """What we know of a model by its name; a variant has the window but not the price."""
+    def family(self, model: str) -> ModelFamily | None:
+        """What we know about a model by its name; a variant has no price."""
         name = model.rpartition("/")[2].casefold().replace(".", "-")
         found = [one for one in self.models if name.startswith(one.name)]
         if not found:
             return None
         best = max(found, key=lambda one: len(one.name))
         same = _SAME.fullmatch(name.removeprefix(best.name))
-        return best if same else msgspec.structs.replace(best, price=None)
+        return best if same else replace(best, price=None)
+
+    def behaviour(self, provider: Provider, base_url: str) -> Provider:
+        """The provider whose wire format and quirks apply at the address."""
+        moved = bool(provider.elsewhere) and base_url.rstrip("/") != provider.base_url
+        return self.named(provider.elsewhere) if moved else provider
+
+    def quirks(self, provider: Provider, model: str, wire: str) -> Quirks:
+        """The quirks of a provider's model in a wire format."""
+        quirks = provider.quirks
+        if wire != provider.wire:
+            quirks = replace(quirks, extra_body="")
+        for rule in self.reasoning:
+            if re.search(rule.models, model):
+                return replace(quirks, reasoning=rule.reasoning)
+        return quirks
 
 
 @cache

@@ -1,20 +1,20 @@
-"""Reads the chunks of a chat completion, in the ways in which servers write them."""
+"""Reads the chunks of a chat completion, in all the forms in which servers write them."""
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from hermes.core.models.answer import Answer, PartialCall
-from hermes.core.models.refusals import Problem, interruption
+from hermes.core.models.provider_errors import ProviderProblem, interruption
 from hermes.types.events import UsageReported
+from hermes.types.models import AnswerBuilder, CallBuilder
 
 
-class Kept(Struct, omit_defaults=True):
-    """What goes back with an answer that asked for tools."""
+class ChatEcho(Struct, omit_defaults=True):
+    """Fields that go back unchanged with an answer that called tools."""
 
     reasoning_content: str | UnsetType = UNSET
-    """DeepSeek and Kimi refuse to go on without it, also where it is empty."""
+    """Servers that send it refuse to continue without it, even if it is empty."""
     extra_content: dict[int, dict[str, Raw]] = {}
-    """Of single calls: Gemini signs them."""
+    """By the index of the call; some servers sign each call with it."""
 
 
 class _Function(Struct, frozen=True):
@@ -30,7 +30,7 @@ class _CallPiece(Struct):
 
 
 class _Part(Struct):
-    """How Mistral's reasoning models write content: text, or thoughts that are parts in turn."""
+    """Content that is a list: a part is text, or reasoning that consists of parts itself."""
 
     text: str = ""
     thinking: list["_Part"] = []
@@ -47,7 +47,7 @@ class _Delta(Struct):
 class _Choice(Struct):
     delta: _Delta | None = None
     message: _Delta | None = None
-    """The whole answer, of a server that does not stream."""
+    """The whole answer, if the server does not stream."""
     finish_reason: str | None = None
 
 
@@ -60,9 +60,9 @@ class _Usage(Struct):
     completion_tokens: int | None = None
     prompt_tokens_details: _Details | None = None
     prompt_cache_hit_tokens: int | None = None
-    """What DeepSeek calls `cached_tokens`."""
+    """Another name of `cached_tokens`."""
     cost: float | None = None
-    """OpenRouter's, in dollars."""
+    """In dollars, from servers that report it."""
 
     def reported(self) -> UsageReported:
         details = self.prompt_tokens_details or _Details()
@@ -77,7 +77,7 @@ class _Usage(Struct):
 class _Chunk(Struct):
     choices: list[_Choice] | None = None
     usage: _Usage | None = None
-    error: Problem | str | None = None
+    error: ProviderProblem | str | None = None
 
 
 _chunks = msgspec.json.Decoder(_Chunk)
@@ -87,7 +87,7 @@ _encoder = msgspec.json.Encoder()
 class Chunks:
     """Reads chunks, or a whole completion, into an answer."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: AnswerBuilder) -> None:
         self._answer = answer
         self._calls: list[_OpenCall] = []
         self._reasoning: list[str] | None = None
@@ -102,7 +102,7 @@ class Chunks:
             whole = choice.message if choice.delta is None else None
             if (delta := choice.delta or whole) is not None:
                 self._hear(delta)
-            # OpenRouter ends an answer that failed behind it with `error`.
+            # A router ends the answer with `error` if the provider behind it has failed.
             if whole is not None or choice.finish_reason not in (None, "", "error"):
                 self._finish()
 
@@ -127,7 +127,7 @@ class Chunks:
             self._answer.say(part.text)
 
     def _call(self, piece: _CallPiece) -> "_OpenCall":
-        """The call that the piece goes on with, or a new one."""
+        """The call that the piece continues, or a new one."""
         for call in reversed(self._calls):
             if call.continues(piece):
                 return call
@@ -140,13 +140,13 @@ class Chunks:
         extra = {index: call.extra for index, call in enumerate(named) if call.extra}
         if self._reasoning is not None or extra:
             said = UNSET if self._reasoning is None else "".join(self._reasoning)
-            self._answer.echo = _encoder.encode(Kept(said, extra))
+            self._answer.echo = _encoder.encode(ChatEcho(said, extra))
 
 
 class _OpenCall(Struct):
     index: int | None
     provider_id: str | None
-    partial: PartialCall
+    partial: CallBuilder
     extra: dict[str, Raw] | None = None
 
     def continues(self, piece: _CallPiece) -> bool:
@@ -155,7 +155,7 @@ class _OpenCall(Struct):
             return piece.id == self.provider_id if piece.id else not named
         if piece.index != self.index:
             return False
-        # Gemini numbers every call 0; old vLLM made a new id for every piece.
+        # Some servers number every call 0, others make a new id for every piece.
         return not (named and piece.id and self.provider_id and piece.id != self.provider_id)
 
     def add(self, piece: _CallPiece) -> None:

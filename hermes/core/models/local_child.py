@@ -1,4 +1,4 @@
-"""What runs in the child process of a local model: llama.cpp's own server, until stdin ends."""
+"""The child process of a local model: runs llama.cpp's server until stdin ends."""
 
 import os
 import sys
@@ -8,29 +8,29 @@ import msgspec
 from hermes.types.value import Value
 
 LISTENING = "listening on "
-"""Begins the line that says where the server is; every other line is llama.cpp's."""
+"""Beginning of the line with the address; every other line comes from llama.cpp."""
 ERRORS_ONLY = 1
 CACHED_MEGABYTES = 256
-"""Of other conversations, to go on with; llama.cpp itself would keep eight gigabytes."""
+"""Cache for other conversations; llama.cpp's own default is eight gigabytes."""
 
 
 class Order(Value):
-    """What to serve: the first line of stdin."""
+    """The model to serve, as the first line of stdin."""
 
     path: str
     context: int
     key: str
-    """Who does not have it is refused."""
+    """Requests without it are refused."""
     threads: int = 1
     tiny: bool = False
-    """A model so small that it rambles and repeats itself, unless it is kept from it."""
+    """Whether the model is so small that it repeats itself without a penalty."""
 
     def __repr__(self) -> str:
         return f"Order(path={self.path!r}, context={self.context})"
 
 
 def main() -> None:
-    """Serves on a free port of this machine. Whoever started us holds stdin: it ends with them."""
+    """Serves on a free port. The parent holds stdin, so that we end when it ends."""
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
     import xllamacpp  # type: ignore[import-untyped] # noqa: PLC0415  # only this process has it
 

@@ -4,10 +4,10 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import astuple
 
-from hermes.core.models.answer import Answer, PartialCall
-from hermes.core.models.refusals import Problem, interruption
+from hermes.core.models.provider_errors import ProviderProblem, interruption
 from hermes.core.models.thoughts import Thought, kept
 from hermes.types.events import UsageReported
+from hermes.types.models import AnswerBuilder, CallBuilder
 
 
 class _Block(Struct):
@@ -63,7 +63,7 @@ class _Event(Struct):
     content_block: _Block | None = None
     message: _Message | None = None
     usage: _Usage | None = None
-    error: Problem | str | None = None
+    error: ProviderProblem | str | None = None
     content: list[_Block] | None = None
     """Of a whole message, where nothing is streamed."""
 
@@ -95,9 +95,9 @@ class _OpenThought(Struct):
 class MessageEvents:
     """Reads events, or a whole message, into an answer."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: AnswerBuilder) -> None:
         self._answer = answer
-        self._calls: dict[int, PartialCall] = {}
+        self._calls: dict[int, CallBuilder] = {}
         self._thoughts: dict[int, _OpenThought] = {}
         self._usage: _Usage | None = None
 
@@ -118,7 +118,7 @@ class MessageEvents:
                     self._begin(index, block)
                 self._count(event.usage)
                 self._finish()
-            case _Event(error=Problem() | str() as problem) if not self._answer.finished:
+            case _Event(error=ProviderProblem() | str() as problem) if not self._answer.finished:
                 raise interruption(self._answer.choice, problem)
 
     def _begin(self, index: int, block: _Block) -> None:

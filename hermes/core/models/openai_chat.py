@@ -1,39 +1,32 @@
-"""Speaks to every server of OpenAI's chat completions, streaming."""
+"""The wire format of OpenAI's chat completions, which most other servers speak too."""
 
 from base64 import b32encode
 from collections.abc import Mapping
-from functools import lru_cache, partial
+from functools import partial
 from hashlib import sha256
 
-import aiohttp
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
-from yarl import URL
 
-from hermes.core.models.chat_chunks import Chunks, Kept
+from hermes.core.models.chat_chunks import ChatEcho, Chunks
 from hermes.core.models.prefixes import Prefixes
-from hermes.core.models.stream import HEADERS, Post, Upstream
+from hermes.core.models.request_fields import (
+    answer_limit,
+    bearer,
+    cache_name,
+    call_arguments,
+    extra_fields,
+    system_text,
+    user_text,
+)
 from hermes.core.models.thoughts import echoed
-from hermes.core.models.wording import arguments_of, longest_of, name_of, speech_of, system_of
-from hermes.core.tools.schema import tools_json
+from hermes.core.tools.schema import function, tools_json
 from hermes.types.identity import CallId
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from hermes.types.models import AnswerBuilder, ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.protocols import Emit, ModelRequest
-
-
-class OpenAIChat:
-    """Asks `{base_url}/chat/completions`. `silence` is the longest wait for a byte, in seconds."""
-
-    def __init__(self, session: aiohttp.ClientSession, *, silence: float = 300.0) -> None:
-        self._upstream = Upstream(session, silence)
-        self._prefixes = Prefixes()
-
-    async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
-        choice, body = request.choice, encode(request, self._prefixes)
-        post = Post(_url(choice.base_url), _headers(choice.api_key), body)
-        return await self._upstream.complete(request, post, Chunks, emit)
+from hermes.types.tools import AnyTool
 
 
 class _Function(Struct):
@@ -59,32 +52,51 @@ class _Result(Struct, tag_field="role", tag="tool"):
     content: str
 
 
-_HEAD = b'{"stream":true,"stream_options":{"include_usage":true},"model":'
+_HEAD = b'"stream":true,"stream_options":{"include_usage":true},"model":'
 _encoder = msgspec.json.Encoder()
-_kept = msgspec.json.Decoder(Kept)
+_echoes = msgspec.json.Decoder(ChatEcho)
 
 
-def encode(request: ModelRequest, prefixes: Prefixes | None = None) -> bytes:
-    """The body of the request; that of a longer conversation begins like that of a shorter one."""
-    choice = request.choice
-    parts = [_HEAD, _encoder.encode(choice.model)]
-    if choice.provider == "openrouter":
-        parts.append(b',"usage":{"include":true}')
-    if request.tools:
-        parts += b',"tools":', tools_json(tuple(request.tools))
-    # Only what was set is in it.
-    sampling = _encoder.encode(replace(request.sampling, max_tokens=longest_of(request)))
-    if sampling != b"{}":
-        # OpenAI's own reasoning models refuse the old name, most other servers don't know the new.
-        if "//api.openai.com" in choice.base_url:
-            sampling = sampling.replace(b'"max_tokens":', b'"max_completion_tokens":')
-        parts += b",", sampling[1:-1]
-    system = system_of(request)
-    said = [_said("system", system)] if system else []
-    prefixes = prefixes or Prefixes()
-    said.append(prefixes.joined(name_of(request), request.messages, partial(_worded, choice)))
-    parts += b',"messages":[', b",".join(said), b"]}"
-    return b"".join(parts)
+class OpenAIChat:
+    """Requests to `{base_url}/chat/completions`."""
+
+    name = "chat"
+
+    def __init__(self) -> None:
+        self._prefixes = Prefixes()
+
+    def url(self, choice: ModelChoice) -> str:
+        return f"{choice.base_url.rstrip('/')}/chat/completions"
+
+    def list_url(self, choice: ModelChoice) -> str:
+        return f"{choice.base_url.rstrip('/')}/models"
+
+    def headers(self, choice: ModelChoice) -> Mapping[str, str]:
+        return bearer(choice)
+
+    def declare(self, tool: AnyTool) -> Mapping[str, object]:
+        return function(tool)
+
+    def body(self, request: ModelRequest) -> bytes:
+        choice = request.choice
+        parts = [b"{", extra_fields(choice), _HEAD, _encoder.encode(choice.model)]
+        if request.tools:
+            parts += b',"tools":', tools_json(tuple(request.tools))
+        # Options that are not set are left out.
+        sampling = _encoder.encode(replace(request.sampling, max_tokens=answer_limit(request)))
+        if sampling != b"{}":
+            if field := choice.quirks.max_tokens_field:
+                sampling = sampling.replace(b'"max_tokens":', b'"%b":' % field.encode())
+            parts += b",", sampling[1:-1]
+        system = system_text(request)
+        said = [_said("system", system)] if system else []
+        encode = partial(_encoded, choice)
+        said.append(self._prefixes.joined(cache_name(request), request.messages, encode))
+        parts += b',"messages":[', b",".join(said), b"]}"
+        return b"".join(parts)
+
+    def parser(self, answer: AnswerBuilder) -> Chunks:
+        return Chunks(answer)
 
 
 def _said(role: str, text: str) -> bytes:
@@ -92,15 +104,15 @@ def _said(role: str, text: str) -> bytes:
     return b'{"role":"%b","content":%b}' % (role.encode(), _encoder.encode(text))
 
 
-def _worded(choice: ModelChoice, before: Message | None, message: Message) -> bytes:
-    worded = _message(choice, message)
-    return b"," + worded if before else worded
+def _encoded(choice: ModelChoice, before: Message | None, message: Message) -> bytes:
+    encoded = _message(choice, message)
+    return b"," + encoded if before else encoded
 
 
 def _message(choice: ModelChoice, message: Message) -> bytes:
     match message:
         case UserMessage():
-            return _said("user", speech_of(message))
+            return _said("user", user_text(message))
         case AssistantMessage(text=text, calls=()):
             return _said("assistant", text)
         case AssistantMessage():
@@ -111,30 +123,19 @@ def _message(choice: ModelChoice, message: Message) -> bytes:
 
 def _calling(choice: ModelChoice, message: AssistantMessage) -> _Assistant:
     made = [
-        _Call(_id(choice, call.id), _Function(call.name, arguments_of(call)))
+        _Call(_id(choice, call.id), _Function(call.name, call_arguments(call)))
         for call in message.calls
     ]
     said = _Assistant(message.text or None, made)
     if body := echoed(message, choice):
-        kept = _kept.decode(body)
-        said.reasoning_content = kept.reasoning_content
+        echo = _echoes.decode(body)
+        said.reasoning_content = echo.reasoning_content
         for index, call in enumerate(made):
-            call.extra_content = kept.extra_content.get(index, UNSET)
+            call.extra_content = echo.extra_content.get(index, UNSET)
     return said
 
 
 def _id(choice: ModelChoice, call: CallId) -> str:
-    if choice.provider != "mistral":
+    if not (length := choice.quirks.call_id_length):
         return call
-    # Mistral takes exactly nine letters and digits.
-    return b32encode(sha256(call.encode()).digest())[:9].decode()
-
-
-@lru_cache(maxsize=64)
-def _url(base_url: str) -> URL:
-    return URL(f"{base_url.rstrip('/')}/chat/completions")
-
-
-@lru_cache(maxsize=64)
-def _headers(key: str) -> Mapping[str, str]:
-    return {**HEADERS, "Authorization": f"Bearer {key}"} if key else HEADERS
+    return b32encode(sha256(call.encode()).digest())[:length].decode()

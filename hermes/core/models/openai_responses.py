@@ -1,39 +1,28 @@
-"""Speaks to every server of OpenAI's responses, streaming; nothing is stored there."""
+"""The wire format of OpenAI's responses; nothing is stored at the provider."""
 
-import re
 from collections.abc import Mapping
-from functools import lru_cache, partial
+from functools import partial
 
-import aiohttp
 import msgspec
 from msgspec import Struct
-from yarl import URL
 
 from hermes.core.models.prefixes import Prefixes
+from hermes.core.models.request_fields import (
+    answer_limit,
+    bearer,
+    cache_name,
+    call_arguments,
+    extra_fields,
+    system_text,
+    user_text,
+)
 from hermes.core.models.response_events import ResponseEvents
-from hermes.core.models.stream import HEADERS, Post, Upstream
 from hermes.core.models.thoughts import echoed, woven
-from hermes.core.models.wording import arguments_of, longest_of, name_of, speech_of, system_of
-from hermes.core.tools.schema import tools_json
+from hermes.core.tools.schema import named_schema, tools_json
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from hermes.types.models import AnswerBuilder, ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.protocols import Emit, ModelRequest
-
-# They have no thoughts, and refuse to be asked for them.
-_THOUGHTLESS = re.compile(r"^(gpt-[34]|chatgpt-)")
-
-
-class OpenAIResponses:
-    """Asks `{base_url}/responses`. `silence` is the longest wait for a byte, in seconds."""
-
-    def __init__(self, session: aiohttp.ClientSession, *, silence: float = 300.0) -> None:
-        self._upstream = Upstream(session, silence)
-        self._prefixes = Prefixes()
-
-    async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
-        choice, body = request.choice, encode(request, self._prefixes)
-        post = Post(_url(choice.base_url), _headers(choice.api_key), body)
-        return await self._upstream.complete(request, post, ResponseEvents, emit)
+from hermes.types.tools import AnyTool
 
 
 class _Said(Struct, tag_field="type", tag="message"):
@@ -67,35 +56,59 @@ class _Options(Struct, omit_defaults=True):
 _encoder = msgspec.json.Encoder()
 
 
-def encode(request: ModelRequest, prefixes: Prefixes | None = None) -> bytes:
-    """The body of the request; that of a longer conversation begins like that of a shorter one."""
-    parts = [_encoder.encode(_options(request))[:-1]]
-    if request.tools:
-        parts += b',"tools":', tools_json(tuple(request.tools), "responses")
-    prefixes = prefixes or Prefixes()
-    wording = partial(_worded, request.choice)
-    items = prefixes.joined(name_of(request), request.messages, wording)
-    parts += b',"input":[', items, b"]}"
-    return b"".join(parts)
+class OpenAIResponses:
+    """Requests to `{base_url}/responses`."""
+
+    name = "responses"
+
+    def __init__(self) -> None:
+        self._prefixes = Prefixes()
+
+    def url(self, choice: ModelChoice) -> str:
+        return f"{choice.base_url.rstrip('/')}/responses"
+
+    def list_url(self, choice: ModelChoice) -> str:
+        return f"{choice.base_url.rstrip('/')}/models"
+
+    def headers(self, choice: ModelChoice) -> Mapping[str, str]:
+        return bearer(choice)
+
+    def declare(self, tool: AnyTool) -> Mapping[str, object]:
+        # A strict schema has no optional fields.
+        return {"type": "function", **named_schema(tool), "strict": False}
+
+    def body(self, request: ModelRequest) -> bytes:
+        choice = request.choice
+        parts = [b"{", extra_fields(choice), _encoder.encode(_options(request))[1:-1]]
+        if request.tools:
+            parts += b',"tools":', tools_json(tuple(request.tools), self.declare)
+        encode = partial(_encoded, choice)
+        items = self._prefixes.joined(cache_name(request), request.messages, encode)
+        parts += b',"input":[', items, b"]}"
+        return b"".join(parts)
+
+    def parser(self, answer: AnswerBuilder) -> ResponseEvents:
+        return ResponseEvents(answer)
 
 
 def _options(request: ModelRequest) -> _Options:
-    model, sampling = request.choice.model, request.sampling
+    choice, sampling = request.choice, request.sampling
     effort = sampling.reasoning_effort
+    thinks = choice.quirks.reasoning != "none"
     return _Options(
-        model,
+        choice.model,
         stream=True,
         store=False,
-        instructions=system_of(request),
-        include=() if _THOUGHTLESS.search(model) else ("reasoning.encrypted_content",),
-        max_output_tokens=longest_of(request),
+        instructions=system_text(request),
+        include=("reasoning.encrypted_content",) if thinks else (),
+        max_output_tokens=answer_limit(request),
         temperature=sampling.temperature,
         top_p=sampling.top_p,
         reasoning={"effort": effort} if effort else {},
     )
 
 
-def _worded(choice: ModelChoice, before: Message | None, message: Message) -> bytes:
+def _encoded(choice: ModelChoice, before: Message | None, message: Message) -> bytes:
     items = b",".join(_items(choice, message))
     return b"," + items if before else items
 
@@ -103,20 +116,10 @@ def _worded(choice: ModelChoice, before: Message | None, message: Message) -> by
 def _items(choice: ModelChoice, message: Message) -> list[bytes]:
     match message:
         case UserMessage():
-            return [_encoder.encode(_Said("user", speech_of(message)))]
+            return [_encoder.encode(_Said("user", user_text(message)))]
         case ToolMessage(call=call, text=text):
             return [_encoder.encode(_Output(call, text))]
         case AssistantMessage(text=text, calls=calls):
             said = [_encoder.encode(_Said("assistant", text))] if text.strip() or not calls else []
-            made = [_encoder.encode(_Call(one.id, one.name, arguments_of(one))) for one in calls]
+            made = [_encoder.encode(_Call(one.id, one.name, call_arguments(one))) for one in calls]
             return woven([*said, *made], echoed(message, choice))
-
-
-@lru_cache(maxsize=64)
-def _url(base_url: str) -> URL:
-    return URL(f"{base_url.rstrip('/')}/responses")
-
-
-@lru_cache(maxsize=64)
-def _headers(key: str) -> Mapping[str, str]:
-    return {**HEADERS, "Authorization": f"Bearer {key}"} if key else HEADERS

@@ -1,4 +1,4 @@
-"""Encoded beginnings of long conversations: a call repeats the last one and adds a little."""
+"""Caches the encoded messages of long conversations: each call repeats the last and adds a few."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from hermes.types.messages import Message
 
 Encode = Callable[[Message | None, Message], bytes]
-"""A message's bytes, with what parts it from the message before it."""
+"""The bytes of a message, with those that separate it from the message before it."""
 
-WORTH = 32
-"""Messages from which on a conversation is kept."""
-MOST = 16 << 20
-"""Bytes kept in all; the conversations that were quiet longest go first."""
+CACHED_FROM = 32
+"""Number of messages from which on a conversation is cached."""
+CACHED_BYTES = 16 << 20
+"""Size of the whole cache; the conversations that were idle longest are dropped first."""
 
 
 class Prefixes:
-    """A cache: what it gives is byte for byte what encoding every message would."""
+    """A cache whose results are byte for byte those of encoding every message."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, tuple[tuple[Message, ...], bytes]] = OrderedDict()
@@ -24,10 +24,10 @@ class Prefixes:
     def joined(self, name: str, messages: Sequence[Message], encode: Encode) -> bytes:
         """All messages, encoded.
 
-        The name is of the conversation and of all that its encoding depends on; nameless ones are
-        not kept.
+        The name stands for the conversation and for everything that its encoding depends on.
+        Conversations without a name are not cached.
         """
-        if not name or len(messages) < WORTH:
+        if not name or len(messages) < CACHED_FROM:
             return joined(None, messages, encode)
         known, before = self._kept.pop(name, ((), b""))
         self._size -= len(before)
@@ -39,11 +39,11 @@ class Prefixes:
         return whole
 
     def _keep(self, name: str, messages: tuple[Message, ...], whole: bytes) -> None:
-        if len(whole) > MOST:
+        if len(whole) > CACHED_BYTES:
             return
         self._kept[name] = (messages, whole)
         self._size += len(whole)
-        while self._size > MOST:
+        while self._size > CACHED_BYTES:
             _, (_, dropped) = self._kept.popitem(last=False)
             self._size -= len(dropped)
 

@@ -3,10 +3,10 @@
 import msgspec
 from msgspec import Raw, Struct
 
-from hermes.core.models.answer import Answer, PartialCall
-from hermes.core.models.refusals import Problem, interruption
+from hermes.core.models.provider_errors import ProviderProblem, interruption
 from hermes.core.models.thoughts import Thought, kept
 from hermes.types.events import UsageReported
+from hermes.types.models import AnswerBuilder, CallBuilder
 
 
 class _Part(Struct):
@@ -52,7 +52,7 @@ class _Response(Struct):
     status: str | None = None
     output: list[_Item] | None = None
     usage: _Usage | None = None
-    error: Problem | None = None
+    error: ProviderProblem | None = None
 
 
 class _Event(Struct):
@@ -62,7 +62,7 @@ class _Event(Struct):
     summary_index: int = 0
     item: _Item | None = None
     response: _Response | None = None
-    error: Problem | str | None = None
+    error: ProviderProblem | str | None = None
     message: str | None = None
     code: str | int | None = None
 
@@ -85,9 +85,9 @@ _encoder = msgspec.json.Encoder()
 class ResponseEvents:
     """Reads events, or a whole response, into an answer."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: AnswerBuilder) -> None:
         self._answer = answer
-        self._calls: dict[int, PartialCall] = {}
+        self._calls: dict[int, CallBuilder] = {}
         self._places: dict[int, int] = {}
         self._thoughts: list[Thought] = []
 
@@ -111,7 +111,7 @@ class ResponseEvents:
                 response.status = event.type.removeprefix("response.")
                 self._finish(response)
             case "error" if not self._answer.finished:
-                problem = event.error or Problem(event.message, event.code)
+                problem = event.error or ProviderProblem(event.message, event.code)
                 raise interruption(self._answer.choice, problem)
             case "":
                 self._whole(_responses.decode(payload))

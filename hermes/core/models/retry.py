@@ -1,31 +1,29 @@
-"""Asks again: waits out a provider's pause, and repeats what the network cut."""
+"""Repeats calls: after the pause that a provider asked for, and after a cut connection."""
 
-import math
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC
-from email.utils import parsedate_to_datetime
+from collections.abc import Awaitable, Callable
 
 import anyio
 
 from hermes.types.errors import Disconnected, RateLimited
 from hermes.types.events import AgentEvent, Notice, SegmentDiscarded, TextDelta
 from hermes.types.messages import AssistantMessage
+from hermes.types.models import ModelProvider, ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.protocols import Emit, ModelProvider, ModelRequest
+from hermes.types.protocols import Emit
 
 NOTICED = 5.0
-"""Seconds of waiting from which on the person is told."""
+"""Seconds of waiting from which on the person gets a notice."""
 FIRST_BACKOFF = 1.0
 LONGEST_BACKOFF = 30.0
 
 
 class Retrying:
-    """A provider that is asked up to `attempts` times. Turns that share it share its pauses.
+    """Calls a model up to `attempts` times. Turns that share the object share its pauses.
 
-    Before a cut answer is said anew it emits `SegmentDiscarded(from_seq=0)`: only the hub
-    knows the numbers of events, and it fills in that of the segment's first one.
+    Before it repeats an answer that was cut, it emits `SegmentDiscarded(from_seq=0)`. The hub
+    replaces the 0 by the number of the segment's first event, because only the hub knows it.
     """
 
     def __init__(
@@ -66,7 +64,7 @@ class Retrying:
         raise AssertionError("the last attempt returns or raises")
 
     async def _thaw(self, choice: ModelChoice, emit: Emit) -> None:
-        """Waits until the provider may be called; another turn may prolong it meanwhile."""
+        """Waits until the provider may be called; another turn may extend the pause meanwhile."""
         while (left := self._frozen.get(_place(choice), 0.0) - self._clock()) > 0:
             if left > self._patience:
                 raise RateLimited(
@@ -91,7 +89,7 @@ class Retrying:
 
 
 class Spoken:
-    """Passes events on and remembers whether there is text among them that nobody took back."""
+    """Passes events on, and remembers whether they contain text that was not discarded."""
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
@@ -106,30 +104,10 @@ class Spoken:
         self._emit(event)
 
     def discard(self) -> None:
-        """Tells readers to drop what an attempt said, if it said anything."""
+        """Tells readers to discard the text of an attempt, if there is any."""
         if self._text:
             self(SegmentDiscarded(from_seq=0))
 
 
 def _place(choice: ModelChoice) -> tuple[str, str]:
     return choice.provider, choice.base_url
-
-
-def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds to wait as the headers say it: a number, milliseconds or a date."""
-    try:
-        if (milliseconds := headers.get("retry-after-ms")) is not None:
-            return _seconds(float(milliseconds) / 1000)
-        if (said := headers.get("Retry-After")) is None:
-            return None
-        if said.replace(".", "", 1).isdigit():
-            return _seconds(float(said))
-        date = parsedate_to_datetime(said)
-    except ValueError:
-        return None
-    return _seconds((date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now)
-
-
-def _seconds(wait: float) -> float | None:
-    # Nobody means for ever.
-    return max(0.0, wait) if math.isfinite(wait) else None

@@ -1,147 +1,50 @@
-"""The streamed HTTP call that every wire format makes."""
+"""Reads a stream of server-sent events, cut anywhere, into an answer."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
-import aiohttp
-import anyio
 import msgspec
-from msgspec import Struct
-from yarl import URL
 
-from hermes.core.models.answer import Answer
-from hermes.core.models.refusals import refusal, unreachable
+from hermes.core.models.answer import StreamedAnswer
 from hermes.types.errors import Disconnected, Rejected
-from hermes.types.messages import AssistantMessage
-from hermes.types.protocols import Emit, ModelRequest
+from hermes.types.models import StreamParser
 
-GATHER = 0.1
-"""Seconds between two looks at an answer that nobody reads along."""
-LINGER = 2.0
-"""Seconds given to a finished answer for its usage and for closing."""
-LONGEST_LINE = 4 << 20
-
-HEADERS = {
-    "Content-Type": "application/json",
-    "Accept": "text/event-stream",
-    # Compressing holds back the first words.
-    "Accept-Encoding": "identity",
-}
+LONGEST_EVENT = 4 << 20
+"""Bytes of a line from which on the stream is refused."""
 _EMPTY = (b"", b"[DONE]")
 
 
-class Reader(Protocol):
-    """Reads payloads of a wire format into an answer."""
+class PayloadStream:
+    """Passes each payload to the parser as soon as it is complete."""
 
-    def take(self, payload: bytes) -> None: ...
-
-
-class Post(Struct, frozen=True):
-    url: URL
-    headers: Mapping[str, str]
-    body: bytes
-
-
-class Events:
-    """Server-sent events, cut anywhere: each payload is taken as soon as it is whole."""
-
-    def __init__(self, answer: Answer, reader: Reader) -> None:
+    def __init__(self, answer: StreamedAnswer, parser: StreamParser) -> None:
         self.answer = answer
-        self._reader = reader
+        self._parser = parser
         self._rest = b""
 
     def feed(self, data: bytes) -> None:
-        """What the bytes say is told at once, as one."""
+        """Takes the next bytes; the text in them is emitted at once, as one event."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         self.take([line[5:].strip() for line in lines if line.startswith(b"data:")])
         self.answer.flush()
-        if len(self._rest) > LONGEST_LINE:
+        if len(self._rest) > LONGEST_EVENT:
             raise Rejected(
                 f"{self.answer.choice.provider} sent a line without end: check its base_url"
             )
 
     def end(self) -> None:
-        """Some servers forget the last newline."""
+        """Takes a last line without a newline, which some servers forget."""
         self.feed(b"\n")
 
     def take(self, payloads: Sequence[bytes]) -> None:
-        """Takes whole payloads; an answer that is not streamed is one."""
+        """Takes complete payloads; an answer that is not streamed is one payload."""
         try:
             for payload in payloads:
                 if payload not in _EMPTY:
-                    self._reader.take(payload)
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            # A finished answer is not given up for what comes behind it.
+                    self._parser.take(payload)
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            # A finished answer is kept, whatever comes after it.
             if not self.answer.finished:
                 raise Disconnected(
                     f"{self.answer.choice.provider} sent something else than an answer"
                     f" ({error}); try again"
                 ) from error
-
-
-class Upstream:
-    """Posts over the one session. `silence` is the longest wait for a byte, in seconds."""
-
-    def __init__(self, session: aiohttp.ClientSession, silence: float) -> None:
-        self._session = session
-        # No total: the caller knows the turn's deadline.
-        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=silence)
-
-    async def complete(
-        self, request: ModelRequest, post: Post, reader: Callable[[Answer], Reader], emit: Emit
-    ) -> AssistantMessage:
-        """Streams the response through the reader to `emit`; raises one of our errors."""
-        answer = Answer(request.choice, emit)
-        events = Events(answer, reader(answer))
-        try:
-            async with self._session.post(
-                post.url,
-                data=post.body,
-                headers=post.headers,
-                timeout=self._timeout,
-                # A redirect would carry the key to another host.
-                allow_redirects=False,
-            ) as response:
-                await _read(response, events, live=request.live)
-        except ValueError as error:
-            # Such as a name and a password in the address, beside a key.
-            raise Rejected(
-                f"{request.choice.provider} can't be asked at its base_url: {error}"
-            ) from error
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            # Once the model has finished, how the connection ends does not matter.
-            if not answer.finished:
-                raise unreachable(request.choice, error) from error
-        return answer.message(request.step)
-
-
-async def _read(response: aiohttp.ClientResponse, events: Events, *, live: bool) -> None:
-    choice = events.answer.choice
-    if response.status != 200:
-        raise refusal(choice, response.status, response.headers, await response.read())
-    match response.content_type:
-        case "application/json":
-            events.take([await response.read()])
-            return
-        case "text/html":
-            raise Rejected(f"{choice.provider} answered with a web page: check its base_url")
-    content = response.content
-    async for data in content.iter_any() if live else _gathered(content):
-        events.feed(data)
-        if events.answer.finished:
-            break
-    else:
-        events.end()
-    # Reading to the end lets the connection be used again; not every server ends at once.
-    with anyio.move_on_after(LINGER):
-        async for data in content.iter_any():
-            events.feed(data)
-
-
-async def _gathered(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """What has come, a few times a second: to wake for each word costs more than to read it."""
-    while not content.at_eof():
-        with anyio.move_on_after(GATHER):
-            await content.wait_eof()
-        if data := content.read_nowait():
-            yield data

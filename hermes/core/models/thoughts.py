@@ -1,4 +1,4 @@
-"""Signed thoughts: kept at their places in an answer, and given back to the model that had them."""
+"""Keeps the signed reasoning of an answer, and sends it back to the model that it came from."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from hermes.types.profile import ModelChoice
 
 class Thought(Struct, array_like=True):
     at: int
-    """How many parts of the message come before it: its text is one, and each call."""
+    """Number of parts of the message before it: the text is one, and so is each call."""
     part: Raw
 
 
@@ -24,7 +24,7 @@ def kept(thoughts: Sequence[Thought]) -> bytes:
 
 
 def woven(parts: Sequence[bytes], body: str) -> list[bytes]:
-    """The parts of a message, with the thoughts of the echo where they were."""
+    """The parts of a message, with the thoughts of the echo at their old places."""
     whole = list(parts)
     for thought in reversed(_decoder.decode(body) if body else ()):
         whole.insert(thought.at, bytes(thought.part))

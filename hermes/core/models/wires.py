@@ -1,24 +1,32 @@
-"""Every wire format behind one provider: the chosen model says which."""
+"""The wire formats by name."""
 
-import aiohttp
+from collections.abc import Iterable, Mapping
 
 from hermes.core.models.anthropic import AnthropicMessages
 from hermes.core.models.openai_chat import OpenAIChat
 from hermes.core.models.openai_responses import OpenAIResponses
-from hermes.types.messages import AssistantMessage
-from hermes.types.profile import Wire
-from hermes.types.protocols import Emit, ModelProvider, ModelRequest
+from hermes.types.errors import ConfigError
+from hermes.types.models import WireFormat
+
+WireFormats = Mapping[str, WireFormat]
 
 
-class Wires:
-    """Speaks as the chosen model does. `silence` is the longest wait for a byte, in seconds."""
+def builtin_wire_formats() -> tuple[WireFormat, ...]:
+    return (OpenAIChat(), OpenAIResponses(), AnthropicMessages())
 
-    def __init__(self, session: aiohttp.ClientSession, *, silence: float = 300.0) -> None:
-        self._wires: dict[Wire, ModelProvider] = {
-            "chat": OpenAIChat(session, silence=silence),
-            "responses": OpenAIResponses(session, silence=silence),
-            "anthropic": AnthropicMessages(session, silence=silence),
-        }
 
-    async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
-        return await self._wires[request.choice.wire].complete(request, emit)
+def wire_formats(wires: Iterable[WireFormat]) -> WireFormats:
+    """The wire formats by name; ConfigError if two have the same name."""
+    found: dict[str, WireFormat] = {}
+    for wire in wires:
+        if wire.name in found:
+            raise ConfigError(f"two plugins register the wire format {wire.name!r}")
+        found[wire.name] = wire
+    return found
+
+
+def find_wire(wires: WireFormats, name: str) -> WireFormat:
+    """The wire format with that name; ConfigError lists the known names for any other."""
+    if found := wires.get(name):
+        return found
+    raise ConfigError(f"wire format {name!r} is not known: known are {', '.join(wires)}")

@@ -1,17 +1,18 @@
 """Declares tools to models as plain JSON schemas, encoded once."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from typing import TypeAlias
 
 import msgspec
 
 from hermes.types.errors import ConfigError
-from hermes.types.profile import Wire
 from hermes.types.tools import AnyTool
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | Mapping[str, Json] | None"
 JsonSchema: TypeAlias = Mapping[str, Json]
+Declare = Callable[[AnyTool], Mapping[str, object]]
+"""Writes a tool as a wire format declares it."""
 
 _REF = "$ref"
 _MAPS = frozenset({"properties", "patternProperties"})
@@ -28,23 +29,21 @@ def schema_of(arguments: type[msgspec.Struct]) -> JsonSchema:
     return schema
 
 
-@lru_cache(maxsize=256)
-def tools_json(tools: tuple[AnyTool, ...], wire: Wire = "chat") -> bytes:
-    """The `tools` array of a request, encoded once per set of tools."""
-    return msgspec.json.encode([_declared(tool, wire) for tool in tools])
-
-
-def _declared(tool: AnyTool, wire: Wire) -> JsonSchema:
-    named = {"name": tool.name, "description": tool.description}
+def named_schema(tool: AnyTool) -> JsonSchema:
+    """A tool with its name, its description and the schema of its arguments."""
     schema = schema_of(tool.arguments)
-    match wire:
-        case "chat":
-            return {"type": "function", "function": {**named, "parameters": schema}}
-        case "responses":
-            # A strict schema has no optional fields.
-            return {"type": "function", **named, "parameters": schema, "strict": False}
-        case "anthropic":
-            return {**named, "input_schema": schema}
+    return {"name": tool.name, "description": tool.description, "parameters": schema}
+
+
+def function(tool: AnyTool) -> JsonSchema:
+    """A tool in the form that most servers take."""
+    return {"type": "function", "function": named_schema(tool)}
+
+
+@lru_cache(maxsize=256)
+def tools_json(tools: tuple[AnyTool, ...], declare: Declare = function) -> bytes:
+    """The declarations of tools as a JSON array, encoded once per set of tools."""
+    return msgspec.json.encode([declare(tool) for tool in tools])
 
 
 def _inlined(node: Json, parts: JsonSchema, within: tuple[str, ...]) -> Json:

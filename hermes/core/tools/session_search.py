@@ -10,7 +10,7 @@ from hermes.state.audience import audience_of
 from hermes.state.search import Found, around, search
 from hermes.text.quote import shorten
 from hermes.types.errors import ToolFailed
-from hermes.types.protocols import Store
+from hermes.types.store import Store
 from hermes.types.tools import Tool, ToolContext
 
 MOST_MESSAGES = 20

@@ -10,7 +10,6 @@ import anyio
 import click
 
 from hermes import settings as configuration
-from hermes.control.commands import builtin_commands
 from hermes.entry.cli.conversation import Conversation, Screen
 from hermes.entry.cli.folder import here
 from hermes.entry.cli.logs import start_logging
@@ -18,7 +17,6 @@ from hermes.entry.cli.plain import JsonScreen, PlainTerminal, words
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.cli.talk import Talk, Terminal, Wish, session_of
 from hermes.settings import Settings
-from hermes.settings.models import resolve_model
 from hermes.types.errors import HermesError
 
 DUMB = ("", "dumb", "unknown")
@@ -28,7 +26,8 @@ log = logging.getLogger(__name__)
 
 
 class NotText(HermesError):
-    pass
+    code = "not_text"
+    status = 400
 
 
 @click.command()
@@ -67,11 +66,11 @@ def chat(
     if text is None:
         if as_json:
             raise click.UsageError("--json needs a question: give it with -q or on standard input")
-        if sys.stdout.isatty() and resolve_model(settings) is None:
+        if sys.stdout.isatty() and runtime.models(settings).main() is None:
             from hermes.entry.cli.embedded import offer  # noqa: PLC0415  # rarely needed
 
             settings = offer(settings, runtime)
-        anyio.run(Talk(runtime, settings, wish, terminal_of(settings, color=color)).run)
+        anyio.run(Talk(runtime, settings, wish, terminal_of(runtime, settings, color=color)).run)
         return
     if not text.strip():
         raise click.UsageError("there is nothing to ask: the question is empty")
@@ -91,7 +90,7 @@ class Asking:
     async def run(self, text: str, new_screen: Callable[[str], Screen]) -> int:
         """The exit code."""
         async with self._runtime.open_gateway(self._settings, terminal=True) as gateway:
-            session = await session_of(gateway.store, self._wish)
+            session = await session_of(gateway, self._wish)
             conversation = Conversation(gateway, session, lambda: new_screen(session))
             async with conversation.interrupts.heard():
                 ending = await conversation.say(text)
@@ -124,7 +123,7 @@ def can_draw() -> bool:
     return sys.stdout.isatty() and configuration.ENVIRON.get("TERM", "").lower() not in DUMB
 
 
-def terminal_of(settings: Settings, *, color: bool) -> Terminal:
+def terminal_of(runtime: Runtime, settings: Settings, *, color: bool) -> Terminal:
     """The best that this terminal can do."""
     if not can_draw():
         return PlainTerminal(color=color)
@@ -135,7 +134,7 @@ def terminal_of(settings: Settings, *, color: bool) -> Terminal:
     except ImportError as error:
         log.warning("the terminal stays plain: %s", error)
         return PlainTerminal(color=color)
-    commands = {one.name: one.help for one in builtin_commands().commands.values()}
+    commands = {one.name: one.help for one in runtime.commands()}
     history = settings.home.root / "history"
     terminal = InteractiveTerminal(history, {**commands, "exit": "leave"}, color=color)
     start_logging("WARNING", settings.secrets(), terminal.log)

@@ -10,8 +10,7 @@ from hermes import settings as configuration
 from hermes.entry.cli.main import plainly
 from hermes.entry.cli.runtime import Runtime
 from hermes.settings.edit import Change, migrate, set_value, unset_value
-from hermes.settings.facts import explain as explain_key
-from hermes.settings.models import resolve_model
+from hermes.settings.models import explain as explain_key
 from hermes.settings.sources import ConfigProblems, Explanation
 from hermes.text.redact import hide, mask
 from hermes.types.errors import HermesError
@@ -106,7 +105,7 @@ def check(runtime: Runtime) -> None:
         settings = configuration.load()
         for warning in settings.warnings:
             click.echo(f"warning: {warning}")
-        choice = resolve_model(settings)
+        choice = runtime.models(settings).main()
         if choice is None:
             click.echo("warning: no model is configured: set a provider's key, or model.base_url")
         else:

@@ -5,23 +5,24 @@ import math
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Literal, Protocol
 
 import anyio
 
 from hermes.control import sessions
+from hermes.control.following import Following
 from hermes.control.gateway import Gateway
-from hermes.control.hub import finished
 from hermes.types.errors import HermesError
-from hermes.types.events import AgentEvent, QuestionAsked
-from hermes.types.identity import DEFAULT_AGENT, SessionKey, Source, TurnId, new_id
+from hermes.types.events import AgentEvent, Envelope, QuestionAsked, TurnFinished
+from hermes.types.identity import Principal, Source, TurnId, new_id
 from hermes.types.messages import (
     Accepted,
     Body,
     Duplicate,
     MessageEvent,
+    Origin,
     Pressed,
     Receipt,
     Refused,
@@ -34,6 +35,8 @@ EARLIER = "An earlier message of this conversation is answered first; /stop ends
 EARLIER_SECONDS = 1.0
 """How long a turn may take to begin before its reader is told that it waits."""
 PLATFORM = "cli"
+TERMINAL = Principal(name=PLATFORM)
+"""Whoever can start the command owns the home."""
 
 Ending = Literal["completed", "suspended", "stopped", "failed", "left", "refused"]
 
@@ -86,11 +89,11 @@ class Interrupts:
         finally:
             self._interrupt = lambda: None
 
-    async def cut(self, waiting: Awaitable[None]) -> bool:
-        """Waits; whether a signal cut it short."""
+    @contextmanager
+    def cutting(self) -> Iterator[anyio.CancelScope]:
+        """Within the block a signal cancels the scope."""
         with anyio.CancelScope() as scope, self.calling(scope.cancel):
-            await waiting
-        return scope.cancelled_caught
+            yield scope
 
     async def _listen(self, signals: AsyncIterator[signal.Signals]) -> None:
         async for number in signals:
@@ -111,7 +114,6 @@ class Conversation:
         """Said while a turn ran, and not shown since."""
         self._screen: Screen | None = None
         """Where the present turn is shown."""
-        self._key = str(key_of(session))
         self._source = Source(
             platform=PLATFORM,
             account="cli",
@@ -119,6 +121,8 @@ class Conversation:
             chat_id=session,
             user_id=user_name(),
         )
+        self.key = str(gateway.session_of(self._event(Said(text=""))))
+        """The key of the session."""
 
     async def say(self, text: str) -> Ending:
         """Hands the words in and shows what comes of them; an interrupt stops the turn."""
@@ -128,7 +132,8 @@ class Conversation:
                 screen.tell(reply)
                 return "completed"
             case Accepted(turn=str(turn), after=after):
-                return await self._follow(TurnId(turn), after, screen)
+                with self._gateway.following(TurnId(turn), after) as following:
+                    return await self._show(following, screen)
             case Refused(reason=reason):
                 screen.remark(reason)
                 return "refused"
@@ -159,13 +164,13 @@ class Conversation:
         """Whether something that was added can be answered now, without a word of the person."""
         if not self._queued or self.interrupts.leaving:
             return False
-        return not await self._gateway.store.read(sessions.waiting, self._key)
+        return not await self._gateway.read(sessions.waiting, self.key)
 
     async def follow(self) -> Ending:
         """Shows what comes of what was added first."""
         queued = self._queued.pop(0)
         with queued.kept:
-            return await self._follow(queued.turn, queued.after, self._new_screen())
+            return await self._show(queued.following, self._new_screen())
 
     async def _accepted(self, text: str) -> Receipt:
         if not self._questions or text.startswith("/"):
@@ -183,53 +188,55 @@ class Conversation:
                 return receipt
         return await self._gateway.accept(self._event(Said(text=text)))
 
-    async def _follow(self, turn: TurnId, after: int, screen: Screen) -> Ending:
+    async def _show(self, following: Following, screen: Screen) -> Ending:
         self._screen = screen
         tell_at = anyio.current_time() + EARLIER_SECONDS
-        with self._gateway.hub.following(turn) as log:
-            seq, stopped = after, False
-            while True:
-                events = log.read(seq)
-                for seq, event in events:  # noqa: B007  # where the next read begins
-                    screen.show(event)
-                self._questions += [one for _, one in events if isinstance(one, QuestionAsked)]
-                if done := finished(events):
-                    return done.outcome
-                if log.finished:
-                    screen.remark(LEFT)
+        wait, stopped = 0.0, False
+        while True:
+            events: Sequence[Envelope] = ()
+            with self.interrupts.cutting() as interrupt:
+                events = await following.next(wait)
+            for envelope in events:
+                screen.show(envelope.event)
+                if isinstance(envelope.event, QuestionAsked):
+                    self._questions.append(envelope.event)
+            if following.ended:
+                return _ending(events, screen)
+            if interrupt.cancel_called:
+                if stopped or self.interrupts.leaving:
+                    screen.remark(WALKED_AWAY)
                     return "left"
-                if not log.epoch and anyio.current_time() >= tell_at:
-                    screen.note(EARLIER)
-                    tell_at = math.inf
-                wait = screen.draw() if log.epoch else min(screen.draw(), EARLIER_SECONDS)
-                if await self.interrupts.cut(log.changed(wait)):
-                    if stopped or self.interrupts.leaving:
-                        screen.remark(WALKED_AWAY)
-                        return "left"
-                    stopped = True
-                    await self._gateway.accept(self._event(Said(text="/stop")))
+                stopped = True
+                await self._gateway.accept(self._event(Said(text="/stop")))
+            if not following.begun and anyio.current_time() >= tell_at:
+                screen.note(EARLIER)
+                tell_at = math.inf
+            wait = screen.draw() if following.begun else min(screen.draw(), EARLIER_SECONDS)
 
     def _event(self, body: Body) -> MessageEvent:
         return MessageEvent(
             dedupe_key=f"cli:{new_id()}",
             source=self._source,
+            origin=Origin(principal=TERMINAL),
             received_at=time.time(),
             body=body,
         )
 
 
 class Queued:
-    """A turn whose events are kept until somebody reads them."""
+    """A turn whose events stay in memory until they are shown."""
 
     def __init__(self, gateway: Gateway, turn: TurnId, after: int) -> None:
-        self.turn = turn
-        self.after = after
         self.kept = ExitStack()
-        self.kept.enter_context(gateway.hub.following(turn))
+        self.following = self.kept.enter_context(gateway.following(turn, after))
 
 
-def key_of(session: str) -> SessionKey:
-    return SessionKey(agent=DEFAULT_AGENT, platform=PLATFORM, kind="private", chat=session)
+def _ending(events: Sequence[Envelope], screen: Screen) -> Ending:
+    """How the turn ended, as its last events say."""
+    if events and isinstance(events[-1].event, TurnFinished):
+        return events[-1].event.outcome
+    screen.remark(LEFT)
+    return "left"
 
 
 def out_of_range(question: QuestionAsked, text: str) -> bool:

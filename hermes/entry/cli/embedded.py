@@ -1,4 +1,4 @@
-"""The small demo model that runs here: offered where no other is configured, fetched with a bar."""
+"""The small demo model that runs on this machine: the offer, and the download with a bar."""
 
 import sys
 from collections.abc import Mapping
@@ -12,32 +12,23 @@ from hermes import settings as configuration
 from hermes.entry.cli.runtime import Runtime
 from hermes.settings import Settings
 from hermes.settings.edit import set_value
-from hermes.settings.models import NO_MODEL, resolve_model
-from hermes.settings.offers import demo_is_here
 from hermes.types.errors import ConfigError
-from hermes.types.profile import ModelChoice
 
-QUESTION = (
-    "No model is configured. Use the small embedded demo model ({size}, runs here, no tools)?"
-)
-WIDTH = 30
+OFFER = "No model is configured. Use the small embedded demo model ({size}, runs here, no tools)?"
+BAR_WIDTH = 30
 MEGABYTE = 1_000_000
 
 
-def is_embedded(choice: ModelChoice) -> bool:
-    """Whether the demo model answers, and not a file of the operator's."""
-    return choice.provider == "local" and not choice.model.endswith(".gguf")
-
-
 def offer(settings: Settings, runtime: Runtime) -> Settings:
-    """Settings with the embedded model, fetched and saved, if the person agrees to it.
+    """Settings with the embedded model, downloaded and saved, if the person agrees to it.
 
-    ConfigError says how to configure a model when they don't, or when nobody can be asked.
+    ConfigError says how to configure a model if they do not, or if nobody sits at the terminal.
     """
-    asked = sys.stdin.isatty() and sys.stderr.isatty()
-    question = QUESTION.format(size="downloaded already" if demo_is_here(settings) else "93 MB")
-    if not (asked and click.confirm(question, default=True, err=True)):
-        raise ConfigError(NO_MODEL)
+    present = sys.stdin.isatty() and sys.stderr.isatty()
+    here = runtime.offers(settings).demo_is_downloaded()
+    question = OFFER.format(size="downloaded already" if here else "93 MB")
+    if not (present and click.confirm(question, default=True, err=True)):
+        raise ConfigError(runtime.models(settings).advice)
     model = fetch(settings, runtime)
     root = settings.home.root
     set_value("model.provider", "local", root)
@@ -47,9 +38,10 @@ def offer(settings: Settings, runtime: Runtime) -> Settings:
 
 
 def stand_in(settings: Settings, runtime: Runtime, environ: Mapping[str, str]) -> Settings:
-    """Settings with the embedded model for this process, where no other is configured."""
-    choice = resolve_model(settings)
-    if choice is not None and not is_embedded(choice):
+    """Settings with the embedded model for this process, if no other is configured."""
+    models = runtime.models(settings)
+    choice = models.main()
+    if choice is not None and not models.is_demo(choice):
         return settings
     model = fetch(settings, runtime)
     named = {"HERMES_INFERENCE_PROVIDER": "local", "HERMES_MODEL": model}
@@ -81,8 +73,8 @@ class Bar:
         self._shown = part
         size = f"{done / MEGABYTE:3.0f} of {total / MEGABYTE:.0f} MB"
         if terminal:
-            filled = "█" * (done * WIDTH // total)
-            self._write(f"\rembedded model ▕{filled:<{WIDTH}}▏ {size}")
+            filled = "█" * (done * BAR_WIDTH // total)
+            self._write(f"\rembedded model ▕{filled:<{BAR_WIDTH}}▏ {size}")
             self._open = True
         else:
             self._write(f"embedded model: {size}\n")

@@ -21,12 +21,11 @@ from hermes.entry.cli.embedded import stand_in
 from hermes.entry.cli.hello import model_line, say_hello, ways_in
 from hermes.entry.cli.logs import start_logging
 from hermes.entry.cli.main import Commands, sole
-from hermes.entry.cli.pidfile import PidFile, Running, all_running, registered
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.http.server import ApiOptions, serve_http
 from hermes.settings import Settings
-from hermes.settings.models import resolve_model
 from hermes.settings.sources import ENVIRONMENT
+from hermes.types.deployment import GatewayRegistration, RunningGateway
 from hermes.types.errors import ConfigError
 
 STOP_SECONDS = 10.0
@@ -63,9 +62,9 @@ def run(
     start_logging(settings.logging.level, settings.secrets() | {key})
     for warning in settings.warnings:
         click.echo(f"warning: {warning}", err=True)
-    _refuse_twin(settings)
-    with registered(settings.home.run) as file:
-        service = Service(runtime, settings, file, hello)
+    _refuse_twin(runtime, settings)
+    with runtime.register_gateway(settings.home.run) as registration:
+        service = Service(runtime, settings, registration, hello)
         try:
             uvloop = {"use_uvloop": sys.platform != "win32"}
             anyio.run(service.run, backend_options=uvloop)
@@ -79,9 +78,9 @@ def run(
         click.echo("stopped")
 
 
-def _refuse_twin(settings: Settings) -> None:
+def _refuse_twin(runtime: Runtime, settings: Settings) -> None:
     port = settings.api_server.port
-    others = all_running(settings.home.run)
+    others = runtime.running_gateways(settings.home.run)
     other = next((one for one in others if port and one.port == port), None)
     if other is None:
         for one in others:
@@ -100,16 +99,21 @@ class Service:
     """One run of the gateway with its doors."""
 
     def __init__(
-        self, runtime: Runtime, settings: Settings, file: PidFile, hello: str | None = None
+        self,
+        runtime: Runtime,
+        settings: Settings,
+        registration: GatewayRegistration,
+        hello: str | None = None,
     ) -> None:
         self._runtime = runtime
         self._settings = settings
-        self._file = file
+        self._registration = registration
         self._hello = hello
         """What is asked over the API once it listens."""
 
     async def run(self) -> None:
-        self._file.write(Running(pid=os.getpid(), port=self._settings.api_server.port))
+        port = self._settings.api_server.port
+        self._registration.write(RunningGateway(pid=os.getpid(), port=port))
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async with anyio.create_task_group() as ending:
                 async with (
@@ -153,11 +157,10 @@ class Service:
     async def _welcome(self, url: str) -> None:
         """Says what a newcomer needs, once the API listens."""
         port = self._settings.api_server.port
-        self._file.write(
-            Running(pid=os.getpid(), port=port or int(url.rpartition(":")[2]), url=url)
-        )
+        port = port or int(url.rpartition(":")[2])
+        self._registration.write(RunningGateway(pid=os.getpid(), port=port, url=url))
         click.echo(f"Hermes {__version__} listens on {url}")
-        click.echo(model_line(self._settings))
+        click.echo(model_line(self._settings, self._runtime.models(self._settings)))
         if self._hello:
             await say_hello(url, self._runtime.api_key(self._settings), self._hello)
         click.echo("\n".join(ways_in(self._settings, url)))
@@ -180,7 +183,7 @@ async def _exit_at(signals: AsyncIterator[signal.Signals]) -> None:
 
 
 def api_options(runtime: Runtime, settings: Settings) -> ApiOptions:
-    api, choice = settings.api_server, resolve_model(settings)
+    api, choice = settings.api_server, runtime.models(settings).main()
     own = {choice.model, f"{choice.provider}/{choice.model}"} if choice else set()
     return ApiOptions(
         key=runtime.api_key(settings),
@@ -196,10 +199,11 @@ def api_options(runtime: Runtime, settings: Settings) -> ApiOptions:
 
 @gateway.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def status(as_json: bool) -> None:
+@click.pass_obj
+def status(runtime: Runtime, as_json: bool) -> None:
     """Say which services run for this home; exit code 1 when none does."""
     home = configuration.locate()
-    running = all_running(home.run)
+    running = runtime.running_gateways(home.run)
     if as_json:
         gateways = [msgspec.to_builtins(one) for one in running]
         first = gateways[0] if gateways else {}
@@ -216,14 +220,15 @@ def status(as_json: bool) -> None:
 @gateway.command()
 @click.option("--port", type=int, help="The one on this port, instead of api_server.port.")
 @click.option("--all", "everything", is_flag=True, help="Every one of this home.")
-def stop(port: int | None, everything: bool) -> None:
+@click.pass_obj
+def stop(runtime: Runtime, port: int | None, everything: bool) -> None:
     """End the running service; its turns get agent.drain_seconds to finish.
 
     It is the one on the configured port. Where only one runs and neither --port nor the environment
     names a port, it is that one.
     """
     settings = configuration.load()
-    running = all_running(settings.home.run)
+    running = runtime.running_gateways(settings.home.run)
     if not running:
         click.echo(f"No gateway runs for {settings.home.root}.", err=True)
         sys.exit(1)
@@ -236,18 +241,20 @@ def stop(port: int | None, everything: bool) -> None:
         os.kill(one.pid, signal.SIGTERM)
     deadline = time.monotonic() + settings.agent.drain_seconds + STOP_SECONDS
     for one in meant:
-        _await_end(settings, one, deadline)
+        _await_end(runtime, settings, one, deadline)
 
 
-def _meant(settings: Settings, running: list[Running], port: int | None) -> list[Running]:
+def _meant(
+    settings: Settings, running: list[RunningGateway], port: int | None
+) -> list[RunningGateway]:
     wanted = settings.api_server.port if port is None else port
     on_port = [one for one in running if one.port == wanted]
     explicit = port is not None or settings.sources.layer("api_server.port") == ENVIRONMENT
     return running if not (on_port or explicit) and len(running) == 1 else on_port
 
 
-def _await_end(settings: Settings, told: Running, deadline: float) -> None:
-    while any(one.pid == told.pid for one in all_running(settings.home.run)):
+def _await_end(runtime: Runtime, settings: Settings, told: RunningGateway, deadline: float) -> None:
+    while any(one.pid == told.pid for one in runtime.running_gateways(settings.home.run)):
         if time.monotonic() > deadline:
             click.echo(f"pid {told.pid} was told to stop and has not; it may need kill -9")
             sys.exit(1)
@@ -255,5 +262,5 @@ def _await_end(settings: Settings, told: Running, deadline: float) -> None:
     click.echo(f"stopped (pid {told.pid})")
 
 
-def named(one: Running) -> str:
+def named(one: RunningGateway) -> str:
     return f"port {one.port}, pid {one.pid}"

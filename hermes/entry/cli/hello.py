@@ -11,31 +11,31 @@ import click
 import msgspec
 
 from hermes import settings as configuration
-from hermes.entry.cli.embedded import is_embedded
 from hermes.settings import Settings
-from hermes.settings.models import NO_MODEL, resolve_model
 from hermes.text.redact import hide
 from hermes.types.errors import Disconnected, HermesError, Rejected
+from hermes.types.offers import ModelResolver
 from hermes.types.value import Value
 
 DEMO = """\
 model: {model}, a small demo model that runs here, without tools
-       For a real one set the key of a provider, such as OPENROUTER_API_KEY, in
+       For a real one set the key of a provider, such as {key}, in
        {dotenv}, or choose with `hermes model`."""
 QUESTION = (
     '{{"model": "{model}", "stream": true, "messages": [{{"role": "user", "content": "Hi"}}]}}'
 )
 
 
-def model_line(settings: Settings) -> str:
+def model_line(settings: Settings, models: ModelResolver) -> str:
     """Which model answers, or how to configure one."""
-    choice = resolve_model(settings)
+    choice = models.main()
     if choice is None:
-        return NO_MODEL
-    if is_embedded(choice):
-        return DEMO.format(model=choice.model, dotenv=settings.home.dotenv)
-    where = filter(None, (choice.provider, hide(choice.base_url)))
-    return f"model: {choice.model} ({', '.join(where)})"
+        return models.advice
+    if models.is_demo(choice):
+        where = settings.home.dotenv
+        return DEMO.format(model=choice.model, key=models.example_key, dotenv=where)
+    place = filter(None, (choice.provider, hide(choice.base_url)))
+    return f"model: {choice.model} ({', '.join(place)})"
 
 
 def ways_in(settings: Settings, url: str) -> list[str]:

@@ -13,29 +13,10 @@ from hermes.entry.cli.runtime import Runtime
 from hermes.entry.cli.trial import Trial
 from hermes.settings import Settings
 from hermes.settings.edit import set_value
-from hermes.settings.facts import Chosen
-from hermes.settings.models import (
-    NO_MODEL,
-    explain_auxiliary,
-    explain_model,
-    resolve_fallbacks,
-    resolve_model,
-    resolve_named,
-)
-from hermes.settings.offers import (
-    Name,
-    Offer,
-    doubt,
-    models,
-    moves,
-    offer,
-    offers,
-    places,
-    read_name,
-)
 from hermes.settings.sources import CONFIG
 from hermes.text.redact import hide
 from hermes.types.errors import ConfigError, HermesError
+from hermes.types.offers import ChosenModel, ModelName, ModelOffers, ProviderOffer
 from hermes.types.profile import ModelChoice, Price
 
 
@@ -64,15 +45,16 @@ def model() -> None:
 
 @model.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.pass_obj
 @plainly
-def show(as_json: bool) -> None:
+def show(runtime: Runtime, as_json: bool) -> None:
     """Show the model that answers, and why."""
-    settings = configuration.load()
-    chosen = explain_model(settings)
+    models = runtime.models(configuration.load())
+    chosen = models.explain_main()
     if chosen is None:
-        click.echo(NO_MODEL, err=True)
+        click.echo(models.advice, err=True)
         raise SystemExit(1)
-    auxiliary, fallbacks = explain_auxiliary(settings), resolve_fallbacks(settings)
+    auxiliary, fallbacks = models.explain_auxiliary(), models.fallbacks()
     if as_json:
         beside = {
             "auxiliary": _described(auxiliary.choice) if auxiliary else None,
@@ -94,19 +76,21 @@ def show(as_json: bool) -> None:
 @click.argument("name", metavar="ID")
 @click.option("--provider", default="", help="The provider, where ID alone does not say it.")
 @click.option("--force", is_flag=True, help="Also what the provider's list does not have.")
+@click.pass_obj
 @plainly
-def use(name: str, provider: str, force: bool) -> None:
+def use(runtime: Runtime, name: str, provider: str, force: bool) -> None:
     """Let another model answer.
 
     ID is a model of the configured provider, `provider/model`, or the path of a GGUF file. Names
     are checked against the provider's list, where we have one; no network is needed.
     """
     settings = configuration.load()
-    meant = read_name(settings, name, provider)
-    if not force and (reason := doubt(settings, meant)):
+    offers = runtime.offers(settings)
+    meant = offers.read_name(name, provider)
+    if not force and (reason := offers.doubt(meant)):
         raise ConfigError(f"{reason} (--force takes it anyway)")
     changes = [("model.default", meant.model)]
-    if moves(settings, meant):
+    if offers.moves(meant):
         changes = [*_leaving(settings, meant), ("model.provider", meant.provider), *changes]
     for key, value in changes:
         change = set_value(key, value)
@@ -115,10 +99,10 @@ def use(name: str, provider: str, force: bool) -> None:
             click.echo(f"comments were not kept: the file as it was is {change.backup}")
         if change.overruled_by:
             click.echo(f"note: {change.overruled_by} overrules it", err=True)
-    _confirm(meant)
+    _confirm(runtime, meant)
 
 
-def _leaving(settings: Settings, meant: Name) -> list[tuple[str, str]]:
+def _leaving(settings: Settings, meant: ModelName) -> list[tuple[str, str]]:
     """What must not go along to another provider: the address, and never a key."""
     if settings.sources.layer("model.api_key") == CONFIG:
         raise ConfigError(
@@ -129,14 +113,15 @@ def _leaving(settings: Settings, meant: Name) -> list[tuple[str, str]]:
     return [("model.base_url", "")] if kept and meant.provider != "custom" else []
 
 
-def _confirm(meant: Name) -> None:
+def _confirm(runtime: Runtime, meant: ModelName) -> None:
     try:
-        chosen = explain_model(configuration.load())
+        models = runtime.models(configuration.load())
+        chosen = models.explain_main()
     except ConfigError as error:
         click.echo(f"note: {error}", err=True)
         return
     if chosen is None:
-        click.echo(f"note: {NO_MODEL}", err=True)
+        click.echo(f"note: {models.advice}", err=True)
         return
     click.echo(f"{_name(chosen.choice)} answers; a running gateway asks it after its next start")
     if meant.provider and meant.provider != chosen.choice.provider:
@@ -155,32 +140,33 @@ def list_(runtime: Runtime, provider: str | None, refresh: bool, as_json: bool) 
     Without PROVIDER: all providers, whether each has its key, and the models that we know of.
     """
     settings = configuration.load()
-    shown = [offer(settings, provider)] if provider else list(offers(settings))
+    offers = runtime.offers(settings)
+    shown = [offers.of(provider)] if provider else list(offers.all())
     if provider or refresh:
-        asked = [shown[0].place] if provider else places(settings)
-        anyio.run(_refresh, runtime, settings, asked, refresh)
-    if provider and not models(settings, shown[0].name):
+        places = [shown[0].place] if provider else offers.places()
+        anyio.run(_refresh, runtime, settings, places, refresh)
+    if provider and not offers.models(shown[0].name):
         raise ConfigError(f"{shown[0].label} has not said which models it has")
     if as_json:
-        click.echo(_json({"providers": [_offered(settings, one) for one in shown]}))
+        click.echo(_json({"providers": [_described_offer(offers, one) for one in shown]}))
         return
     for one in [] if provider else shown:
         click.echo(f"{one.name:<14} {_state(one):<26} {one.label}")
     for one in shown:
-        for choice in models(settings, one.name):
+        for choice in offers.models(one.name):
             click.echo("  ".join((f"{one.name}/{choice.model}", *_facts(choice))))
 
 
-def _state(one: Offer) -> str:
+def _state(one: ProviderOffer) -> str:
     if one.ready:
         return "ready" if one.key else "needs no key"
     return f"set {one.key or 'model.base_url'}"
 
 
 async def _refresh(
-    runtime: Runtime, settings: Settings, asked: Iterable[ModelChoice | None], fresh: bool
+    runtime: Runtime, settings: Settings, places: Iterable[ModelChoice | None], fresh: bool
 ) -> None:
-    for place in asked:
+    for place in places:
         try:
             if place is not None:
                 await runtime.refresh_models(settings, place, fresh=fresh)
@@ -199,7 +185,7 @@ def test(runtime: Runtime, name: str | None, as_json: bool) -> None:
     """
     try:
         settings = configuration.load()
-        choice = _wanted(settings, name)
+        choice = _wanted(runtime, settings, name)
         trial = Trial()
         anyio.run(trial.run, partial(runtime.ask_model, settings), choice)
     except HermesError as error:
@@ -216,17 +202,18 @@ def test(runtime: Runtime, name: str | None, as_json: bool) -> None:
         click.echo(f"{read} tokens read, {written} written, {cost}")
 
 
-def _wanted(settings: Settings, name: str | None) -> ModelChoice:
-    meant = read_name(settings, name) if name else None
+def _wanted(runtime: Runtime, settings: Settings, name: str | None) -> ModelChoice:
+    models = runtime.models(settings)
+    meant = runtime.offers(settings).read_name(name) if name else None
     if meant and meant.provider:
-        return resolve_named(settings, f"{meant.provider}/{meant.model}")
-    main = resolve_model(settings)
+        return models.named(f"{meant.provider}/{meant.model}")
+    main = models.main()
     if main is None:
-        raise ConfigError(NO_MODEL)
-    return resolve_named(settings, f"{main.provider}/{meant.model}") if meant else main
+        raise ConfigError(models.advice)
+    return models.named(f"{main.provider}/{meant.model}") if meant else main
 
 
-def _rows(chosen: Chosen) -> Iterator[tuple[str, str, str]]:
+def _rows(chosen: ChosenModel) -> Iterator[tuple[str, str, str]]:
     choice, why = chosen.choice, chosen.why
     yield "model", choice.model, why["model"]
     yield "provider", choice.provider, why["provider"]
@@ -271,10 +258,10 @@ def _described(choice: ModelChoice) -> dict[str, object]:
     }
 
 
-def _offered(settings: Settings, one: Offer) -> dict[str, object]:
+def _described_offer(offers: ModelOffers, one: ProviderOffer) -> dict[str, object]:
     known = [
         {"id": choice.model, "context_length": choice.context_length, "price": choice.price}
-        for choice in models(settings, one.name)
+        for choice in offers.models(one.name)
     ]
     return {
         "name": one.name,

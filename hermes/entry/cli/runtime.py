@@ -5,19 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
+    from pathlib import Path
 
     from hermes.control.gateway import Gateway
     from hermes.settings import Settings
+    from hermes.types.commands import SlashCommand
+    from hermes.types.deployment import GatewayRegistration, RunningGateway
     from hermes.types.messages import AssistantMessage
+    from hermes.types.offers import ModelOffers, ModelResolver
     from hermes.types.profile import ModelChoice
-    from hermes.types.protocols import Emit, Store
+    from hermes.types.protocols import Emit
+    from hermes.types.store import Store
     from hermes.types.turns import Prompt
 
 
 class Runtime(Protocol):
-    """The application, as `hermes.__main__` hands it to the commands."""
+    """The application, as `hermes.__main__` passes it to the commands."""
 
     def open_gateway(
         self, settings: Settings, *, terminal: bool
@@ -27,6 +32,18 @@ class Runtime(Protocol):
 
     def open_store(self, settings: Settings) -> AbstractAsyncContextManager[Store]:
         """The home's store, for a look or a small change beside the gateway."""
+        ...
+
+    def commands(self) -> Sequence[SlashCommand]:
+        """The slash commands, with those of plugins."""
+        ...
+
+    def register_gateway(self, run: Path) -> AbstractContextManager[GatewayRegistration]:
+        """Lists this process in the home's `run` folder as a gateway until the block ends."""
+        ...
+
+    def running_gateways(self, run: Path) -> list[RunningGateway]:
+        """The gateways that are listed there and run, in the order of their ports."""
         ...
 
     def forget_session(self, settings: Settings, session: str) -> None:
@@ -47,6 +64,14 @@ class Runtime(Protocol):
 
     def api_key(self, settings: Settings) -> str:
         """The key of the API's clients; made and kept in the home when none is configured."""
+        ...
+
+    def models(self, settings: Settings) -> ModelResolver:
+        """The models that the settings name."""
+        ...
+
+    def offers(self, settings: Settings) -> ModelOffers:
+        """The providers and models that the settings could name."""
         ...
 
     def can_reach(self, settings: Settings, model: str) -> bool:

@@ -17,7 +17,7 @@ from hermes.entry.cli.runtime import Runtime
 from hermes.settings.schema import PLATFORMS
 from hermes.types.errors import HermesError
 from hermes.types.messages import AssistantMessage, ToolMessage, UserMessage
-from hermes.types.protocols import Work
+from hermes.types.store import Work
 from hermes.types.value import Value
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ WIDEST_NAME = 24
 
 
 class NotWritten(HermesError):
-    pass
+    code = "not_written"
 
 
 class Line(Value):

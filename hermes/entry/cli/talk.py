@@ -11,15 +11,16 @@ import anyio
 
 from hermes import __version__
 from hermes.control import sessions
-from hermes.control.commands import builtin_commands
-from hermes.entry.cli.conversation import PLATFORM, Conversation, Ending, Screen, key_of
+from hermes.control.gateway import Gateway
+from hermes.entry.cli.conversation import PLATFORM, Conversation, Ending, Screen
 from hermes.entry.cli.runtime import Runtime
 from hermes.settings import Settings
-from hermes.settings.models import resolve_model
+from hermes.types.commands import SlashCommand
 from hermes.types.errors import HermesError
 from hermes.types.identity import new_id
 from hermes.types.messages import AssistantMessage, UserMessage
-from hermes.types.protocols import Store, Work
+from hermes.types.profile import ModelChoice
+from hermes.types.store import Work
 from hermes.types.value import Value
 
 HINT = "/help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves."
@@ -81,17 +82,17 @@ class Earlier(Value):
     """What was said to it, and what the agent waits to hear."""
 
 
-async def session_of(store: Store, wish: Wish) -> str:
+async def session_of(gateway: Gateway, wish: Wish) -> str:
     """The name of the session that is wished for."""
     if wish.resume is not None:
-        found = await store.read(sessions.find, wish.resume)
+        found = await gateway.read(sessions.find, wish.resume)
         if found.platform != PLATFORM:
             raise sessions.NoSuchSession(
                 f"{found.chat!r} is a conversation of {found.platform}: it goes on there"
             )
         return found.chat
     if wish.latest:
-        last = await store.read(sessions.latest, PLATFORM)
+        last = await gateway.read(sessions.latest, PLATFORM)
         return last.chat if last else new_id()
     return wish.name or new_id()
 
@@ -111,15 +112,16 @@ class Talk:
 
     async def run(self) -> None:
         terminal = self._terminal
-        terminal.greet(title_of(self._settings), notes_of(self._settings))
+        settings, choice = self._settings, self._runtime.models(self._settings).main()
+        terminal.greet(title_of(settings, choice), notes_of(settings, choice))
         async with self._runtime.open_gateway(self._settings, terminal=True) as gateway:
-            session = await session_of(gateway.store, self._wish)
-            earlier = await gateway.store.read(recalled, session)
+            session = await session_of(gateway, self._wish)
+            conversation = Conversation(gateway, session, terminal.new_screen)
+            earlier = await gateway.read(recalled, conversation.key)
             if earlier is not None:
                 terminal.recall(earlier.asked, earlier.answer)
             elif self._wish.latest:
                 terminal.remark("There is no earlier conversation: this is a new one.")
-            conversation = Conversation(gateway, session, terminal.new_screen)
             async with conversation.interrupts.heard():
                 spoken = earlier is not None
                 while (text := await self._read(conversation)) is not None:
@@ -144,7 +146,7 @@ class Talk:
         while not self._leaving and await conversation.owes():
             await self._listen(conversation, conversation.follow)
         if text.strip().casefold() == "/help":
-            self._terminal.remark(own_help())
+            self._terminal.remark(own_help(self._runtime.commands()))
 
     async def _listen(
         self, conversation: Conversation, answer: Callable[[], Awaitable[Ending]]
@@ -167,24 +169,21 @@ class Talk:
                 group.cancel_scope.cancel()
 
 
-def own_help() -> str:
-    """What /help does not know: the other names of commands, and what the terminal does itself."""
-    commands = builtin_commands().commands.values()
+def own_help(commands: Sequence[SlashCommand]) -> str:
+    """Adds to /help the other names of the commands, and the keys of the terminal."""
     others = [f"/{other} is /{one.name}" for one in commands for other in one.aliases]
     return "\n".join([", ".join(others), KEYS])
 
 
-def title_of(settings: Settings) -> str:
-    """Who answers, and where its tools work."""
-    choice = resolve_model(settings)
+def title_of(settings: Settings, choice: ModelChoice | None) -> str:
+    """The model that answers, and the folder in which its tools work."""
     model = f"{choice.model} ({choice.provider})" if choice else "no model"
     return f"Hermes {__version__} · {model} · {short(settings.workspace)}"
 
 
-def notes_of(settings: Settings) -> list[str]:
+def notes_of(settings: Settings, choice: ModelChoice | None) -> list[str]:
     """What a person should know before they type."""
     notes = [HINT]
-    choice = resolve_model(settings)
     if choice is not None and not choice.tools:
         notes.append(f"{choice.model} only talks: it can't use tools")
     if settings.workspace in (own_folder(), Path(settings.workspace.anchor)):
@@ -207,9 +206,8 @@ def own_folder() -> Path | None:
         return None
 
 
-def recalled(session: str) -> Work[Earlier | None]:
-    """The last exchange of a session of the terminal."""
-    key = str(key_of(session))
+def recalled(key: str) -> Work[Earlier | None]:
+    """The last exchange of the session."""
     try:
         said = yield from sessions.entries(key)
     except sessions.NoSuchSession:

@@ -6,17 +6,11 @@ import time
 from collections import OrderedDict
 
 from hermes.entry.http.errors import ApiError
-from hermes.types.value import Value
+from hermes.types.identity import Principal
 
 GUESSES = 10
 """Wrong keys from one address in a minute."""
 ADDRESSES = 1024
-
-
-class Principal(Value):
-    """The holder of a key: its name stays when the key is rotated."""
-
-    name: str
 
 
 class Auth:

@@ -6,8 +6,8 @@ from typing import Protocol
 from starlette.requests import Request
 from starlette.types import Send
 
-from hermes.entry.http.auth import Principal
 from hermes.entry.http.reply import Reply
+from hermes.types.identity import Principal
 
 
 class Call:

@@ -1,23 +1,23 @@
 """POST /v1/chat/completions: one turn, whole or as it is said."""
 
 import time
+from collections.abc import Sequence
 
 from starlette.requests import Request
 
+from hermes.control.following import Following
 from hermes.control.gateway import Gateway
 from hermes.entry.http.call import Call
 from hermes.entry.http.chat_request import ChatRequest, fingerprint, parse_chat
-from hermes.entry.http.errors import ApiError, bad_request, failed_turn, refused_intake
+from hermes.entry.http.errors import ApiError, bad_request, failed_turn
 from hermes.entry.http.models import Models
-from hermes.entry.http.reader import Events, RunReader, reading
 from hermes.entry.http.reply import Reply
 from hermes.entry.http.sse import Reader, SSEStream, next_or_keepalive
 from hermes.streaming.fold import Folder, View
 from hermes.streaming.sse import ChatStream, plain_completion
-from hermes.types.errors import HermesError
-from hermes.types.events import TextDelta, TurnFinished
+from hermes.types.events import Envelope, TextDelta, TurnFinished
 from hermes.types.identity import Source, TurnId, new_id
-from hermes.types.messages import Accepted, Asked, Duplicate, MessageEvent, Receipt, Refused
+from hermes.types.messages import Accepted, Asked, Duplicate, MessageEvent, Origin, Receipt, Refused
 
 HEADER = 256
 """Characters of an id in a header."""
@@ -27,6 +27,8 @@ UNFINISHED = TurnFinished(
     outcome="failed",
     text="The gateway is restarting; the run goes on then. Read its events, or ask again.",
     code="gateway_restarting",
+    status=503,
+    retry_after=1.0,
 )
 
 
@@ -50,18 +52,14 @@ class ChatCompletions:
             after = receipt.after
             if receipt.reply is not None:
                 return await _say(call, asked, turn, receipt.reply, headers)
-        fresh = isinstance(receipt, Accepted)
-        with reading(self._gateway, turn, after, fresh=fresh) as reader:
+        with self._gateway.following(turn, after) as following:
             if asked.stream:
-                await stream(call, asked, reader, turn, headers)
+                await stream(call, asked, following, turn, headers)
                 return None
-            return await whole(reader, asked, turn, headers)
+            return await whole(following, asked, turn, headers)
 
     async def _accept(self, event: MessageEvent) -> Receipt:
-        try:
-            receipt = await self._gateway.accept(event)
-        except HermesError as error:
-            raise refused_intake(error) from error
+        receipt = await self._gateway.accept(event)
         if isinstance(receipt, Refused):
             raise ApiError(403, f"Not accepted: {receipt.reason}.", "refused")
         if isinstance(receipt, Duplicate) and not receipt.same:
@@ -93,6 +91,7 @@ def to_event(call: Call, asked: ChatRequest, override: str | None) -> MessageEve
         dedupe_key=f"api:{principal.name}:{unique}",
         fingerprint=fingerprint(call.body) if key else "",
         source=source,
+        origin=Origin(trigger="api", principal=principal),
         received_at=time.time(),
         body=Asked(
             messages=tuple(asked.news() if session else asked.conversation()),
@@ -121,12 +120,12 @@ def _header(request: Request, name: str) -> str:
 
 
 async def whole(
-    reader: RunReader, asked: ChatRequest, turn: TurnId, headers: dict[str, str]
+    following: Following, asked: ChatRequest, turn: TurnId, headers: dict[str, str]
 ) -> Reply:
     """The answer in one piece, once it is committed."""
     folder = Folder()
-    for seq, event in await reader.rest():
-        folder.feed(seq, event)
+    for envelope in await following.rest():
+        folder.feed(envelope.seq, envelope.event)
     view = folder.view()
     finish = view.outcome or UNFINISHED
     if finish.outcome == "failed":
@@ -146,7 +145,7 @@ async def _say(
     view = View(segments=(reply,), outcome=TurnFinished(outcome="completed"))
     if not asked.stream:
         return _completion(asked, turn, view, headers)
-    await stream(call, asked, Told(reply), turn, headers)
+    await stream(call, asked, Told(turn, reply), turn, headers)
     return None
 
 
@@ -162,13 +161,14 @@ async def stream(
     usage = options is not None and options.include_usage
     chat = ChatStream(f"chatcmpl-{turn}", asked.model or "main", int(time.time()), usage)
     events = await reader.next(EARLY_SECONDS)
-    if events and isinstance(events[0][1], TurnFinished) and events[0][1].outcome == "failed":
-        raise failed_turn(events[0][1])
+    first = events[0].event if events else None
+    if isinstance(first, TurnFinished) and first.outcome == "failed":
+        raise failed_turn(first)
     out = SSEStream(call)
     await out.start(headers)
     frames = [chat.open()]
     while True:
-        frames += [chat.feed(seq, event) for seq, event in events]
+        frames += [chat.feed(one.seq, one.event) for one in events]
         if reader.ended and chat.end is None:
             frames.append(chat.feed(0, UNFINISHED))
         if sent := b"".join(frames):
@@ -185,14 +185,15 @@ class Told:
 
     ended = True
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, turn: TurnId, text: str) -> None:
+        self._turn = turn
         self._text = text
 
     async def gather(self, seconds: float) -> None:
         pass
 
-    async def next(self, within: float = 0) -> Events:
+    async def next(self, within: float = 0) -> Sequence[Envelope]:
         return [
-            (1, TextDelta(text=self._text)),
-            (2, TurnFinished(outcome="completed")),
+            Envelope(turn=self._turn, seq=1, event=TextDelta(text=self._text)),
+            Envelope(turn=self._turn, seq=2, event=TurnFinished(outcome="completed")),
         ]

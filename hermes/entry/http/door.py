@@ -8,13 +8,15 @@ import anyio.lowlevel
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
-from hermes.entry.http.auth import Auth, Principal
+from hermes.entry.http.auth import Auth
 from hermes.entry.http.call import Call, Handler
 from hermes.entry.http.connection import connection_of
-from hermes.entry.http.errors import ApiError
+from hermes.entry.http.errors import ApiError, api_error
 from hermes.entry.http.reply import Reply
 from hermes.entry.http.sse import Stalled
 from hermes.entry.http.turnstile import Turnstile
+from hermes.types.errors import HermesError
+from hermes.types.identity import Principal
 
 log = logging.getLogger(__name__)
 
@@ -134,8 +136,8 @@ class Door:
         try:
             allowed = self._screen.check(request)
             reply = await self._handled(request, here, send, allowed)
-        except ApiError as error:
-            reply = error.reply()
+        except HermesError as error:
+            reply = api_error(error).reply()
         except (Stalled, ClientDisconnect):
             raise
         except Exception:

@@ -1,4 +1,4 @@
-"""What goes wrong over HTTP, in the shape that OpenAI's clients know."""
+"""Errors over HTTP, in the shape that OpenAI's clients know."""
 
 import logging
 import math
@@ -6,14 +6,15 @@ import math
 import msgspec
 
 from hermes.entry.http.reply import Reply
-from hermes.types.errors import HermesError, IntakeClosed, StoreUnavailable, TooBusy
+from hermes.streaming.wire import error_type
+from hermes.types.errors import HermesError, StoreUnavailable
 from hermes.types.events import TurnFinished
 from hermes.types.value import Value
 
 log = logging.getLogger(__name__)
 
 
-class ApiError(Exception):
+class ApiError(HermesError):
     """Ends a request with a status and an error body."""
 
     def __init__(
@@ -26,16 +27,17 @@ class ApiError(Exception):
         retry_after: float | None = None,
         close: bool = False,
     ) -> None:
-        super().__init__(message)
+        super().__init__(message, retry_after)
         self.status = status
         self.code = code
         self.param = param
-        self.retry_after = retry_after
+        """The field of the request that is wrong."""
         self.close = close
-        """The rest of the request is not read."""
+        """The connection is closed, because the rest of the request is not read."""
 
     def reply(self) -> Reply:
-        error = _Error(message=str(self), type=_type(self.status), param=self.param, code=self.code)
+        kind = error_type(self.status)
+        error = _Error(message=str(self), type=kind, param=self.param, code=self.code)
         headers = {}
         if self.retry_after is not None:
             headers["retry-after"] = str(math.ceil(self.retry_after))
@@ -55,42 +57,23 @@ class _Body(Value):
     error: _Error
 
 
-def _type(status: int) -> str:
-    if status == 429:
-        return "rate_limit_error"
-    return "server_error" if status >= 500 else "invalid_request_error"
-
-
 def bad_request(message: str, code: str = "invalid_request", param: str | None = None) -> ApiError:
     return ApiError(400, message, code, param=param)
 
 
-def refused_intake(error: HermesError) -> ApiError:
-    """Why a message could not be taken in now."""
-    match error:
-        case IntakeClosed():
-            return ApiError(503, str(error), "gateway_draining", retry_after=1)
-        case TooBusy(retry_after=pause):
-            return ApiError(429, str(error), "rate_limit_exceeded", retry_after=pause)
-        case StoreUnavailable():
-            log.error("a request was turned away: %s", error)
-            message = "Messages can't be stored at the moment; nothing was accepted. Try again."
-            return ApiError(503, message, "store_unavailable", retry_after=5)
-        case _:
-            return ApiError(500, str(error), "internal_error")
-
-
-_FAILURES = {
-    "rate_limited": 429,
-    "rejected": 400,
-    "config_error": 503,
-    "deadline": 504,
-    "auth_failed": 502,
-    "disconnected": 502,
-}
+def api_error(error: HermesError) -> ApiError:
+    """The error as a client of the API is told it."""
+    if isinstance(error, ApiError):
+        return error
+    message = str(error)
+    if isinstance(error, StoreUnavailable):
+        # The text names the operator's files.
+        log.error("a request was refused: %s", error)
+        message = "The store can't be used at the moment; nothing was accepted. Try again."
+    return ApiError(error.status, message, error.code, retry_after=error.retry_after)
 
 
 def failed_turn(finish: TurnFinished) -> ApiError:
-    """Why a turn came to nothing."""
+    """The error for a turn that failed."""
     code = finish.code or "agent_error"
-    return ApiError(_FAILURES.get(code, 500), finish.text, code)
+    return ApiError(finish.status, finish.text, code, retry_after=finish.retry_after)

@@ -5,7 +5,6 @@ from starlette.requests import Request
 from hermes.control.gateway import Gateway
 from hermes.entry.http.call import Call
 from hermes.entry.http.errors import ApiError, bad_request
-from hermes.entry.http.reader import reading
 from hermes.entry.http.sse import SSEStream, next_or_keepalive
 from hermes.streaming.sse import RunStream
 from hermes.types.identity import TurnId
@@ -23,16 +22,16 @@ class RunEvents:
             raise ApiError(404, f"There is no run {run_id!r}.", "run_not_found")
         after = _last_event_id(request)
         frames = RunStream(run_id)
-        if after:
-            for seq, event in await self._gateway.seen(turn, after):
-                frames.skip(seq, event)
         out = SSEStream(call)
-        with reading(self._gateway, turn, after, fresh=False) as reader:
+        with self._gateway.following(turn, after) as following:
+            if after:
+                for one in await following.seen():
+                    frames.skip(one.seq, one.event)
             await out.start({"x-hermes-run-id": run_id})
-            events = await reader.next(0)
-            while events or not reader.ended:
-                await out.send(b"".join(frames.feed(seq, event) for seq, event in events))
-                events = await next_or_keepalive(reader, out)
+            events = await following.next(0)
+            while events or not following.ended:
+                await out.send(b"".join(frames.feed(one.seq, one.event) for one in events))
+                events = await next_or_keepalive(following, out)
         await out.finish()
 
 

@@ -1,14 +1,15 @@
 """Server-sent events to one client: nothing is skipped; one that does not read is cut."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import anyio
 
 from hermes.entry.http.call import Call
 from hermes.entry.http.connection import connection_of
-from hermes.entry.http.reader import Events
 from hermes.entry.http.reply import raw
 from hermes.streaming.sse import KEEPALIVE
+from hermes.types.events import Envelope
 
 SLICE = 65_536
 """Bytes handed over at a time: as much and no more waits for a client that is slow."""
@@ -32,7 +33,7 @@ class Reader(Protocol):
     @property
     def ended(self) -> bool: ...
 
-    async def next(self, within: float = ...) -> Events: ...
+    async def next(self, within: float = ...) -> Sequence[Envelope]: ...
     async def gather(self, seconds: float) -> None: ...
 
 
@@ -67,7 +68,7 @@ class SSEStream:
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def next_or_keepalive(reader: Reader, out: SSEStream) -> Events:
+async def next_or_keepalive(reader: Reader, out: SSEStream) -> Sequence[Envelope]:
     """What comes next, with a comment now and then so that nobody in between hangs up."""
     await reader.gather(FRAME_SECONDS)
     while not (events := await reader.next(KEEPALIVE_SECONDS)) and not reader.ended:

@@ -23,12 +23,13 @@ from hermes.boundary.execution.background import (
 from hermes.boundary.execution.local import LocalBackend
 from hermes.boundary.execution.process import end_marked
 from hermes.boundary.execution.supervisor import OUTPUT_PIECE
+from hermes.control.routing import DEFAULT_AGENT
 from hermes.testing.commands import background_of, children, lives
 from hermes.testing.running import until
 from hermes.testing.turns import GROUP, a_turn
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import ProcessStatus
-from hermes.types.identity import DEFAULT_AGENT, AgentId
+from hermes.types.identity import AgentId
 
 OURS, THEIRS = a_turn().session, a_turn(source=GROUP).session
 

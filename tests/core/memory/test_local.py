@@ -8,12 +8,13 @@ from msgspec.structs import replace
 
 from hermes.core.memory.local import FRAME, LONGEST, WORDS, LocalMemory, keywords
 from hermes.state import sessions, transcript
-from hermes.state.sqlite import open_store
+from hermes.state.sqlite.store import open_store
 from hermes.testing.rows import NOW, SOURCE, scribe, session
 from hermes.testing.turns import a_turn
 from hermes.types.identity import PersonId
 from hermes.types.messages import AssistantMessage, ToolMessage, UserMessage
-from hermes.types.protocols import MemoryProvider, Store
+from hermes.types.protocols import MemoryProvider
+from hermes.types.store import Store
 from hermes.types.turns import Turn
 
 ANN = PersonId("ann")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hermes.core.models.answer import Answer
+from hermes.core.models.answer import StreamedAnswer
 from hermes.testing.upstream import choice_of
 from hermes.types.errors import Disconnected
 from hermes.types.events import (
@@ -18,9 +18,9 @@ from hermes.types.profile import ModelChoice, Price
 CHOICE = choice_of("anthropic")
 
 
-def started(choice: ModelChoice = CHOICE) -> tuple[Answer, list[AgentEvent]]:
+def started(choice: ModelChoice = CHOICE) -> tuple[StreamedAnswer, list[AgentEvent]]:
     events: list[AgentEvent] = []
-    return Answer(choice, events.append), events
+    return StreamedAnswer(choice, events.append), events
 
 
 def test_what_is_new_is_told_as_one_and_thoughts_apart() -> None:

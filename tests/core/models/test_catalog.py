@@ -1,9 +1,15 @@
 """The table of providers, and which of them `auto` takes."""
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
-from hermes.core.models.catalog import Catalog, Provider
+from hermes.core.models.catalog import CUSTOM, LOCAL, Catalog
+from hermes.core.models.local import EMBEDDED
+from hermes.core.models.wires import builtin_wire_formats, wire_formats
 from hermes.types.errors import ConfigError
+from hermes.types.profile import Quirks
+from hermes.types.providers import Provider
 
 CATALOG = Catalog.load()
 
@@ -21,6 +27,8 @@ def test_every_provider_can_be_reached(one: Provider) -> None:
     assert one.base_url.startswith("http") or one.name in ("custom", "local", "azure-foundry")
     assert not one.base_url.endswith("/")
     assert one.keys or not one.key_required
+    assert one.wire in wire_formats(builtin_wire_formats())
+    assert not one.elsewhere or CATALOG.find(one.elsewhere)
     assert one.default_model or one.base_url_env
 
 
@@ -154,3 +162,78 @@ def test_a_provider_is_ready_when_nothing_is_missing() -> None:
     assert CATALOG.named("local").ready({})
     assert CATALOG.named("ollama").ready({})
     assert not CATALOG.named("custom").ready({})
+
+
+def test_the_embedded_model_is_the_default_of_this_machine() -> None:
+    local = CATALOG.named(LOCAL)
+    assert (local.default_model, local.embedded) == (EMBEDDED, True)
+
+
+@pytest.mark.parametrize("one", CATALOG.providers, ids=lambda one: str(one.name))
+def test_extra_fields_are_a_json_object(one: Provider) -> None:
+    if extra := one.quirks.extra_body:
+        assert msgspec.json.decode(extra, type=dict[str, object])
+        assert extra == extra.strip()
+
+
+@pytest.mark.parametrize(
+    ("model", "reasoning"),
+    [
+        ("gpt-4o", "none"),
+        ("gpt-4.1-mini", "none"),
+        ("chatgpt-4o-latest", "none"),
+        ("gpt-5.6-terra", "budget"),
+        ("claude-opus-4-7", "effort"),
+        ("claude-sonnet-5", "effort"),
+        ("claude-fable-5-2", "effort"),
+        ("claude-opus-10", "effort"),
+        ("claude-sonnet-4-6", "budget"),
+        ("claude-opus-4-20250514", "budget"),
+        ("claude-3-7-sonnet", "budget"),
+        ("glm-5", "budget"),
+    ],
+)
+def test_a_model_is_known_by_how_it_reasons(model: str, reasoning: str) -> None:
+    assert CATALOG.quirks(CATALOG.named(CUSTOM), model, "chat").reasoning == reasoning
+
+
+def test_extra_fields_are_for_the_wire_format_of_the_provider() -> None:
+    router = CATALOG.named("openrouter")
+    assert CATALOG.quirks(router, "m", "chat").extra_body == '{"usage":{"include":true}}'
+    assert CATALOG.quirks(router, "m", "anthropic").extra_body == ""
+
+
+def test_the_quirks_of_our_providers_are_known() -> None:
+    found = {one.name: one.quirks for one in CATALOG.providers if one.quirks != Quirks()}
+    assert found == {
+        "openrouter": Quirks(extra_body='{"usage":{"include":true}}'),
+        "openai": Quirks(max_tokens_field="max_completion_tokens"),
+        "gemini": Quirks(list_prefix="models/"),
+        "mistral": Quirks(call_id_length=9),
+    }
+
+
+def test_a_provider_may_behave_like_another_elsewhere() -> None:
+    openai, groq = CATALOG.named("openai"), CATALOG.named("groq")
+    assert CATALOG.behaviour(openai, f"{openai.base_url}/") == openai
+    assert CATALOG.behaviour(openai, "http://proxy/v1") == CATALOG.named(CUSTOM)
+    assert CATALOG.behaviour(groq, "http://proxy/v1") == groq
+
+
+ACME = Provider(name="acme", label="Acme", base_url="http://acme/v1", keys=("ACME_KEY",))
+
+
+def test_a_plugin_adds_a_provider() -> None:
+    extended = CATALOG.extended([ACME])
+    assert extended.named("acme") == ACME
+    assert extended.auto({"ACME_KEY": "k"}) == ACME
+    assert "ACME_KEY" in extended.variables
+    assert CATALOG.find("acme") is None
+
+
+@pytest.mark.parametrize("taken", [{"name": "openai"}, {"aliases": ("claude",)}])
+def test_the_name_of_a_provider_can_be_taken_once(taken: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match=r"a plugin adds the provider '.*', which exists"):
+        CATALOG.extended([replace(ACME, **taken)])
+    with pytest.raises(ConfigError, match="'acme', which exists"):
+        CATALOG.extended([ACME, ACME])

@@ -6,10 +6,8 @@ import msgspec
 import pytest
 from openai.types.chat import ChatCompletionChunk
 
-from hermes.core.models.answer import Answer
-from hermes.core.models.chat_chunks import Chunks
-from hermes.core.models.stream import Events
-from hermes.testing.upstream import choice_of
+from hermes.core.models.openai_chat import OpenAIChat
+from hermes.testing.upstream import choice_of, read
 from hermes.types.errors import Disconnected, RateLimited
 from hermes.types.events import (
     AgentEvent,
@@ -38,12 +36,7 @@ def recorded(name: str) -> bytes:
 
 
 def heard(stream: bytes) -> tuple[AssistantMessage, list[AgentEvent]]:
-    events: list[AgentEvent] = []
-    answer = Answer(CHOICE, events.append)
-    fed = Events(answer, Chunks(answer))
-    fed.feed(stream)
-    fed.end()
-    return answer.message("t_1"), events
+    return read(OpenAIChat(), stream)
 
 
 @pytest.mark.parametrize("name", ["openai_text", "openai_calls"])

@@ -13,9 +13,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from hermes.core.models.fallback import MEMORY, Fallback
+from hermes.core.models.fallback import FAILURE_SECONDS, Fallback
 from hermes.core.models.retry import Retrying
-from hermes.core.models.wires import Wires
 from hermes.testing.model import FakeModel, Reply
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import running, until
@@ -29,6 +28,7 @@ from hermes.testing.scripted import (
     says,
 )
 from hermes.testing.tools import TEST_TOOLS
+from hermes.testing.upstream import model_client
 from hermes.types.errors import (
     AuthFailed,
     Disconnected,
@@ -39,8 +39,9 @@ from hermes.types.errors import (
 )
 from hermes.types.events import AgentEvent, Notice, SegmentDiscarded, SegmentEnded, TextDelta
 from hermes.types.messages import AssistantMessage, UserMessage
+from hermes.types.models import ModelProvider, ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.protocols import Emit, ModelProvider, ModelRequest
+from hermes.types.protocols import Emit
 
 FIRST = ModelChoice(provider="one", model="big", base_url="http://one")
 SECOND = ModelChoice(provider="two", model="small", base_url="http://two")
@@ -147,7 +148,7 @@ async def test_a_model_that_failed_is_asked_last_for_a_while() -> None:
     answers = [fails(Disconnected("cut")), says("a"), says("b"), says("c")]
     fallback, model = falling_back(*answers, clock=clock)
     await fallback.complete(request(), events.append)
-    clock.now += MEMORY - 1
+    clock.now += FAILURE_SECONDS - 1
     await fallback.complete(request(), events.append)
     clock.now += 2
     await fallback.complete(request(), events.append)
@@ -252,7 +253,7 @@ async def over_http(
     server: HalfFailing, chain: Sequence[ModelChoice] = ()
 ) -> AsyncIterator[ModelProvider]:
     async with aiohttp.ClientSession() as session:
-        witness = Witness(Wires(session), server)
+        witness = Witness(model_client(session), server)
         retrying = Retrying(witness, sleep=fast_sleep, clock=fast_clock)
         yield Fallback(retrying, lambda _choice: chain, clock=fast_clock)
 

@@ -15,20 +15,24 @@ import psutil
 import pytest
 from msgspec.structs import replace
 
-from hermes.core.models.local import CONTEXT, EMBEDDED, Engine, LocalModel, local_models
+from hermes.core.models.local import EMBEDDED, Engine, LocalModel, local_models
 from hermes.core.models.local_child import Order
-from hermes.core.models.openai_chat import OpenAIChat
 from hermes.testing.running import until
 from hermes.testing.tools import TEST_TOOLS
+from hermes.testing.upstream import model_client
 from hermes.types.errors import ConfigError, Disconnected, TooLong
 from hermes.types.events import AgentEvent, Notice, SegmentEnded, TextDelta, UsageReported
 from hermes.types.messages import AssistantMessage, Sampling, UserMessage
+from hermes.types.models import ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.protocols import Emit, ModelRequest
+from hermes.types.protocols import Emit
 
 pytestmark = pytest.mark.slow
 
-CHOICE = ModelChoice(provider="local", model=EMBEDDED, base_url="", tools=False)
+CONTEXT = 2048
+CHOICE = ModelChoice(
+    provider="local", model=EMBEDDED, base_url="", tools=False, context_length=CONTEXT
+)
 
 
 def asked(text: str = "Hello! What can you do?", choice: ModelChoice = CHOICE) -> ModelRequest:
@@ -53,7 +57,7 @@ def models(tmp_path: Path, embedded_model: Path) -> Path:
 async def opened(models: Path) -> AsyncIterator[LocalModel]:
     async with (
         aiohttp.ClientSession() as session,
-        local_models(models, OpenAIChat(session), os.environ) as local,
+        local_models(models, model_client(session), os.environ) as local,
     ):
         yield local
 
@@ -229,17 +233,17 @@ PARENT = """
 import os, sys, aiohttp, anyio, psutil
 from pathlib import Path
 from hermes.core.models.local import EMBEDDED, local_models
-from hermes.core.models.openai_chat import OpenAIChat
+from hermes.testing.upstream import model_client
 from hermes.types.messages import Sampling, UserMessage
 from hermes.types.profile import ModelChoice
-from hermes.types.protocols import ModelRequest
+from hermes.types.models import ModelRequest
 
 async def main():
     async with (
         aiohttp.ClientSession() as session,
-        local_models(Path(sys.argv[1]), OpenAIChat(session), os.environ) as local,
+        local_models(Path(sys.argv[1]), model_client(session), os.environ) as local,
     ):
-        choice = ModelChoice(provider="local", model=EMBEDDED, base_url="")
+        choice = ModelChoice(provider="local", model=EMBEDDED, base_url="", context_length=2048)
         request = ModelRequest(
             choice=choice,
             system="",

@@ -7,10 +7,8 @@ import pytest
 from anthropic.types import RawMessageStreamEvent
 from pydantic import TypeAdapter
 
-from hermes.core.models.answer import Answer
-from hermes.core.models.message_events import MessageEvents
-from hermes.core.models.stream import Events
-from hermes.testing.upstream import choice_of
+from hermes.core.models.anthropic import AnthropicMessages
+from hermes.testing.upstream import choice_of, read
 from hermes.types.errors import Disconnected, RateLimited
 from hermes.types.events import (
     AgentEvent,
@@ -57,12 +55,7 @@ def recorded(name: str) -> bytes:
 
 
 def heard(stream: bytes) -> tuple[AssistantMessage, list[AgentEvent]]:
-    events: list[AgentEvent] = []
-    answer = Answer(CHOICE, events.append)
-    fed = Events(answer, MessageEvents(answer))
-    fed.feed(stream)
-    fed.end()
-    return answer.message("t_1"), events
+    return read(AnthropicMessages(), stream)
 
 
 @pytest.mark.parametrize("path", sorted(PAYLOADS.glob("anthropic_*")), ids=lambda path: path.stem)

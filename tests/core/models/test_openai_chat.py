@@ -1,20 +1,18 @@
-"""Requests for chat completions."""
+"""The wire format of chat completions."""
 
-from itertools import pairwise
+from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hermes.core.models.openai_chat import encode
-from hermes.core.models.prefixes import WORTH, Prefixes
-from hermes.testing.histories import History, histories, texts
+from hermes.core.models.openai_chat import OpenAIChat
 from hermes.testing.model import FakeModel
 from hermes.testing.scripted import ChatRequest, is_complete, refusal
 from hermes.testing.upstream import KEY, LOOK, ask, choice_of, request_to
 from hermes.testing.vendors import check
+from hermes.testing.wire_formats import CALLS, RESULTS, WireFormatContract
 from hermes.types.identity import CallId
 from hermes.types.messages import (
     AssistantMessage,
@@ -25,73 +23,48 @@ from hermes.types.messages import (
     ToolMessage,
     UserMessage,
 )
-from hermes.types.protocols import ModelRequest
+from hermes.types.models import ModelRequest, WireFormat
+from hermes.types.profile import Quirks
 
 CHOICE = choice_of("chat")
-CALLS = (
-    ToolCall(id=CallId("t_1_0"), name="look", arguments='{"at":1}'),
-    ToolCall(id=CallId("t_1_1"), name="listen", arguments="{}"),
-)
-ANSWERED = (
-    ToolMessage(call=CALLS[0].id, text="sky"),
-    ToolMessage(call=CALLS[1].id, text="birds", failed=True),
-)
 SIGNED = '{"reasoning_content":"hm","extra_content":{"1":{"google":{"thought_signature":"x"}}}}'
-echoes = st.none() | st.builds(
-    lambda model, text: Echo(
-        wire="chat",
-        model=model,
-        body=msgspec.json.encode({"reasoning_content": text}).decode(),
-    ),
-    st.sampled_from([CHOICE.model, "other"]),
-    texts,
-)
+PAYLOADS = Path(__file__).with_name("payloads")
 
 
-def sent(request: ModelRequest) -> dict[str, object]:
-    return msgspec.json.decode(encode(request), type=dict[str, object])
-
-
-def messages(request: ModelRequest) -> list[dict[str, object]]:
-    return msgspec.convert(sent(request)["messages"], list[dict[str, object]])
-
-
-@settings(max_examples=50, deadline=None)
-@given(histories(echoes))
-def test_whatever_was_said_is_what_openai_takes(found: tuple[History, ...]) -> None:
-    check("chat", encode(request_to(CHOICE, *found[-1])))
-
-
-@pytest.mark.parametrize(
-    ("right", "wrong"),
-    [
+class TestOpenAIChat(WireFormatContract):
+    mistakes = (
         (b'"tool_call_id":"t_1_0"', b'"tool_call_id":"t_9_9"'),
         (b'"type":"function","function":{"name":"look"', b'"type":"f","function":{"name":"look"'),
         (b'"content":"sky"', b'"content":[{"type":"text"}]'),
         (b'"arguments":"{}"', b'"arguments":7'),
-    ],
-)
-def test_what_openai_does_not_take_is_noticed(right: bytes, wrong: bytes) -> None:
-    said = AssistantMessage(calls=CALLS)
-    body = encode(request_to(CHOICE, UserMessage(text="hi"), said, *ANSWERED))
-    check("chat", body)
-    assert right in body
-    with pytest.raises(ValueError, match=r"."):
-        check("chat", body.replace(right, wrong))
+    )
+    error = b'{"error":{"message":"slow down","code":429}}'
+
+    def wire(self) -> WireFormat:
+        return OpenAIChat()
+
+    def check(self, body: bytes) -> None:
+        check("chat", body)
+
+    def recordings(self) -> Sequence[Path]:
+        return sorted(PAYLOADS.glob("chat_*"))
+
+    def recorded_text(self) -> bytes:
+        return (PAYLOADS / "chat_openai_text.sse").read_bytes()
+
+    def recorded_calls(self) -> bytes:
+        return (PAYLOADS / "chat_openai_calls.sse").read_bytes()
+
+    def echo(self, text: str) -> str:
+        return msgspec.json.encode({"reasoning_content": text}).decode()
 
 
-@settings(deadline=None)
-@given(histories(echoes))
-def test_a_longer_conversation_begins_like_the_shorter_one(found: tuple[History, ...]) -> None:
-    prefixes = Prefixes()
-    bodies = []
-    for history in found:
-        padded = (*[UserMessage(text="hi")] * WORTH, *history)
-        request = replace(request_to(CHOICE, *padded), conversation="c")
-        bodies.append(encode(request, prefixes))
-        assert bodies[-1] == encode(request)
-    for shorter, longer in pairwise(bodies):
-        assert longer.startswith(shorter[:-2])
+def sent(request: ModelRequest) -> dict[str, object]:
+    return msgspec.json.decode(OpenAIChat().body(request), type=dict[str, object])
+
+
+def messages(request: ModelRequest) -> list[dict[str, object]]:
+    return msgspec.convert(sent(request)["messages"], list[dict[str, object]])
 
 
 def test_only_options_that_are_set_are_sent() -> None:
@@ -120,8 +93,8 @@ def test_what_is_said_for_one_call_stands_in_the_system_message() -> None:
     assert first["role"] == "user"
 
 
-def test_openai_gets_its_own_name_for_the_token_limit() -> None:
-    there = choice_of("chat", "https://api.openai.com/v1")
+def test_a_provider_may_have_another_name_for_the_token_limit() -> None:
+    there = replace(CHOICE, quirks=Quirks(max_tokens_field="max_completion_tokens"))
     sampling = Sampling(max_tokens=5, stop=('"max_tokens":',))
     asked = sent(replace(request_to(there), sampling=sampling))
     assert asked["max_completion_tokens"] == 5
@@ -129,16 +102,10 @@ def test_openai_gets_its_own_name_for_the_token_limit() -> None:
     assert "max_tokens" not in asked
 
 
-def test_only_openrouter_is_asked_what_it_costs() -> None:
-    routed = replace(CHOICE, provider="openrouter")
-    assert sent(request_to(routed))["usage"] == {"include": True}
-    assert "usage" not in sent(request_to(CHOICE))
-
-
 def test_what_a_model_wants_back_goes_with_its_calls() -> None:
     echo = Echo(wire="chat", model=CHOICE.model, body=SIGNED)
     said = AssistantMessage(calls=CALLS, echo=echo)
-    talk: tuple[Message, ...] = (UserMessage(text="hi"), said, *ANSWERED)
+    talk: tuple[Message, ...] = (UserMessage(text="hi"), said, *RESULTS)
     _, _, calling, *_ = messages(request_to(CHOICE, *talk))
     assert calling["reasoning_content"] == "hm"
     first, second = msgspec.convert(calling["tool_calls"], list[dict[str, object]])
@@ -148,14 +115,14 @@ def test_what_a_model_wants_back_goes_with_its_calls() -> None:
     assert "reasoning_content" not in calling
 
 
-def test_mistral_gets_ids_of_nine_letters_and_digits() -> None:
-    mistral = replace(CHOICE, provider="mistral")
+def test_a_provider_may_want_ids_of_a_certain_length() -> None:
+    strict = replace(CHOICE, quirks=Quirks(call_id_length=9))
     talk: tuple[Message, ...] = (
         UserMessage(text="hi"),
         AssistantMessage(calls=CALLS),
-        *ANSWERED,
+        *RESULTS,
     )
-    body = msgspec.json.decode(encode(request_to(mistral, *talk)), type=ChatRequest)
+    body = msgspec.json.decode(OpenAIChat().body(request_to(strict, *talk)), type=ChatRequest)
     assert refusal(body) is None
     made = body.messages[2].tool_calls
     assert made is not None
@@ -168,7 +135,7 @@ async def test_a_strict_server_accepts_a_whole_conversation() -> None:
     talk: tuple[Message, ...] = (
         UserMessage(text="hi", sender="Ann"),
         AssistantMessage(text="", calls=CALLS),
-        *ANSWERED,
+        *RESULTS,
         AssistantMessage(text=""),
         UserMessage(text="look again", sender="Bob"),
         AssistantMessage(

@@ -1,18 +1,15 @@
-"""Requests for OpenAI's responses."""
+"""The wire format of OpenAI's responses."""
 
-from itertools import pairwise
+from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hermes.core.models.openai_responses import encode
-from hermes.core.models.prefixes import WORTH, Prefixes
-from hermes.testing.histories import History, histories, texts
+from hermes.core.models.openai_responses import OpenAIResponses
 from hermes.testing.upstream import choice_of, request_to
 from hermes.testing.vendors import check
+from hermes.testing.wire_formats import WireFormatContract
 from hermes.types.identity import CallId
 from hermes.types.messages import (
     AssistantMessage,
@@ -23,7 +20,8 @@ from hermes.types.messages import (
     ToolMessage,
     UserMessage,
 )
-from hermes.types.protocols import ModelRequest
+from hermes.types.models import ModelRequest, WireFormat
+from hermes.types.profile import Quirks
 
 CHOICE = choice_of("responses")
 CALLS = (
@@ -35,61 +33,43 @@ RESULTS = (
     ToolMessage(call=CALLS[1].id, text="", failed=True),
 )
 THOUGHT = {"type": "reasoning", "id": "rs_0", "summary": [], "encrypted_content": "sealed"}
-echoes = st.none() | st.builds(
-    lambda model, text: Echo(
-        wire="responses",
-        model=model,
-        body=msgspec.json.encode([[0, THOUGHT | {"encrypted_content": text}]]).decode(),
-    ),
-    st.sampled_from([CHOICE.model, "other"]),
-    texts,
-)
+PAYLOADS = Path(__file__).with_name("payloads")
 
 
-def sent(request: ModelRequest) -> dict[str, object]:
-    return msgspec.json.decode(encode(request), type=dict[str, object])
-
-
-def items(*said: Message) -> list[dict[str, object]]:
-    return msgspec.convert(sent(request_to(CHOICE, *said))["input"], list[dict[str, object]])
-
-
-@settings(max_examples=50, deadline=None)
-@given(histories(echoes))
-def test_whatever_was_said_is_what_openai_takes(found: tuple[History, ...]) -> None:
-    check("responses", encode(request_to(CHOICE, *found[-1])))
-
-
-@pytest.mark.parametrize(
-    ("right", "wrong"),
-    [
+class TestOpenAIResponses(WireFormatContract):
+    mistakes = (
         (b'"arguments"', b'"argument"'),
         (b'"call_id":"t_1_0","output"', b'"call_id":"t_9_9","output"'),
         (b'"output":"sky"', b'"output":7'),
         (b'"strict":false', b'"strict":"no"'),
-    ],
-)
-def test_what_openai_does_not_take_is_noticed(right: bytes, wrong: bytes) -> None:
-    said = AssistantMessage(calls=CALLS)
-    body = encode(request_to(CHOICE, UserMessage(text="hi"), said, *RESULTS))
-    check("responses", body)
-    assert right in body
-    with pytest.raises(ValueError, match=r"."):
-        check("responses", body.replace(right, wrong))
+    )
+    error = b'{"type":"error","code":"429","message":"slow down","param":null}'
+
+    def wire(self) -> WireFormat:
+        return OpenAIResponses()
+
+    def check(self, body: bytes) -> None:
+        check("responses", body)
+
+    def recordings(self) -> Sequence[Path]:
+        return sorted(PAYLOADS.glob("responses_*"))
+
+    def recorded_text(self) -> bytes:
+        return (PAYLOADS / "responses_text.sse").read_bytes()
+
+    def recorded_calls(self) -> bytes:
+        return (PAYLOADS / "responses_reasoning_calls.sse").read_bytes()
+
+    def echo(self, text: str) -> str:
+        return msgspec.json.encode([[0, THOUGHT | {"encrypted_content": text}]]).decode()
 
 
-@settings(deadline=None)
-@given(histories(echoes))
-def test_a_longer_conversation_begins_like_the_shorter_one(found: tuple[History, ...]) -> None:
-    prefixes = Prefixes()
-    bodies = []
-    for history in found:
-        padded = (*[UserMessage(text="hi")] * WORTH, *history)
-        request = replace(request_to(CHOICE, *padded), conversation="c")
-        bodies.append(encode(request, prefixes))
-        assert bodies[-1] == encode(request)
-    for shorter, longer in pairwise(bodies):
-        assert longer.startswith(shorter[:-2])
+def sent(request: ModelRequest) -> dict[str, object]:
+    return msgspec.json.decode(OpenAIResponses().body(request), type=dict[str, object])
+
+
+def items(*said: Message) -> list[dict[str, object]]:
+    return msgspec.convert(sent(request_to(CHOICE, *said))["input"], list[dict[str, object]])
 
 
 def test_everything_said_is_an_item() -> None:
@@ -148,6 +128,6 @@ def test_nothing_is_stored_and_only_options_that_are_set_are_sent() -> None:
     }
 
 
-@pytest.mark.parametrize("model", ["gpt-4o", "gpt-4.1-mini", "chatgpt-4o-latest"])
-def test_models_that_do_not_think_are_not_asked_for_thoughts(model: str) -> None:
-    assert "include" not in sent(request_to(replace(CHOICE, model=model)))
+def test_a_model_that_does_not_reason_is_not_asked_for_its_reasoning() -> None:
+    plain = replace(CHOICE, quirks=Quirks(reasoning="none"))
+    assert "include" not in sent(request_to(plain))

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.core.models import prefixes
-from hermes.core.models.prefixes import MOST, WORTH, Prefixes, joined
+from hermes.core.models.prefixes import CACHED_BYTES, CACHED_FROM, Prefixes, joined
 from hermes.types.messages import AssistantMessage, Message, UserMessage
 
 texts = st.text(max_size=3)
@@ -21,10 +21,12 @@ def plain(said: list[Message]) -> bytes:
     return joined(None, said, encoded)
 
 
-LONG: list[Message] = [UserMessage(text=str(number)) for number in range(WORTH)]
+LONG: list[Message] = [UserMessage(text=str(number)) for number in range(CACHED_FROM)]
 
 
-@given(st.lists(st.tuples(st.integers(0, WORTH + 9), st.lists(messages, max_size=4)), max_size=6))
+@given(
+    st.lists(st.tuples(st.integers(0, CACHED_FROM + 9), st.lists(messages, max_size=4)), max_size=6)
+)
 def test_whatever_was_asked_before_the_bytes_are_the_same(
     calls: list[tuple[int, list[Message]]],
 ) -> None:
@@ -49,9 +51,9 @@ def test_only_what_is_new_is_encoded() -> None:
 
     cache = Prefixes()
     cache.joined("c", LONG, counting)
-    again: list[Message] = [UserMessage(text=str(number)) for number in range(WORTH + 2)]
+    again: list[Message] = [UserMessage(text=str(number)) for number in range(CACHED_FROM + 2)]
     assert cache.joined("c", again, counting) == plain(again)
-    assert count == WORTH + 2
+    assert count == CACHED_FROM + 2
 
 
 def test_conversations_are_kept_apart_and_nameless_ones_not_at_all() -> None:
@@ -64,9 +66,11 @@ def test_conversations_are_kept_apart_and_nameless_ones_not_at_all() -> None:
 
 
 def test_no_more_is_kept_than_the_bound() -> None:
-    big: list[Message] = [UserMessage(text="x" * (MOST // WORTH // 3 + 1)) for _ in LONG]
+    big: list[Message] = [
+        UserMessage(text="x" * (CACHED_BYTES // CACHED_FROM // 3 + 1)) for _ in LONG
+    ]
     cache = Prefixes()
     for name in "abcdef":
         cache.joined(name, big, lambda _before, message: message.text.encode())
-    assert cache._size <= prefixes.MOST
+    assert cache._size <= prefixes.CACHED_BYTES
     assert list(cache._kept) == ["e", "f"]

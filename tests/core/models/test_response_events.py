@@ -7,10 +7,8 @@ import pytest
 from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from hermes.core.models.answer import Answer
-from hermes.core.models.response_events import ResponseEvents
-from hermes.core.models.stream import Events
-from hermes.testing.upstream import choice_of
+from hermes.core.models.openai_responses import OpenAIResponses
+from hermes.testing.upstream import choice_of, read
 from hermes.types.errors import Disconnected, RateLimited, TooLong
 from hermes.types.events import (
     AgentEvent,
@@ -35,12 +33,7 @@ def recorded(name: str) -> bytes:
 
 
 def heard(stream: bytes) -> tuple[AssistantMessage, list[AgentEvent]]:
-    events: list[AgentEvent] = []
-    answer = Answer(CHOICE, events.append)
-    fed = Events(answer, ResponseEvents(answer))
-    fed.feed(stream)
-    fed.end()
-    return answer.message("t_1"), events
+    return read(OpenAIResponses(), stream)
 
 
 @pytest.mark.parametrize("path", sorted(PAYLOADS.glob("responses_*")), ids=lambda path: path.stem)

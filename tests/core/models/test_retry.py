@@ -1,21 +1,17 @@
 """Asking again."""
 
-from datetime import UTC, datetime
-from email.utils import format_datetime
-
 import anyio
 import anyio.lowlevel
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from hermes.core.models.retry import Retrying, Spoken, retry_after
+from hermes.core.models.retry import Retrying, Spoken
 from hermes.testing.scripted import Answer, ScriptedModel, fails, says
 from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
 from hermes.types.events import AgentEvent, Notice, SegmentDiscarded, SegmentEnded, TextDelta
 from hermes.types.messages import AssistantMessage, UserMessage
+from hermes.types.models import ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.protocols import Emit, ModelRequest
+from hermes.types.protocols import Emit
 
 
 class Clock:
@@ -174,36 +170,6 @@ async def test_another_server_is_not_frozen_with_it() -> None:
         await retried.complete(request("http://a/v1"), list[AgentEvent]().append)
     answer = await retried.complete(request("http://b/v1"), list[AgentEvent]().append)
     assert answer.text == "hello"
-
-
-NOW = 1_700_000_000.0
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({}, None),
-        ({"Retry-After": "3"}, 3.0),
-        ({"Retry-After": "0.5"}, 0.5),
-        ({"Retry-After": "3", "retry-after-ms": "250"}, 0.25),
-        ({"Retry-After": format_datetime(datetime.fromtimestamp(NOW + 9, UTC))}, 9.0),
-        ({"Retry-After": format_datetime(datetime.fromtimestamp(NOW - 9, UTC))}, 0.0),
-        ({"Retry-After": "soon"}, None),
-        ({"Retry-After": "nan"}, None),
-        ({"retry-after-ms": "inf"}, None),
-        ({"Retry-After": "9" * 400}, None),
-    ],
-)
-def test_every_way_of_saying_when_is_understood(
-    headers: dict[str, str], seconds: float | None
-) -> None:
-    assert retry_after(headers, NOW) == seconds
-
-
-@given(st.text(), st.sampled_from(["Retry-After", "retry-after-ms"]))
-def test_whatever_a_header_says_is_a_time_or_nothing(said: str, name: str) -> None:
-    seconds = retry_after({name: said}, NOW)
-    assert seconds is None or 0.0 <= seconds < float("inf")
 
 
 def test_what_was_taken_back_is_not_taken_back_again() -> None:

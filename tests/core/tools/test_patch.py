@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from hermes.core.tools.patch import patch
-from hermes.testing.turns import PRIVATE, a_turn, use
+from hermes.testing.turns import a_turn, use
 from hermes.types.errors import ToolFailed
+from hermes.types.identity import Principal
 
 
 async def change(workspace: Path, old: str, new: str, **more: object) -> str:
@@ -92,8 +92,8 @@ async def test_the_instructions_of_a_workspace_are_not_for_a_chat_to_write(tmp_p
     with pytest.raises(ToolFailed, match="instructions for every conversation"):
         await use(patch, a_turn(workspace=tmp_path), arguments)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["a"]
-    terminal = replace(PRIVATE, platform="cli")
-    await use(patch, a_turn(workspace=tmp_path, source=terminal), arguments)
+    terminal = Principal(name="cli")
+    await use(patch, a_turn(workspace=tmp_path, principal=terminal), arguments)
 
 
 async def test_no_spelling_of_a_path_shows_what_stands_around(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from hermes.control.routing import DEFAULT_AGENT
 from hermes.core.tools.registry import Registry
 from hermes.testing.tools import append, ask, slow
 from hermes.testing.turns import a_turn
@@ -20,5 +21,5 @@ def test_two_tools_of_one_name_are_refused() -> None:
 
 
 def test_an_empty_list_for_a_platform_is_no_tool_at_all() -> None:
-    profile = AgentProfile(platform_toolsets={"p": ()})
+    profile = AgentProfile(id=DEFAULT_AGENT, platform_toolsets={"p": ()})
     assert Registry([slow]).for_turn(replace(a_turn(), profile=profile)) == {}

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 import pytest
 
-from hermes.core.tools.schema import schema_of, tools_json
+from hermes.core.tools.schema import named_schema, schema_of, tools_json
 from hermes.types.errors import ConfigError
 from hermes.types.tools import AnyTool, Tool, ToolContext
 
@@ -85,16 +85,8 @@ def test_the_tools_array_is_what_servers_expect_and_is_encoded_once() -> None:
     assert tools_json((tool("search", Search), tool("open", Place))) is encoded
 
 
-def test_every_wire_format_has_its_own_form_of_a_tool() -> None:
+def test_a_wire_format_may_declare_a_tool_in_another_form() -> None:
     tools = (tool("open", Place),)
-    named = {"name": "open", "description": "Looks."}
-    schema = schema_of(Place)
-    assert msgspec.json.decode(tools_json(tools, "responses")) == [
-        {"type": "function", **named, "parameters": schema, "strict": False}
-    ]
-    assert msgspec.json.decode(tools_json(tools, "anthropic")) == [
-        {**named, "input_schema": schema}
-    ]
-    assert msgspec.json.decode(tools_json(tools, "chat")) == [
-        {"type": "function", "function": {**named, "parameters": schema}}
-    ]
+    named = {"name": "open", "description": "Looks.", "parameters": schema_of(Place)}
+    assert msgspec.json.decode(tools_json(tools, named_schema)) == [named]
+    assert msgspec.json.decode(tools_json(tools)) == [{"type": "function", "function": named}]

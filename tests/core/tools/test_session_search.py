@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from hermes.core.tools.session_search import HIGHEST, MOST_MESSAGES, session_search_tool
 from hermes.state import transcript
-from hermes.state.sqlite import open_store
+from hermes.state.sqlite.store import open_store
 from hermes.testing.rows import NOW, scribe
 from hermes.testing.turns import a_turn, use
 from hermes.types.errors import ToolFailed
 from hermes.types.identity import PersonId
 from hermes.types.messages import AssistantMessage, Message, UserMessage
-from hermes.types.protocols import Store
+from hermes.types.store import Store
 
 
 @pytest.fixture

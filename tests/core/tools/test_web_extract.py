@@ -95,8 +95,9 @@ async def test_a_long_page_is_cut_and_that_is_said() -> None:
     assert told.count("é") == MOST_TEXT
     told = await extract(web({"u": page("x", "text/plain", cut=True)}), "u")
     assert told.endswith("> x\n[the page is too long: its end was not read]")
-    told = await extract(web({"u": page("<p>x" + " " * MOST_HTML + "y")}), "u")
-    assert told.endswith("> x\n[the page is too long: its end was not read]")
+    for html in ("<p>x" + " " * MOST_HTML + "y", "<p>x</p>" + "<div>" * 50_000 + "y"):
+        told = await extract(web({"u": page(html)}), "u")
+        assert told.endswith("> x\n[the page is too long: its end was not read]")
 
 
 async def test_a_page_without_words_says_so() -> None:

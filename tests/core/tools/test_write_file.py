@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from hermes.core.tools.call import CallContext
 from hermes.core.tools.write_file import WriteFile, write_file
-from hermes.testing.turns import CALL, PRIVATE, Notebook, a_turn, files_of, use
+from hermes.testing.turns import CALL, Notebook, a_turn, files_of, use
 from hermes.types.errors import ToolFailed
+from hermes.types.identity import Principal
 
 
 async def write(workspace: Path, path: str, content: str) -> str:
@@ -47,8 +47,8 @@ async def test_the_instructions_of_a_workspace_are_not_for_a_chat_to_write(tmp_p
     with pytest.raises(ToolFailed, match="instructions for every conversation"):
         await use(write_file, a_turn(workspace=tmp_path), arguments)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["a"]
-    terminal = replace(PRIVATE, platform="cli")
-    await use(write_file, a_turn(workspace=tmp_path, source=terminal), arguments)
+    terminal = Principal(name="cli")
+    await use(write_file, a_turn(workspace=tmp_path, principal=terminal), arguments)
 
 
 async def test_half_a_character_is_refused(tmp_path: Path) -> None:

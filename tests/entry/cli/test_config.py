@@ -9,7 +9,9 @@ from click.testing import CliRunner, Result
 from hermes.core.models.catalog import Catalog
 from hermes.entry.cli.config import config
 from hermes.settings import Settings, schema
+from hermes.testing.configured import models_of
 from hermes.types.errors import ConfigError, HermesError
+from hermes.types.offers import ModelResolver
 from tests.entry.cli.conftest import Run
 
 KEY = "0123456789abcdef0123"
@@ -20,6 +22,9 @@ class FakeRuntime:
 
     def __init__(self, error: HermesError | None = None) -> None:
         self.error = error
+
+    def models(self, settings: Settings) -> ModelResolver:
+        return models_of(settings)
 
     async def check(self, _settings: Settings) -> None:
         if self.error:

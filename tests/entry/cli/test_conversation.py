@@ -17,7 +17,8 @@ from hermes.testing.scripted import Answer, ScriptedModel, calls, hangs, says
 from hermes.types.events import AgentEvent, QuestionAsked, TextDelta
 from hermes.types.identity import CallId
 from hermes.types.messages import AssistantMessage, ToolMessage
-from hermes.types.protocols import Emit, ModelRequest
+from hermes.types.models import ModelRequest
+from hermes.types.protocols import Emit
 
 COLORS = calls(("ask", {"question": "Which?", "choices": ["red", "blue", "3"]}))
 

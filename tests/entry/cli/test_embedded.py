@@ -55,17 +55,21 @@ from pathlib import Path
 from msgspec.structs import replace
 from hermes import settings
 from hermes.entry.cli.embedded import offer
-from hermes.settings.models import resolve_model
+from hermes.testing.configured import models_of, offers_of
 from hermes.types.errors import HermesError
 
 class Runtime:
+    models = staticmethod(models_of)
+    offers = staticmethod(offers_of)
+
     async def fetch_model(self, settings, progress):
         progress(93_000_000, 93_000_000)
         return "demo"
 
 try:
     chosen = offer(replace(settings.load(), workspace=Path('/here')), Runtime())
-    print(resolve_model(chosen).provider, resolve_model(chosen).model, chosen.workspace)
+    choice = models_of(chosen).main()
+    print(choice.provider, choice.model, chosen.workspace)
 except HermesError as error:
     print(type(error).__name__, error)
 """

@@ -6,6 +6,7 @@ import pytest
 
 from hermes.entry.cli.hello import ask, model_line, own_command
 from hermes.settings import load
+from hermes.testing.configured import models_of
 from hermes.testing.service import KEY, serving
 from hermes.types.errors import Disconnected, Rejected
 
@@ -38,6 +39,7 @@ async def test_a_service_that_is_gone_is_named() -> None:
     [
         ({}, "hermes config set model.base_url"),
         ({"HERMES_INFERENCE_PROVIDER": "local"}, "a small demo model that runs here"),
+        ({"HERMES_INFERENCE_PROVIDER": "local"}, "such as OPENROUTER_API_KEY, in"),
         ({"HERMES_MODEL": "/tmp/own.gguf"}, "model: /tmp/own.gguf (local)"),
         ({"HERMES_CUSTOM_BASE_URL": "http://h/v1", "HERMES_MODEL": "m"}, "m (custom, http://h/v1)"),
     ],
@@ -45,7 +47,8 @@ async def test_a_service_that_is_gone_is_named() -> None:
 def test_the_model_is_described_as_what_it_is(
     tmp_path: Path, environ: dict[str, str], said: str
 ) -> None:
-    assert said in model_line(load(tmp_path, environ))
+    settings = load(tmp_path, environ)
+    assert said in model_line(settings, models_of(settings))
 
 
 def test_the_command_for_another_terminal_names_an_unusual_home(

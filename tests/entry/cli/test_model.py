@@ -7,20 +7,20 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hermes.core.models.catalog import Catalog
-from hermes.core.models.lists import Listed
+from hermes.core.models.model_cache import ListedModel
 from hermes.entry.cli.model import model
 from hermes.settings import Settings, load, schema
-from hermes.settings.facts import lists
-from hermes.settings.models import resolve_model
+from hermes.testing.configured import models_of, offers_of
 from hermes.types.errors import AuthFailed, Disconnected, HermesError
 from hermes.types.events import TextDelta, UsageReported
 from hermes.types.messages import AssistantMessage
+from hermes.types.offers import ModelOffers, ModelResolver
 from hermes.types.profile import ModelChoice, Price
 from hermes.types.protocols import Emit
 from tests.entry.cli.conftest import Run
 
 KEY = "sk-0123456789abcdef"
-DEAR = Listed(id="dear", context_length=1000, price=Price(input=1.0, output=2.0, cached=0.5))
+DEAR = ListedModel(id="dear", context_length=1000, price=Price(input=1.0, output=2.0, cached=0.5))
 
 
 class FakeRuntime:
@@ -31,11 +31,17 @@ class FakeRuntime:
         self.refreshed: list[tuple[str, bool]] = []
         self.asked: list[ModelChoice] = []
 
+    def models(self, settings: Settings) -> ModelResolver:
+        return models_of(settings)
+
+    def offers(self, settings: Settings) -> ModelOffers:
+        return offers_of(settings)
+
     async def refresh_models(self, settings: Settings, place: ModelChoice, *, fresh: bool) -> None:
         self.refreshed.append((place.provider, fresh))
         if self.error:
             raise self.error
-        lists(settings).keep(place, (DEAR, Listed(id="plain")))
+        models_of(settings).cache.save(place, (DEAR, ListedModel(id="plain")))
 
     async def ask_model(
         self, _settings: Settings, choice: ModelChoice, text: str, emit: Emit
@@ -133,7 +139,7 @@ def test_a_prefix_changes_the_provider_too(tmp_path: Path) -> None:
 def test_a_provider_may_be_given_beside_the_name(tmp_path: Path) -> None:
     use = ("use", "--provider", "claude", "claude-x")
     assert hermes(tmp_path, *use, OPENROUTER_API_KEY=KEY).exit_code == 0
-    found = resolve_model(load(tmp_path, {"OPENROUTER_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY}))
+    found = models_of(load(tmp_path, {"OPENROUTER_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY})).main()
     assert found
     assert (found.provider, found.model) == ("anthropic", "claude-x")
 
@@ -143,7 +149,7 @@ def test_an_address_does_not_go_along_to_another_provider(tmp_path: Path) -> Non
     (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
     done = hermes(tmp_path, "groq/a/b", GROQ_API_KEY=KEY)
     assert "model.base_url is removed" in done.stdout
-    found = resolve_model(load(tmp_path, {"GROQ_API_KEY": KEY}))
+    found = models_of(load(tmp_path, {"GROQ_API_KEY": KEY})).main()
     assert found
     assert found.base_url == "https://api.groq.com/openai/v1"
 
@@ -170,9 +176,9 @@ def test_comments_that_were_lost_are_in_a_backup(tmp_path: Path) -> None:
 
 
 def test_a_name_that_the_list_does_not_have_needs_force(tmp_path: Path) -> None:
-    place = resolve_model(load(tmp_path, {"OPENAI_API_KEY": KEY}))
+    place = models_of(load(tmp_path, {"OPENAI_API_KEY": KEY})).main()
     assert place
-    lists(load(tmp_path, {})).keep(place, (Listed(id="gpt-5.6-luna"),))
+    models_of(load(tmp_path, {})).cache.save(place, (ListedModel(id="gpt-5.6-luna"),))
     refused = hermes(tmp_path, "gtp-5.6-luna", OPENAI_API_KEY=KEY)
     assert refused.exit_code == 2
     expected = "openai does not list 'gtp-5.6-luna': did you mean 'gpt-5.6-luna'?"

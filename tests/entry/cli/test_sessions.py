@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from hermes.__main__ import Application
+from hermes.app.application import Application
 from hermes.entry.cli.main import cli
 
 KEY = "agent:main:cli:private:trip"

@@ -193,17 +193,23 @@ async def test_a_gateway_that_shuts_down_answers_503(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "status"),
-    [("status:429 retry-after:90", 429), ("status:401", 502), ("status:400", 400)],
+    ("said", "status", "code"),
+    [
+        ("status:429 retry-after:90", 429, "rate_limited"),
+        ("status:401", 502, "auth_failed"),
+        ("status:400", 400, "rejected"),
+        ("status:413", 400, "context_length_exceeded"),
+    ],
 )
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_model_that_refuses_is_a_status_not_a_broken_stream(
-    tmp_path: Path, said: str, status: int, stream: bool
+    tmp_path: Path, said: str, status: int, code: str, stream: bool
 ) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         with pytest.raises(openai.APIStatusError) as caught:
             await client.chat.completions.create(model="main", messages=says(said), stream=stream)
-    assert caught.value.status_code == status
+    assert (caught.value.status_code, caught.value.code) == (status, code)
+    assert caught.value.response.headers.get("retry-after") == ("90" if status == 429 else None)
 
 
 async def test_options_that_cannot_be_honoured_are_named(tmp_path: Path) -> None:

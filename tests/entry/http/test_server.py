@@ -12,7 +12,7 @@ from hermes.testing.bare import request
 from hermes.testing.running import TroubledStore
 from hermes.testing.service import KEY, PARTS, serving
 from hermes.types.errors import ConfigError, StoreUnavailable
-from hermes.types.protocols import Store
+from hermes.types.store import Store
 
 CHAT = "/v1/chat/completions"
 HELLO = b'{"model":"main","messages":[{"role":"user","content":"hello"}]}'

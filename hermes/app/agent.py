@@ -1,0 +1,263 @@
+"""Builds one hosted agent from the settings of its profile."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+import aiohttp
+import anyio.to_thread
+import msgspec
+
+from hermes.boundary.egress import Egress
+from hermes.boundary.execution.local import LocalBackend
+from hermes.boundary.search import search as search_file
+from hermes.core.agent import Agent, recall_nothing
+from hermes.core.auxiliary import Auxiliary
+from hermes.core.compaction import Compactor
+from hermes.core.flush import flush
+from hermes.core.memory.local import LocalMemory
+from hermes.core.memory.notes import as_prompt
+from hermes.core.models.catalog import LOCAL
+from hermes.core.models.client import ModelClient
+from hermes.core.models.fallback import Fallback
+from hermes.core.models.local import local_models
+from hermes.core.models.resolver import ConfiguredModels
+from hermes.core.models.retry import Retrying
+from hermes.core.prompt import Prompter
+from hermes.core.tools.call import ToolRuntime
+from hermes.core.tools.clarify import clarify_tool
+from hermes.core.tools.files import file_tools
+from hermes.core.tools.memory import memory_tool
+from hermes.core.tools.registry import Registry
+from hermes.core.tools.results import Results
+from hermes.core.tools.session_search import session_search_tool
+from hermes.core.tools.terminal import terminal_tools
+from hermes.core.tools.todo import forget_todos, todo_tool
+from hermes.core.tools.web_extract import web_extract_tool
+from hermes.core.tools.web_search import choose_search, web_search_tool
+from hermes.settings import Settings
+from hermes.state.memory import Limits, Memory
+from hermes.state.paths import Home
+from hermes.state.spill import Spill
+from hermes.text.redact import hide as hide_secrets
+from hermes.types.agents import HostedAgent
+from hermes.types.errors import ConfigError
+from hermes.types.execution import ExecutionBackend
+from hermes.types.identity import AgentId
+from hermes.types.messages import AssistantMessage, Message, UserMessage
+from hermes.types.models import ModelProvider, ModelRequest
+from hermes.types.profile import AgentProfile, ModelChoice
+from hermes.types.protocols import Emit, MemoryProvider
+from hermes.types.store import Store
+from hermes.types.tools import AnyTool
+from hermes.types.turns import PromptPart, Turn
+
+TITLE = "Name this conversation in three to six words, in its language. Write the name only."
+TITLE_CHARS = 1000
+"""Characters of the question and of the answer that the title is written from."""
+
+PATIENT, HURRIED = 60.0, 10.0
+"""Seconds that a provider's pause may take: fewer where another model can be asked."""
+
+
+class AgentBuilder:
+    """Holds the parts that one agent shares between its tools, its prompt and its memory."""
+
+    def __init__(
+        self,
+        id: AgentId,
+        settings: Settings,
+        models: ConfiguredModels,
+        store: Store,
+        session: aiohttp.ClientSession,
+        model: ModelProvider,
+        backend: ExecutionBackend | None,
+    ) -> None:
+        """Without a backend, tools can use files only, and no command runs."""
+        limits = Limits(memory=settings.memory.memory_chars, user=settings.memory.user_chars)
+        self.profile = profile_of(settings, models, id)
+        self._settings = settings
+        self._store = store
+        self._session = session
+        self._model = model
+        self._commands = backend is not None
+        self._backend = backend or LocalBackend(settings.home.processes, None)
+        self._models = models
+        self._auxiliary = Auxiliary(model, lambda main: self._models.auxiliary() or main)
+        self._memory = Memory(limits)
+        self._hide = partial(hide_secrets, secrets=settings.secrets())
+        self._spill = Spill(settings.home.spill)
+        self._provider: MemoryProvider | None = None
+        if settings.memory.provider == "local":
+            self._provider = LocalMemory(store)
+
+    def build(self, tools: Sequence[AnyTool]) -> HostedAgent:
+        """The agent with these tools; ConfigError where its settings name an unknown toolset."""
+        return HostedAgent(
+            profile=self.profile,
+            runner=self._runner(tools),
+            backend=self._backend,
+            end_session=self._end_session,
+            write_title=self._write_title,
+        )
+
+    def _runner(self, tools: Sequence[AnyTool]) -> Agent:
+        settings, compression = self._settings, self._settings.compression
+        registry = Registry(tools)
+        registry.check("agent.toolsets", settings.agent.toolsets)
+        registry.check("agent.disabled_toolsets", settings.agent.disabled_toolsets)
+        for name, platform in settings.platforms.items():
+            registry.check(f"platforms.{name}.toolsets", platform.toolsets or ())
+        return Agent(
+            self._model,
+            registry,
+            partial(choose_model, self._models),
+            self.prompter(),
+            Compactor(self._auxiliary),
+            ToolRuntime(self._backend, Results(self._spill, redact=self._hide)),
+            threshold=compression.threshold if compression.enabled else None,
+            recall=self._provider.recall if self._provider else recall_nothing,
+        )
+
+    def prompter(self) -> Prompter:
+        name = self._settings.timezone
+        return Prompter(self._remembered, hide=self._hide, zone=ZoneInfo(name) if name else None)
+
+    def tools(self) -> tuple[AnyTool, ...]:
+        """The built-in tools that the settings allow, in the order that the model sees."""
+        settings, home, web = self._settings, self._settings.home, self._settings.web
+        found = [*file_tools(self._spill, search_file)]
+        if self._commands:
+            found += terminal_tools(settings.terminal.timeout, self._backend.isolation)
+        search = choose_search(
+            self._session,
+            kind=web.search,
+            searxng_url=web.searxng_url,
+            brave_key=web.brave_key,
+            tavily_key=web.tavily_key,
+        )
+        found += [web_search_tool(search)] if search else []
+        found.append(web_extract_tool(Egress().fetch))
+        if settings.memory.enabled:
+            found.append(memory_tool(self._memory))
+        found += self._provider.tools() if self._provider else [session_search_tool(self._store)]
+        found += [todo_tool(home.todos), clarify_tool(settings.agent.clarify_timeout)]
+        return tuple(found)
+
+    async def _end_session(self, ended: Turn, ended_at: float) -> None:
+        """Makes notes of a conversation that is over, and drops its list of tasks."""
+        settings = self._settings
+        drop = partial(forget_todos, settings.home.todos, str(ended.session), before=ended_at)
+        await anyio.to_thread.run_sync(drop)
+        choice = self._models.auxiliary() or self._models.main()
+        if settings.memory.enabled and choice is not None:
+            await flush(ended, self._model, choice, self._memory)
+        if self._provider:
+            await self._provider.on_session_end(ended)
+
+    async def _write_title(self, turn: Turn, answer: str) -> str:
+        """A name for the conversation, where there is a model for such work."""
+        main = turn.profile.model
+        if main is None or self._models.auxiliary() is None:
+            return ""
+        asked = next((m.text for m in turn.history if isinstance(m, UserMessage)), "")
+        text = f"{asked[:TITLE_CHARS]}\n\n{answer[:TITLE_CHARS]}"
+        return await self._auxiliary.write(main, TITLE, text, 30, lambda event: None)
+
+    async def _remembered(self, turn: Turn) -> Sequence[PromptPart]:
+        if not self._settings.memory.enabled:
+            return ()
+        return as_prompt(self._memory.read(turn))
+
+
+@asynccontextmanager
+async def opened_model(
+    settings: Settings, models: ConfiguredModels, session: aiohttp.ClientSession
+) -> AsyncIterator[ModelProvider]:
+    """Calls every model that the settings name, with retries and fallbacks."""
+    client = ModelClient(session, models.wires)
+    environ = settings.sources.environ
+    async with local_models(settings.home.models, client, environ) as local:
+        others = models.fallbacks()
+        patient = Retrying(
+            _Placed(client, local),
+            attempts=settings.agent.api_max_retries + 1,
+            patience=HURRIED if others else PATIENT,
+        )
+        yield Fallback(patient, lambda choice: others)
+
+
+class _Placed:
+    """Calls a model of this machine, or one behind an address."""
+
+    def __init__(self, client: ModelProvider, local: ModelProvider) -> None:
+        self._client = client
+        self._local = local
+
+    async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
+        place = self._local if request.choice.provider == LOCAL else self._client
+        return await place.complete(request, emit)
+
+
+def profile_of(settings: Settings, models: ConfiguredModels, agent: AgentId) -> AgentProfile:
+    home, own = settings.home, settings.agent
+    soul = home.soul.read_text("utf-8") if home.soul.exists() else ""
+    return AgentProfile(
+        id=agent,
+        home=str(home.root),
+        workspace=str(settings.workspace),
+        model=models.main(),
+        budget=own.budget,
+        soul=soul.strip(),
+        instructions=own.system_prompt.strip(),
+        context_chars=own.context_file_chars,
+        ephemeral=own.ephemeral_prompt,
+        channel_prompts={
+            f"{platform}:{chat}": text
+            for platform, one in settings.platforms.items()
+            for chat, text in one.channel_prompts.items()
+        },
+        prefill=prefill_of(home, own.prefill_messages_file),
+        toolsets=own.toolsets,
+        platform_toolsets={
+            name: one.toolsets
+            for name, one in settings.platforms.items()
+            if one.toolsets is not None
+        },
+        disabled_toolsets=own.disabled_toolsets,
+    )
+
+
+class _Prefilled(msgspec.Struct):
+    role: Literal["user", "assistant"]
+    content: str
+
+
+def prefill_of(home: Home, file: str) -> tuple[Message, ...]:
+    """The messages that stand before every conversation."""
+    if not file:
+        return ()
+    path = home.root / Path(file).expanduser()
+    try:
+        said = msgspec.json.decode(path.read_bytes(), type=list[_Prefilled])
+    except (OSError, msgspec.DecodeError) as error:
+        raise ConfigError(
+            f"agent.prefill_messages_file: {path} is no JSON list of"
+            f' {{"role": "user" or "assistant", "content": "…"}}: {error}'
+        ) from error
+    return tuple(
+        UserMessage(text=one.content) if one.role == "user" else AssistantMessage(text=one.content)
+        for one in said
+    )
+
+
+def choose_model(models: ConfiguredModels, profile: AgentProfile, named: str | None) -> ModelChoice:
+    """The profile's model, or the `provider/model` that a request names."""
+    if named is None and profile.model is not None:
+        return profile.model
+    if named is None:
+        raise ConfigError(models.advice)
+    return models.requested(named)

@@ -1,0 +1,121 @@
+"""The application as the command line sees it: each command imports only what it needs."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
+    from pathlib import Path
+
+    from hermes.control.gateway import Gateway
+    from hermes.settings import Settings
+    from hermes.types.commands import SlashCommand
+    from hermes.types.deployment import GatewayRegistration, RunningGateway
+    from hermes.types.messages import AssistantMessage
+    from hermes.types.offers import ModelOffers, ModelResolver
+    from hermes.types.profile import ModelChoice
+    from hermes.types.protocols import Emit
+    from hermes.types.store import Store
+    from hermes.types.turns import Prompt
+
+# The modules behind these methods take half a second to import, and `hermes --help` needs none.
+# ruff: noqa: PLC0415
+
+
+class Application:
+    """Implements `hermes.entry.cli.runtime.Runtime`, where each method is documented."""
+
+    def open_gateway(
+        self, settings: Settings, *, terminal: bool
+    ) -> AbstractAsyncContextManager[Gateway]:
+        from hermes.app.gateway import limit_threads, open_gateway
+
+        limit_threads()
+        return open_gateway(settings, terminal=terminal)
+
+    def open_store(self, settings: Settings) -> AbstractAsyncContextManager[Store]:
+        from hermes.app.gateway import home_store
+
+        return home_store(settings.home)
+
+    def commands(self) -> Sequence[SlashCommand]:
+        from hermes.app.gateway import all_commands
+
+        return all_commands()
+
+    def register_gateway(self, run: Path) -> AbstractContextManager[GatewayRegistration]:
+        from hermes.state.pidfile import registered
+
+        return registered(run)
+
+    def running_gateways(self, run: Path) -> list[RunningGateway]:
+        from hermes.state.pidfile import all_running
+
+        return all_running(run)
+
+    def forget_session(self, settings: Settings, session: str) -> None:
+        from hermes.app.gateway import forget_session
+
+        forget_session(settings.home, session)
+
+    async def check(self, settings: Settings) -> None:
+        from hermes.app.inspection import check
+
+        await check(settings)
+
+    async def new_prompt(self, settings: Settings, platform: str) -> Prompt:
+        from hermes.app.inspection import new_prompt
+
+        return await new_prompt(settings, platform)
+
+    async def keep_house(self, settings: Settings) -> None:
+        from hermes.app.housekeeping import keep_house
+
+        await keep_house(settings)
+
+    def api_key(self, settings: Settings) -> str:
+        from hermes.state.paths import write_private
+
+        path = settings.home.api_key
+        kept = path.read_text("utf-8").strip() if path.exists() else ""
+        if settings.api_server.key or kept:
+            return settings.api_server.key or kept
+        made = secrets.token_urlsafe(32)
+        write_private(path, f"{made}\n")
+        return made
+
+    def models(self, settings: Settings) -> ModelResolver:
+        from hermes.app.builtins import all_plugins, configured_models
+
+        return configured_models(settings, all_plugins())
+
+    def offers(self, settings: Settings) -> ModelOffers:
+        from hermes.app.builtins import all_plugins, configured_models
+        from hermes.core.models.offers import OfferedModels
+
+        return OfferedModels(configured_models(settings, all_plugins()))
+
+    def can_reach(self, settings: Settings, model: str) -> bool:
+        from hermes.app.models import can_reach
+
+        return can_reach(settings, model)
+
+    async def refresh_models(self, settings: Settings, place: ModelChoice, *, fresh: bool) -> None:
+        from hermes.app.models import refresh_models
+
+        await refresh_models(settings, place, fresh=fresh)
+
+    async def ask_model(
+        self, settings: Settings, choice: ModelChoice, text: str, emit: Emit
+    ) -> AssistantMessage:
+        from hermes.app.models import ask_model
+
+        return await ask_model(settings, choice, text, emit)
+
+    async def fetch_model(self, settings: Settings, progress: Callable[[int, int], None]) -> str:
+        from hermes.app.models import fetch_model
+
+        return await fetch_model(settings, progress)

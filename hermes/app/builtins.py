@@ -1,0 +1,69 @@
+"""The features that ship with Hermes, registered through the same hooks as a plugin's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes.boundary.execution.local import LOCAL_BACKEND
+from hermes.control.commands import builtin_commands
+from hermes.control.routing import DEFAULT_AGENT
+from hermes.core.models.registry import ModelRegistry
+from hermes.core.models.resolver import ConfiguredModels
+from hermes.core.models.wires import builtin_wire_formats
+from hermes.hookspecs import hookimpl
+from hermes.plugins import Plugins, installed_plugins
+from hermes.settings.models import model_config
+from hermes.types.agents import AgentHome
+from hermes.types.commands import SlashCommand
+from hermes.types.execution import BackendManifest
+from hermes.types.identity import AgentId
+from hermes.types.models import WireFormat
+from hermes.types.profile import AgentProfile
+from hermes.types.tools import AnyTool
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    # Slow to import, and commands such as `hermes model` do without it.
+    from hermes.app.agent import AgentBuilder
+    from hermes.settings import Settings
+
+
+class Builtins:
+    """The first plugin of every process."""
+
+    def __init__(self) -> None:
+        self.builders: Mapping[AgentId, AgentBuilder] = {}
+        """The agents whose tools can be asked for."""
+
+    @hookimpl
+    def register_agents(self, home: Path) -> Sequence[AgentHome]:
+        return (AgentHome(id=DEFAULT_AGENT, home=home),)
+
+    @hookimpl
+    def register_tools(self, profile: AgentProfile) -> Sequence[AnyTool]:
+        builder = self.builders.get(profile.id)
+        return builder.tools() if builder else ()
+
+    @hookimpl
+    def register_backends(self) -> Sequence[BackendManifest]:
+        return (LOCAL_BACKEND,)
+
+    @hookimpl
+    def register_models(self) -> Sequence[WireFormat]:
+        return builtin_wire_formats()
+
+    @hookimpl
+    def register_commands(self) -> Sequence[SlashCommand]:
+        return builtin_commands()
+
+
+def all_plugins(builtins: Builtins | None = None, added: Sequence[object] = ()) -> Plugins:
+    """The built-in features, the plugins of installed packages, and the added ones."""
+    return Plugins([builtins or Builtins(), *installed_plugins(), *added])
+
+
+def configured_models(settings: Settings, plugins: Plugins) -> ConfiguredModels:
+    """The models that the settings name, of the registered wire formats and providers."""
+    return ConfiguredModels(model_config(settings), ModelRegistry.of(plugins.models()))

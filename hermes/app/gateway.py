@@ -1,0 +1,179 @@
+"""Opens a gateway: the store, the hosted agents and the plugins of a home."""
+
+import logging
+import math
+import os
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import aiohttp
+import anyio
+import anyio.to_thread
+import msgspec
+from msgspec.structs import replace
+
+from hermes import settings as configuration
+from hermes.app.agent import AgentBuilder, opened_model
+from hermes.app.backends import configured_backend
+from hermes.app.builtins import Builtins, all_plugins, configured_models
+from hermes.control.access import AccessPolicy, Allowed
+from hermes.control.commands import CommandTable
+from hermes.control.gateway import Gateway, GatewayOptions, running_gateway
+from hermes.control.routing import Router
+from hermes.control.upkeep import DAY, HOUR, Retention
+from hermes.core.tools.todo import forget_todos
+from hermes.plugins import Plugins
+from hermes.settings import Settings
+from hermes.state.paths import Home
+from hermes.state.spill import Spill
+from hermes.state.sqlite.guard import guarded
+from hermes.state.sqlite.store import open_store
+from hermes.streaming.policy import StreamingPolicy
+from hermes.types.agents import HostedAgent
+from hermes.types.commands import SlashCommand
+from hermes.types.execution import ExecutionBackend
+from hermes.types.identity import AgentId
+from hermes.types.models import ModelProvider
+from hermes.types.store import OwnerKind, Store
+from hermes.types.tools import AnyTool
+
+log = logging.getLogger(__name__)
+
+THREADS = 3
+"""For blocking work. With the event loop, the store's writer and two readers, and one thread of
+libuv the process has at most 8."""
+
+
+def limit_threads() -> None:
+    """Bounds the threads of a process that is all ours; an embedder's threads are its own."""
+    # libuv resolves addresses in a pool of 4 threads otherwise. It reads this when it first does.
+    os.putenv("UV_THREADPOOL_SIZE", "1")
+    anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    """Parts that an embedder or a test adds or replaces."""
+
+    plugins: Sequence[object] = ()
+    """Beside the built-in ones and those of installed packages."""
+    tools: Sequence[AnyTool] | None = None
+    """In place of all tools that the settings and plugins offer."""
+    model: ModelProvider | None = None
+    backend: ExecutionBackend | None = None
+    """In place of the backend that the settings choose."""
+    wrap_store: Callable[[Store], Store] = lambda store: store
+    unread_seconds: float = 10.0
+    """How long a stateless request goes on after its last reader has gone."""
+
+
+@asynccontextmanager
+async def open_gateway(
+    settings: Settings, parts: Parts | None = None, *, terminal: bool = False
+) -> AsyncIterator[Gateway]:
+    """A gateway at work on the home's store, until the block ends."""
+    parts = parts or Parts()
+    builtins = Builtins()
+    plugins = all_plugins(builtins, parts.plugins)
+    profiles = agent_settings(settings, plugins)
+    settings.home.ensure()
+    async with (
+        home_store(settings.home, "terminal" if terminal else "gateway") as store,
+        http_session() as session,
+        AsyncExitStack() as opened,
+    ):
+        watched = parts.wrap_store(store)
+        builders: dict[AgentId, AgentBuilder] = {}
+        for id, own in profiles.items():
+            own.workspace.mkdir(parents=True, exist_ok=True)
+            models, model = configured_models(own, plugins), parts.model
+            if model is None:
+                model = await opened.enter_async_context(opened_model(own, models, session))
+            backend = parts.backend or configured_backend(own, plugins.backends())
+            builders[id] = AgentBuilder(id, own, models, watched, session, model, backend)
+        builtins.builders = builders
+        agents = hosted_agents(builders, plugins, parts.tools)
+        async with running_gateway(
+            watched,
+            agents,
+            Router(agents, plugins.select_agent),
+            CommandTable(plugins.commands()),
+            replace(options_of(settings, terminal=terminal), unread_seconds=parts.unread_seconds),
+            settings.agent.drain_seconds,
+        ) as gateway:
+            yield gateway
+
+
+def all_commands() -> Sequence[SlashCommand]:
+    """The slash commands of a gateway, with those of plugins."""
+    return tuple(CommandTable(all_plugins().commands()).commands.values())
+
+
+def agent_settings(settings: Settings, plugins: Plugins) -> dict[AgentId, Settings]:
+    """The settings of every agent; the default agent has those of the gateway."""
+    return {
+        agent.id: settings
+        if agent.home == settings.home.root
+        else configuration.load(agent.home, settings.sources.environ)
+        for agent in plugins.agents(settings.home.root)
+    }
+
+
+def hosted_agents(
+    builders: Mapping[AgentId, AgentBuilder], plugins: Plugins, tools: Sequence[AnyTool] | None
+) -> dict[AgentId, HostedAgent]:
+    return {
+        id: builder.build(plugins.tools(builder.profile) if tools is None else tools)
+        for id, builder in builders.items()
+    }
+
+
+@asynccontextmanager
+async def home_store(home: Home, kind: OwnerKind | None = None) -> AsyncIterator[Store]:
+    """The home's store; a process that works on it, and does not only look, names its kind."""
+    home.ensure()
+    with guarded(home):
+        async with open_store(home.store, kind) as store:
+            yield store
+
+
+def forget_session(home: Home, session: str) -> None:
+    """Deletes the files of a session that was deleted."""
+    forget_todos(home.todos, session, before=math.inf)
+    Spill(home.spill).forget_session(session)
+
+
+@asynccontextmanager
+async def http_session() -> AsyncIterator[aiohttp.ClientSession]:
+    connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300)
+    # No cookies: a model's answer to one person must not carry over to another's request.
+    jar = aiohttp.DummyCookieJar()
+    async with aiohttp.ClientSession(connector=connector, cookie_jar=jar) as session:
+        yield session
+
+
+def options_of(settings: Settings, *, terminal: bool) -> GatewayOptions:
+    streaming = settings.streaming
+    access = AccessPolicy(
+        platforms={
+            name: Allowed(everyone=one.allow_all, users=frozenset(one.allowed_users))
+            for name, one in settings.platforms.items()
+        },
+        anywhere=Allowed(
+            everyone=settings.access.allow_all, users=frozenset(settings.access.allowed_users)
+        ),
+    )
+    return GatewayOptions(
+        access=access,
+        streaming=StreamingPolicy(
+            edit_interval=streaming.edit_interval,
+            buffer_threshold=streaming.buffer_threshold,
+            cursor=streaming.cursor,
+            first=streaming.first,
+        ),
+        retention=Retention(
+            requests=settings.retention.stateless_hours * HOUR,
+            messages=settings.retention.inbox_days * DAY,
+        ),
+        most_runs=settings.api_server.max_concurrent_runs,
+        terminal=terminal,
+    )

@@ -1,0 +1,63 @@
+"""Background work of a home: snapshots of the store, old tool results, lists of models."""
+
+import logging
+import time
+from functools import partial
+
+import anyio
+import anyio.to_thread
+
+from hermes.app.builtins import all_plugins, configured_models
+from hermes.app.gateway import http_session
+from hermes.control.upkeep import DAY, HOUR
+from hermes.core.models.model_discovery import ModelDiscovery
+from hermes.core.models.offers import OfferedModels
+from hermes.settings import Settings
+from hermes.state.paths import Home
+from hermes.state.spill import Spill
+from hermes.state.sqlite.snapshots import snapshot_due, take_snapshot
+from hermes.types.errors import HermesError
+
+log = logging.getLogger(__name__)
+
+SNAPSHOT_SECONDS = 300.0
+"""The age at which a snapshot is replaced, if anything has changed since."""
+LOOK_SECONDS = 30.0
+RESULT_DAYS = 7
+
+
+async def keep_house(settings: Settings) -> None:
+    """Takes snapshots of the store and refreshes the lists of models, until cancelled."""
+    async with anyio.create_task_group() as group, http_session() as session:
+        group.start_soon(keep_snapshots, settings.home)
+        group.start_soon(forget_results, settings.home)
+        models = configured_models(settings, all_plugins())
+        discovery = ModelDiscovery(session, models.wires, models.cache)
+        group.start_soon(discovery.refresh, OfferedModels(models).places())
+        await anyio.sleep_forever()
+
+
+async def forget_results(home: Home) -> None:
+    """Deletes long results of tools after a few days."""
+    while True:
+        forget = partial(Spill(home.spill).forget, time.time() - RESULT_DAYS * DAY)
+        try:
+            await anyio.to_thread.run_sync(forget, abandon_on_cancel=True)
+        except OSError as error:
+            log.error("old results of tools can't be deleted: %s", error)
+        await anyio.sleep(HOUR)
+
+
+async def keep_snapshots(home: Home) -> None:
+    """Copies the store every few minutes, for the day when its file is damaged."""
+
+    def snapshot() -> None:
+        if snapshot_due(home, SNAPSHOT_SECONDS):
+            take_snapshot(home)
+
+    while True:
+        try:
+            await anyio.to_thread.run_sync(snapshot, abandon_on_cancel=True)
+        except (HermesError, OSError) as error:
+            log.error("no snapshot could be taken: %s", error)
+        await anyio.sleep(LOOK_SECONDS)

@@ -1,0 +1,71 @@
+"""Looks at an agent without running it: checks its settings, writes the prompt it would get."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hermes.app.agent import AgentBuilder, choose_model
+from hermes.app.backends import configured_backend
+from hermes.app.builtins import Builtins, all_plugins, configured_models
+from hermes.app.gateway import agent_settings, home_store, hosted_agents, http_session
+from hermes.control.keys import session_key
+from hermes.control.routing import DEFAULT_AGENT
+from hermes.core.models.client import ModelClient
+from hermes.core.tools.registry import Registry
+from hermes.plugins import Plugins
+from hermes.settings import Settings
+from hermes.state.paths import Home
+from hermes.types.identity import OWNER, AgentId, Source, TurnId, new_id
+from hermes.types.turns import Prompt, Turn
+
+
+@asynccontextmanager
+async def agent_builders(
+    settings: Settings, store_home: Home
+) -> AsyncIterator[tuple[dict[AgentId, AgentBuilder], Plugins]]:
+    """A builder for every agent of the settings, on the store of `store_home`."""
+    builtins = Builtins()
+    plugins = all_plugins(builtins)
+    async with home_store(store_home) as store, http_session() as session:
+        builders: dict[AgentId, AgentBuilder] = {}
+        for id, own in agent_settings(settings, plugins).items():
+            models = configured_models(own, plugins)
+            client = ModelClient(session, models.wires)
+            backend = configured_backend(own, plugins.backends())
+            builders[id] = AgentBuilder(id, own, models, store, session, client, backend)
+        builtins.builders = builders
+        yield builders, plugins
+
+
+async def check(settings: Settings) -> None:
+    """ConfigError for settings that would keep an agent from working. Leaves the home as it is."""
+    with TemporaryDirectory() as folder:
+        async with agent_builders(settings, Home(root=Path(folder))) as (builders, plugins):
+            hosted_agents(builders, plugins, None)
+            for own in agent_settings(settings, plugins).values():
+                models = configured_models(own, plugins)
+                models.auxiliary()
+                models.fallbacks()
+    plugins.commands()
+
+
+async def new_prompt(settings: Settings, platform: str) -> Prompt:
+    """The prompt with which the owner's next conversation on the platform would begin."""
+    source = Source(
+        platform=platform, account=platform, chat_kind="private", chat_id="new", user_id=OWNER
+    )
+    async with agent_builders(settings, settings.home) as (builders, plugins):
+        builder = builders[DEFAULT_AGENT]
+        choice = choose_model(configured_models(settings, plugins), builder.profile, None)
+        turn = Turn(
+            id=TurnId(new_id()),
+            session=session_key(DEFAULT_AGENT, source),
+            agent=DEFAULT_AGENT,
+            source=source,
+            profile=builder.profile,
+            history=(),
+            person=OWNER,
+        )
+        offered = Registry(plugins.tools(builder.profile)).for_turn(turn)
+        return await builder.prompter().prompt(turn, choice, offered if choice.tools else {})

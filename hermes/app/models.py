@@ -1,0 +1,55 @@
+"""What the command line does with models directly: calls one, lists them, downloads one."""
+
+from collections.abc import Callable
+
+from hermes.app.agent import choose_model
+from hermes.app.builtins import all_plugins, configured_models
+from hermes.app.gateway import http_session
+from hermes.control.routing import DEFAULT_AGENT
+from hermes.core.models.catalog import LOCAL
+from hermes.core.models.client import ModelClient
+from hermes.core.models.download import fetch
+from hermes.core.models.local import EMBEDDED, check_installed, local_models
+from hermes.core.models.model_discovery import ModelDiscovery
+from hermes.settings import Settings
+from hermes.types.errors import ConfigError
+from hermes.types.messages import AssistantMessage, UserMessage
+from hermes.types.models import ModelRequest
+from hermes.types.profile import AgentProfile, ModelChoice
+from hermes.types.protocols import Emit
+
+
+def can_reach(settings: Settings, model: str) -> bool:
+    models = configured_models(settings, all_plugins())
+    try:
+        choose_model(models, AgentProfile(id=DEFAULT_AGENT), model)
+    except ConfigError:
+        return False
+    return True
+
+
+async def refresh_models(settings: Settings, place: ModelChoice, *, fresh: bool) -> None:
+    models = configured_models(settings, all_plugins())
+    async with http_session() as session:
+        discovery = ModelDiscovery(session, models.wires, models.cache)
+        await (discovery.renew if fresh else discovery.current)(place)
+
+
+async def ask_model(
+    settings: Settings, choice: ModelChoice, text: str, emit: Emit
+) -> AssistantMessage:
+    request = ModelRequest(
+        choice=choice, system="", messages=[UserMessage(text=text)], step="test_0"
+    )
+    models = configured_models(settings, all_plugins())
+    async with http_session() as session:
+        client, environ = ModelClient(session, models.wires), settings.sources.environ
+        async with local_models(settings.home.models, client, environ) as local:
+            model = local if choice.provider == LOCAL else client
+            return await model.complete(request, emit)
+
+
+async def fetch_model(settings: Settings, progress: Callable[[int, int], None]) -> str:
+    check_installed()
+    await fetch(settings.home.models, progress, settings.sources.environ)
+    return EMBEDDED

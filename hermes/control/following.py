@@ -1,0 +1,136 @@
+"""Follows a turn from any event on: what the store has kept, then what happens live."""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from hermes.control.hub import Hub, Log
+from hermes.state import turns
+from hermes.types.events import AgentEvent, Envelope, TurnFinished
+from hermes.types.identity import TurnId
+from hermes.types.store import Store, Work
+from hermes.types.value import Value
+
+LOOK_SECONDS = 1.0
+"""How often a turn that does not run here is looked up in the store."""
+
+
+class Following:
+    """A cursor in the events of one turn. It never slows the turn down.
+
+    A turn that runs here is read from its log in memory. Everything else is read from the store:
+    the events of an earlier claim on the turn, and those of a turn that another process runs.
+    """
+
+    def __init__(self, store: Store, log: Log, after: int, *, expected: bool) -> None:
+        self.ended = False
+        """Nothing more will come: the turn is closed or suspended, or this process has left it."""
+        self._store = store
+        self._log = log
+        self._after = after
+        self._epoch = log.epoch
+        self._replayed = log.covers(after) if log.epoch else expected
+        self._looked_at = time.monotonic()
+        self._over = False
+
+    @property
+    def begun(self) -> bool:
+        """The turn runs here, or has run here."""
+        return self._log.epoch > 0
+
+    async def next(self, within: float = math.inf) -> Sequence[Envelope]:
+        """The new events. Waits for them, but no longer than `within` seconds.
+
+        Empty when none came in that time, and at the end of a turn that was left unfinished.
+        """
+        give_up = time.monotonic() + within
+        while not self.ended:
+            if events := await self._new():
+                last, end = events[-1]
+                self._after = last
+                self.ended = isinstance(end, TurnFinished) and not self._log.running
+                return self._envelopes(events)
+            if self._over or (self._log.finished and self._log.seq >= self._after):
+                self.ended = True
+            elif time.monotonic() < give_up:
+                await self._wait(within)
+            else:
+                break
+        return ()
+
+    async def gather(self, seconds: float) -> None:
+        """Lets events come in for so many seconds, or until the turn is over."""
+        if self._log.running:
+            await self._log.ended(seconds)
+
+    async def rest(self) -> list[Envelope]:
+        """All events up to the end, once that is reached. The reader is not woken for each word."""
+        found: list[Envelope] = []
+        while not self.ended:
+            while self._log.running:
+                await self._log.ended()
+            found += await self.next()
+        return found
+
+    async def seen(self) -> list[Envelope]:
+        """The events up to the cursor, which the reader has got before."""
+        turn, upto = self._log.turn, self._after
+        recorded = await self._store.run(turns.events_after, turn, 0)
+        found = [(one.seq, event) for one in recorded if (event := one.until(upto)) is not None]
+        found += self._log.read(found[-1][0] if found else 0, upto)
+        return self._envelopes(found)
+
+    def _envelopes(self, events: Sequence[tuple[int, AgentEvent]]) -> list[Envelope]:
+        turn = self._log.turn
+        return [Envelope(turn=turn, seq=seq, event=event) for seq, event in events]
+
+    async def _new(self) -> Sequence[tuple[int, AgentEvent]]:
+        log = self._log
+        if self._epoch != log.epoch:
+            # A resumed turn has a new log; the events before it are in the store.
+            self._epoch = log.epoch
+            self._replayed = log.covers(self._after)
+        if not self._replayed:
+            kept = await self._store.run(_kept, log.turn, self._after)
+            self._looked_at = time.monotonic()
+            self._replayed = True
+            self._over = kept.over and not log.running
+            if kept.events:
+                return kept.events
+        return log.read(self._after)
+
+    async def _wait(self, within: float) -> None:
+        if self._log.running:
+            await self._log.changed(within)
+            return
+        # The turn has not begun, or another process runs it and keeps its events in the store.
+        await self._log.changed(min(within, LOOK_SECONDS))
+        self._replayed = time.monotonic() - self._looked_at < LOOK_SECONDS
+
+
+@contextmanager
+def following(
+    hub: Hub, store: Store, turn: TurnId, after: int, *, expected: bool
+) -> Iterator[Following]:
+    """A cursor behind event number `after`. The turn counts as read until the block ends.
+
+    `expected` says that the turn is about to run here, so that the store need not be asked.
+    """
+    with hub.following(turn) as log:
+        yield Following(store, log, after, expected=expected)
+
+
+class _Kept(Value):
+    events: list[tuple[int, AgentEvent]]
+    over: bool
+    """No process runs the turn, so that nothing more will come by itself."""
+
+
+def _kept(turn: TurnId, after: int) -> Work[_Kept]:
+    """The events after a number, as far as checkpoints have kept them."""
+    recorded = yield from turns.events_after(turn, after)
+    row = yield from turns.get(turn)
+    left = ((one.seq, one.after(after)) for one in recorded)
+    events = [(seq, event) for seq, event in left if event is not None]
+    return _Kept(events=events, over=row is not None and row.state != "running")

@@ -1,0 +1,41 @@
+"""Chooses the agent that answers a message."""
+
+from collections.abc import Callable, Collection
+
+from hermes.types.errors import HermesError
+from hermes.types.identity import AgentId
+from hermes.types.messages import MessageEvent
+
+DEFAULT_AGENT = AgentId("main")
+
+Route = Callable[[MessageEvent], AgentId]
+SelectAgent = Callable[[MessageEvent], AgentId | None]
+"""The agent that a plugin chooses for a message; None where it has no opinion."""
+
+
+class RoutingFailed(HermesError):
+    """The agent for a message can't be determined. No other agent answers in its place."""
+
+
+class Router:
+    """Asks the `select_agent` hook first, then takes the default."""
+
+    def __init__(
+        self,
+        agents: Collection[AgentId],
+        select: SelectAgent = lambda event: None,
+        default: AgentId = DEFAULT_AGENT,
+    ) -> None:
+        self._agents = agents
+        self._select = select
+        self._default = default
+
+    def __call__(self, event: MessageEvent) -> AgentId:
+        selected = self._select(event) or self._default
+        if selected not in self._agents:
+            known = ", ".join(sorted(self._agents))
+            raise RoutingFailed(
+                f"a message of {event.source.account} was routed to the agent {selected!r}, which"
+                f" is not hosted here: the agents are {known}"
+            )
+        return selected

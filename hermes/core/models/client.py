@@ -1,0 +1,106 @@
+"""Calls models over HTTP, in any wire format."""
+
+from collections.abc import AsyncIterator
+from functools import lru_cache
+
+import aiohttp
+import anyio
+from yarl import URL
+
+from hermes.core.models.answer import StreamedAnswer
+from hermes.core.models.provider_errors import refusal, unreachable
+from hermes.core.models.stream import PayloadStream
+from hermes.core.models.wires import WireFormats, find_wire
+from hermes.types.errors import Rejected
+from hermes.types.messages import AssistantMessage
+from hermes.types.models import ModelRequest
+from hermes.types.protocols import Emit
+
+GATHER_SECONDS = 0.1
+"""Pause between two reads of an answer that nobody follows live."""
+CLOSING_SECONDS = 2.0
+"""Time for a finished answer to send its usage and to end."""
+
+HEADERS = {
+    "Content-Type": "application/json",
+    "Accept": "text/event-stream",
+    # Compression delays the first words.
+    "Accept-Encoding": "identity",
+}
+
+
+class ModelClient:
+    """Calls each model in the wire format that its choice names.
+
+    `silence` is the longest wait for a byte, in seconds.
+    """
+
+    def __init__(
+        self, session: aiohttp.ClientSession, wires: WireFormats, *, silence: float = 300.0
+    ) -> None:
+        self._session = session
+        self._wires = wires
+        # No total: the caller knows the turn's deadline.
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=silence)
+
+    async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
+        choice = request.choice
+        wire = find_wire(self._wires, choice.wire)
+        answer = StreamedAnswer(choice, emit)
+        stream = PayloadStream(answer, wire.parser(answer))
+        body = wire.body(request)
+        try:
+            async with self._session.post(
+                _url(wire.url(choice)),
+                data=body,
+                headers={**HEADERS, **wire.headers(choice)},
+                timeout=self._timeout,
+                # A redirect would carry the key to another host.
+                allow_redirects=False,
+            ) as response:
+                await _read(response, stream, live=request.live)
+        except ValueError as error:
+            # For example, an address with a name and a password beside a key.
+            raise Rejected(f"{choice.provider} can't be called at its base_url: {error}") from error
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            # Once the model has finished, it does not matter how the connection ends.
+            if not answer.finished:
+                raise unreachable(choice, error) from error
+        return answer.message(request.step)
+
+
+@lru_cache(maxsize=64)
+def _url(text: str) -> URL:
+    return URL(text)
+
+
+async def _read(response: aiohttp.ClientResponse, stream: PayloadStream, *, live: bool) -> None:
+    choice = stream.answer.choice
+    if response.status != 200:
+        raise refusal(choice, response.status, response.headers, await response.read())
+    match response.content_type:
+        case "application/json":
+            stream.take([await response.read()])
+            return
+        case "text/html":
+            raise Rejected(f"{choice.provider} answered with a web page: check its base_url")
+    content = response.content
+    async for data in content.iter_any() if live else _gathered(content):
+        stream.feed(data)
+        if stream.answer.finished:
+            break
+    else:
+        stream.end()
+    # A connection that is read to its end can be used again; not every server ends at once.
+    with anyio.move_on_after(CLOSING_SECONDS):
+        async for data in content.iter_any():
+            stream.feed(data)
+
+
+async def _gathered(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    """Whatever has arrived, a few times a second: waking up for each word costs more CPU."""
+    while not content.at_eof():
+        with anyio.move_on_after(GATHER_SECONDS):
+            await content.wait_eof()
+        if data := content.read_nowait():
+            yield data

@@ -1,0 +1,62 @@
+"""What is known about a chosen model: its context length, its price, and the source of both."""
+
+from msgspec.structs import replace
+
+from hermes.core.models.catalog import Catalog
+from hermes.core.models.model_cache import ModelCache
+from hermes.core.models.model_config import ModelConfig, SettingLayer
+from hermes.types.offers import ChosenModel
+from hermes.types.profile import Price
+from hermes.types.providers import Provider
+
+
+def measured(
+    catalog: Catalog, cache: ModelCache, provider: Provider, chosen: ChosenModel
+) -> ChosenModel:
+    """With the context length and the price, if the provider's list or our table has them."""
+    choice, why = chosen.choice, dict(chosen.why)
+    listed, family = cache.find(choice), catalog.family(choice.model)
+    lengths = {
+        f"the list of {provider.label}": listed and listed.context_length,
+        "the table of models": family and family.context_length,
+        f"usual for {provider.label}": provider.context_length,
+    }
+    prices = {
+        f"the list of {provider.label}": listed and listed.price,
+        "the table of models": family and family.price,
+    }
+    for where, length in lengths.items():
+        if length and choice.context_length is None:
+            choice, why["context_length"] = replace(choice, context_length=length), where
+    for where, price in prices.items():
+        if price and choice.price is None:
+            choice, why["price"] = replace(choice, price=price), where
+    return ChosenModel(choice=choice, why=why)
+
+
+def overruled(config: ModelConfig, chosen: ChosenModel) -> ChosenModel:
+    """With the settings about the model itself, which win over lists and tables."""
+    choice, why = chosen.choice, dict(chosen.why)
+    if config.context_length is not None:
+        choice = replace(choice, context_length=config.context_length)
+        why["context_length"] = config.source("model.context_length")
+    if config.max_tokens is not None:
+        choice = replace(choice, max_tokens=config.max_tokens)
+        why["max_tokens"] = config.source("model.max_tokens")
+    for key in ("model.input_price", "model.output_price"):
+        if config.layer(key) > SettingLayer.DEFAULT:
+            choice = replace(choice, price=_price(config, chosen.choice.price))
+            why["price"] = config.source(key)
+    return ChosenModel(choice=choice, why=why)
+
+
+def _price(config: ModelConfig, known: Price | None) -> Price | None:
+    """The configured price; a half that is not configured is taken from the known price."""
+    read, written, cached = config.input_price, config.output_price, None
+    if known and read is None:
+        read, cached = known.input, known.cached
+    if known and written is None:
+        written = known.output
+    if read is None or written is None:
+        return None
+    return Price(input=read, output=written, cached=cached)

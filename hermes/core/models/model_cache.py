@@ -1,0 +1,69 @@
+"""Keeps the lists of models that providers sent, in one file per provider."""
+
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+
+from hermes.state.paths import write_private
+from hermes.text.redact import hide
+from hermes.types.profile import ModelChoice, Price
+from hermes.types.value import Value
+
+
+class ListedModel(Value):
+    """A model, as its provider describes it."""
+
+    id: str
+    context_length: int | None = None
+    price: Price | None = None
+
+
+class CachedList(Value):
+    base_url: str
+    """Where the list came from, without a password: another address has other models."""
+    asked_at: float
+    models: tuple[ListedModel, ...]
+
+
+class ModelCache:
+    """The lists in one folder. A `place` is a choice whose provider and address count."""
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
+        self._folder = folder
+        self._clock = clock
+
+    def last(self, place: ModelChoice) -> CachedList | None:
+        """The last list from the place, however old."""
+        path = self._path(place)
+        try:
+            found = _read(path, path.stat().st_mtime_ns)
+        except (OSError, msgspec.DecodeError):
+            return None
+        return found if found.base_url == hide(place.base_url) else None
+
+    def current(self, place: ModelChoice, age: float) -> CachedList | None:
+        """The last list, if it is younger than so many seconds."""
+        last = self.last(place)
+        return last if last and 0 <= self._clock() - last.asked_at < age else None
+
+    def find(self, choice: ModelChoice) -> ListedModel | None:
+        """The chosen model, if the list of its provider has it."""
+        last = self.last(choice)
+        models = last.models if last else ()
+        return next((one for one in models if one.id == choice.model), None)
+
+    def save(self, place: ModelChoice, models: tuple[ListedModel, ...]) -> CachedList:
+        fresh = CachedList(base_url=hide(place.base_url), asked_at=self._clock(), models=models)
+        write_private(self._path(place), msgspec.json.encode(fresh).decode())
+        return fresh
+
+    def _path(self, place: ModelChoice) -> Path:
+        return self._folder / f"{place.provider}.json"
+
+
+@lru_cache(maxsize=16)
+def _read(path: Path, _written_at: int) -> CachedList:
+    return msgspec.json.decode(path.read_bytes(), type=CachedList)

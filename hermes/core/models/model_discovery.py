@@ -1,0 +1,151 @@
+"""Asks providers for their lists of models, and keeps the lists for times without a network."""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+import aiohttp
+import anyio
+import anyio.to_thread
+import msgspec
+from msgspec import Struct
+
+from hermes.core.models.model_cache import CachedList, ListedModel, ModelCache
+from hermes.core.models.prices import MILLION
+from hermes.core.models.provider_errors import refusal, unreachable
+from hermes.core.models.wires import WireFormats, find_wire
+from hermes.text.redact import hide
+from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
+from hermes.types.profile import ModelChoice, Price
+
+log = logging.getLogger(__name__)
+
+FRESH_LIST = 24 * 3600.0
+"""Seconds for which a list is not requested again."""
+REFRESH_PERIOD = 6 * 3600.0
+"""Seconds between two refreshes in the background."""
+_TIMEOUT = aiohttp.ClientTimeout(total=20.0)
+
+
+class ModelDiscovery:
+    """Reads lists of models over HTTP. A `place` is a choice whose provider and address count."""
+
+    def __init__(
+        self, session: aiohttp.ClientSession, wires: WireFormats, cache: ModelCache
+    ) -> None:
+        self._session = session
+        self._wires = wires
+        self._cache = cache
+
+    async def current(self, place: ModelChoice, *, age: float = FRESH_LIST) -> CachedList:
+        """The list, renewed if it is older than `age`; the old one if that fails."""
+        if current := self._cache.current(place, age):
+            return current
+        try:
+            return await self.renew(place)
+        except (RateLimited, Disconnected, AuthFailed, Rejected):
+            if last := self._cache.last(place):
+                return last
+            raise
+
+    async def renew(self, place: ModelChoice) -> CachedList:
+        """Requests the list, and keeps it."""
+        models = await self.fetch(place)
+        return await anyio.to_thread.run_sync(self._cache.save, place, models)
+
+    async def refresh(
+        self,
+        places: Sequence[ModelChoice],
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> None:
+        """Keeps the lists of the places current, until cancelled."""
+        while True:
+            for place in places:
+                try:
+                    await self.current(place, age=REFRESH_PERIOD)
+                except (HermesError, OSError) as error:
+                    log.debug("no list of models from %s: %s", place.provider, error)
+            await sleep(REFRESH_PERIOD)
+
+    async def fetch(self, place: ModelChoice) -> tuple[ListedModel, ...]:
+        """Requests the list; one of our errors if there is none."""
+        wire = find_wire(self._wires, place.wire)
+        try:
+            async with self._session.get(
+                wire.list_url(place),
+                headers=wire.headers(place),
+                timeout=_TIMEOUT,
+                # A redirect would carry the key to another host.
+                allow_redirects=False,
+            ) as response:
+                body = await response.read()
+                if response.status not in (200, 404):
+                    raise refusal(place, response.status, response.headers, body)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise unreachable(place, error) from error
+        try:
+            page = _pages.decode(body)
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            where = hide(place.base_url)
+            raise Rejected(f"{place.provider} has no list of models at {where!r}") from error
+        entries = page if isinstance(page, list) else page.data
+        prefix = place.quirks.list_prefix
+        return tuple(one for raw in entries if (one := read_entry(raw, prefix)) is not None)
+
+
+class _Pricing(Struct):
+    """Dollars for one token, as text."""
+
+    prompt: str
+    completion: str
+    input_cache_read: str | None = None
+
+
+class _Entry(Struct):
+    id: str
+    context_length: int | None = None
+    """Servers have five names for it."""
+    context_window: int | None = None
+    max_context_length: int | None = None
+    max_model_len: int | None = None
+    max_input_tokens: int | None = None
+    pricing: object = None
+
+
+class _Page(Struct):
+    data: list[msgspec.Raw]
+
+
+_pages = msgspec.json.Decoder(_Page | list[msgspec.Raw])
+_entries = msgspec.json.Decoder(_Entry)
+
+
+def read_entry(raw: msgspec.Raw, prefix: str = "") -> ListedModel | None:
+    """The model that an entry of a list describes, without the prefix; None if it is not one."""
+    try:
+        entry = _entries.decode(raw)
+    except msgspec.DecodeError:
+        return None
+    length = (
+        entry.context_length
+        or entry.context_window
+        or entry.max_context_length
+        or entry.max_model_len
+        or entry.max_input_tokens
+    )
+    name = entry.id.removeprefix(prefix)
+    return ListedModel(id=name, context_length=length, price=_price(entry.pricing))
+
+
+def _price(said: object) -> Price | None:
+    try:
+        pricing = msgspec.convert(said, _Pricing)
+        dollars = [float(pricing.prompt), float(pricing.completion)]
+        cached = pricing.input_cache_read
+        dollars += [float(cached)] if cached else []
+    except (msgspec.ValidationError, ValueError):
+        return None
+    # A router says -1 if the price depends on the provider behind it.
+    if not all(0 <= one < 1 for one in dollars):
+        return None
+    read, written, *reused = (round(one * MILLION, 6) for one in dollars)
+    return Price(input=read, output=written, cached=next(iter(reused), None))

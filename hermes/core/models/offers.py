@@ -1,0 +1,158 @@
+"""The providers and models that could be chosen, and what a person means by a name."""
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from hermes.core.models.catalog import CUSTOM, LOCAL, MODEL_FILE
+from hermes.core.models.resolver import ConfiguredModels
+from hermes.text.spelling import did_you_mean
+from hermes.types.errors import ConfigError
+from hermes.types.offers import ModelName, ProviderOffer
+from hermes.types.profile import ModelChoice
+from hermes.types.providers import Provider
+
+
+class OfferedModels:
+    """What could be chosen in place of the configured model."""
+
+    def __init__(self, configured: ConfiguredModels) -> None:
+        self._configured = configured
+        self._config = configured.config
+        self._catalog = configured.catalog
+        self._cache = configured.cache
+
+    def all(self) -> tuple[ProviderOffer, ...]:
+        """Every provider, in the order in which `auto` looks for a key."""
+        used = self._used()
+        return tuple(self._offer(one, used) for one in self._catalog.providers)
+
+    def of(self, provider: str) -> ProviderOffer:
+        """One provider; ConfigError with the nearest name for an unknown one."""
+        return self._offer(self._catalog.named(provider), self._used())
+
+    def places(self) -> tuple[ModelChoice, ...]:
+        """The endpoints whose lists can be requested: all with a key, and the one in use."""
+        used = self._used()
+        return tuple(
+            one.place
+            for one in self.all()
+            if one.place and one.ready and (one.key or (used and used.provider == one.name))
+        )
+
+    def listed(self, place: ModelChoice) -> tuple[ModelChoice, ...]:
+        """The models of the last list from the place; none without a list."""
+        last = self._cache.last(place)
+        return tuple(
+            replace(place, model=one.id, context_length=one.context_length, price=one.price)
+            for one in (last.models if last else ())
+        )
+
+    def models(self, provider: str) -> tuple[ModelChoice, ...]:
+        """The models in the provider's last list, or those that are on this machine."""
+        if provider == LOCAL:
+            names = self._on_this_machine()
+            return tuple(ModelChoice(provider=LOCAL, model=name, base_url="") for name in names)
+        place = self.of(provider).place
+        return self.listed(place) if place else ()
+
+    def demo_is_downloaded(self) -> bool:
+        """Whether the embedded demo model is on this machine."""
+        from hermes.core.models.download import SMOLLM2  # noqa: PLC0415  # slow, rarely needed
+
+        return SMOLLM2.present(self._config.models)
+
+    def read_name(self, name: str, provider: str = "") -> ModelName:
+        """What a person means by `model`, `provider/model`, `provider` or a model file."""
+        catalog = self._catalog
+        if not name.endswith(MODEL_FILE) and (len(name.split()) != 1 or name.endswith("/")):
+            raise ConfigError(f"{name!r} is not the name of a model")
+        if provider:
+            return ModelName(model=name, provider=catalog.named(provider).name)
+        if name.endswith(MODEL_FILE):
+            path = Path(name.removeprefix(f"{LOCAL}/")).expanduser()
+            return ModelName(model=str(path.absolute() if path.is_file() else path), provider=LOCAL)
+        prefix, _, rest = name.partition("/")
+        meant = catalog.find(prefix)
+        if name == prefix and meant is not None and meant.default_model:
+            return ModelName(model=meant.default_model, provider=meant.name)
+        if not rest or meant is None or self._is_vendor(meant, name):
+            return ModelName(model=name, provider=self._instead_of_demo())
+        return ModelName(model=name if name == meant.default_model else rest, provider=meant.name)
+
+    def moves(self, name: ModelName) -> bool:
+        """Whether the name belongs to another provider than the configured one."""
+        configured = self._catalog.find(self._config.main.provider)
+        return bool(name.provider) and (configured is None or configured.name != name.provider)
+
+    def doubt(self, name: ModelName) -> str:
+        """Why the model probably does not exist, as a sentence; empty if all seems well."""
+        choice = self._used()
+        provider = name.provider or (choice.provider if choice else "")
+        names = [one.model for one in self.models(provider)] if provider else []
+        if provider == LOCAL and name.model not in names:
+            path = self._config.models / Path(name.model).expanduser()
+            if name.model.endswith(MODEL_FILE) and path.is_file():
+                return ""
+            return (
+                f"there is no model file {name.model!r}: here are {', '.join(names)},"
+                " or name a .gguf by its path"
+            )
+        if not names or name.model in names:
+            return ""
+        return f"{provider} does not list {name.model!r}{did_you_mean(name.model, names, 0.4)}"
+
+    def _on_this_machine(self) -> tuple[str, ...]:
+        """The demo model, and the model files that are in the folder of models."""
+        from hermes.core.models.download import SMOLLM2  # noqa: PLC0415  # slow, rarely needed
+
+        folder, demo = self._config.models, self._catalog.named(LOCAL).default_model
+        files = {file for file in folder.glob(f"*{MODEL_FILE}") if file.is_file()}
+        return demo, *sorted(file.name for file in files - {SMOLLM2.path(folder)})
+
+    def _instead_of_demo(self) -> str:
+        """The provider to write down, if its key wins over the demo model of config.yaml."""
+        choice = self._used()
+        demo = self._catalog.find(self._config.main.provider) == self._catalog.named(LOCAL)
+        if choice and demo and choice.provider not in (LOCAL, CUSTOM):
+            return choice.provider
+        return ""
+
+    def _is_vendor(self, meant: Provider, name: str) -> bool:
+        """Whether `vendor/model` is a model of the provider in use, which is a router."""
+        choice = self._used()
+        used = self._catalog.find(choice.provider) if choice else None
+        if not (choice and used and used.vendor_names) or used == meant or name.count("/") > 1:
+            return False
+        names = {one.model for one in self.listed(choice)}
+        maker = meant.key_required and not meant.vendor_names
+        return name in names or not meant.ready(self._config.environ) or (maker and not names)
+
+    def _used(self) -> ModelChoice | None:
+        try:
+            return self._configured.main()
+        except ConfigError:
+            return None
+
+    def _offer(self, provider: Provider, used: ModelChoice | None) -> ProviderOffer:
+        environ = self._config.environ
+        address = provider.address(environ).rstrip("/")
+        behaviour = self._catalog.behaviour(provider, address)
+        place = ModelChoice(
+            provider=provider.name,
+            model="",
+            base_url=address,
+            api_key=provider.key(environ),
+            wire=behaviour.wire,
+            quirks=behaviour.quirks,
+        )
+        if used and used.provider == provider.name:
+            place = used
+        return ProviderOffer(
+            name=provider.name,
+            label=provider.label,
+            default_model=provider.default_model,
+            key=provider.keys[0] if provider.key_required else "",
+            ready=provider.ready(environ) or place is used,
+            place=place if place.base_url else None,
+        )

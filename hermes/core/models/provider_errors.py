@@ -1,0 +1,179 @@
+"""Translates the errors of providers into ours: one sentence that says what to do."""
+
+import math
+import re
+import time
+from collections.abc import Mapping
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+import msgspec
+from msgspec import Struct
+
+from hermes.text.redact import hide
+from hermes.types.errors import (
+    AuthFailed,
+    Disconnected,
+    HermesError,
+    RateLimited,
+    Rejected,
+    TooLong,
+)
+from hermes.types.profile import ModelChoice
+
+LONGEST_QUOTE = 300
+
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|exceed_context_size|prompt is too long|input is too long"
+    r"|exceeds? the (available )?context|exceeds? (the )?context limit"
+    r"|maximum (context|prompt) length|input token count.*exceeds",
+    re.IGNORECASE,
+)
+_UNPAID = re.compile(
+    r"insufficient_quota|billing_|credit balance|insufficient (balance|credit|funds)",
+    re.IGNORECASE,
+)
+_NO_MODEL = re.compile(
+    r"model_not_found|not a valid model|\bmodel\b.{0,80}\b(not found|not exist)", re.IGNORECASE
+)
+_STATUSES = {
+    "rate_limit": 429,
+    "quota": 429,
+    "overloaded": 529,
+    "permission": 403,
+    "not_found": 404,
+    "too_large": 413,
+    "timeout": 408,
+    "auth": 401,
+    "invalid": 400,
+    "policy": 400,
+}
+"""Words in an error's code or type, and the status that it would have had."""
+
+
+class ProviderProblem(Struct, frozen=True):
+    message: object = None
+    code: str | int | None = None
+    type: str | None = None
+    metadata: object = None
+    """A router puts the words of the provider behind it into `raw`."""
+
+
+class _Body(Struct):
+    error: ProviderProblem | str | None = None
+    message: object = None
+    """What is wrong, of servers that have no `error`; so is `detail`."""
+    detail: object = None
+
+    def problem(self) -> ProviderProblem:
+        found = self.error or self.message or self.detail
+        return found if isinstance(found, ProviderProblem) else ProviderProblem(found)
+
+
+_bodies = msgspec.json.Decoder(_Body | list[_Body])
+
+
+def refusal(
+    choice: ModelChoice, status: int, headers: Mapping[str, str], body: bytes
+) -> HermesError:
+    """The error for a response that is no answer."""
+    try:
+        decoded = _bodies.decode(body)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        decoded = []
+    first = next(iter(decoded), _Body()) if isinstance(decoded, list) else decoded
+    return _error(choice, status, first.problem(), retry_after(headers, time.time()))
+
+
+def interruption(choice: ModelChoice, problem: ProviderProblem | str) -> HermesError:
+    """The error for one in the middle of a stream: what it would have been before."""
+    found = ProviderProblem(problem) if isinstance(problem, str) else problem
+    return _error(choice, _status(found), found)
+
+
+def unreachable(choice: ModelChoice, error: Exception) -> Disconnected:
+    if isinstance(error, TimeoutError):
+        return Disconnected(f"{choice.provider} did not answer in time; try again")
+    where = hide(f"{choice.base_url!r}: {error}")
+    return Disconnected(f"{choice.provider} is out of reach at {where}")
+
+
+def _error(
+    choice: ModelChoice, status: int, problem: ProviderProblem, wait: float | None = None
+) -> HermesError:
+    said = _sentence(choice, problem)
+    words = f"{problem.code} {problem.type} {said}"
+    who, model = choice.provider, choice.model
+    # Providers repeat parts of a key that they refuse.
+    quote = f": {said[:LONGEST_QUOTE]}" if said and status != 401 else ""
+    if _TOO_LONG.search(words):
+        return TooLong(
+            f"the conversation is too long for {model!r} of {who}{quote}; /new begins a new one"
+        )
+    if status == 402 or _UNPAID.search(words):
+        return AuthFailed(f"{who} wants to be paid ({status}){quote}; add credit to its account")
+    if status == 404 or _NO_MODEL.search(words):
+        return Rejected(
+            f"{who} does not know {model!r} ({status}){quote};"
+            " choose another with `hermes model list`, or check base_url"
+        )
+    return _by_status(choice, status, quote, wait)
+
+
+def _by_status(choice: ModelChoice, status: int, quote: str, wait: float | None) -> HermesError:
+    who = choice.provider
+    match status:
+        case 401:
+            return AuthFailed(f"{who} refused the API key (401): set a valid key for {who!r}")
+        case 403:
+            return AuthFailed(
+                f"{who} does not allow this with our API key (403){quote}; "
+                f"set a key for {who!r} that may use {choice.model!r}"
+            )
+        case 413:
+            return TooLong(f"{who} can't take so much at once (413){quote}; /new begins a new one")
+        case 429:
+            return RateLimited(f"{who} asks for a pause (429){quote}; try again later", wait)
+        case 408 | 409 | 425:
+            pass
+        case _ if status < 500:
+            return Rejected(f"{who} refused the request ({status}){quote or ': check base_url'}")
+    trouble = f"{who} could not answer now ({status}){quote}; try again later"
+    return Disconnected(trouble) if wait is None else RateLimited(trouble, wait)
+
+
+def _sentence(choice: ModelChoice, problem: ProviderProblem) -> str:
+    text = str(problem.message or "")
+    match problem.metadata:
+        case {"raw": str(raw)}:
+            text = f"{text}: {raw}"
+    text = " ".join(text.split())
+    return hide(text.replace(choice.api_key, "…") if choice.api_key else text)
+
+
+def _status(problem: ProviderProblem) -> int:
+    code = str(problem.code)
+    if code.isdigit():
+        return int(code)
+    words = f"{code} {problem.type}".lower()
+    return next((status for word, status in _STATUSES.items() if word in words), 500)
+
+
+def retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds to wait, from a header with seconds, milliseconds or a date."""
+    try:
+        if (milliseconds := headers.get("retry-after-ms")) is not None:
+            return _seconds(float(milliseconds) / 1000)
+        if (said := headers.get("Retry-After")) is None:
+            return None
+        if said.replace(".", "", 1).isdigit():
+            return _seconds(float(said))
+        date = parsedate_to_datetime(said)
+    except ValueError:
+        return None
+    return _seconds((date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now)
+
+
+def _seconds(wait: float) -> float | None:
+    # A server may send `inf`.
+    return max(0.0, wait) if math.isfinite(wait) else None

@@ -1,0 +1,311 @@
+"""Finds the models that a configuration names, and says why it is these."""
+
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from hermes.core.models.catalog import CUSTOM, LOCAL, MODEL_FILE
+from hermes.core.models.facts import measured, overruled
+from hermes.core.models.model_cache import ModelCache
+from hermes.core.models.model_config import EndpointConfig, ModelConfig, SettingLayer
+from hermes.core.models.registry import ModelRegistry
+from hermes.core.models.wires import find_wire
+from hermes.types.errors import ConfigError
+from hermes.types.offers import ChosenModel
+from hermes.types.profile import ModelChoice
+from hermes.types.providers import Provider
+from hermes.types.value import Value
+
+MAIN_PROVIDER = ("", "auto", "main")
+"""Values of `auxiliary.provider` that stand for the provider of the main model."""
+
+ADVICE = """\
+No model is configured. Set the key of a provider, as in
+  hermes config set {key} KEY        (`hermes model list` names them all)
+or the address of any other endpoint, and one of its models:
+  hermes config set model.base_url http://127.0.0.1:11434/v1
+  hermes model NAME
+or take the small demo model, which runs on this machine:
+  hermes model use local"""
+
+
+class _Endpoint(Value):
+    """A provider, with the settings that replace its usual address, key and wire format."""
+
+    provider: Provider
+    base_url: str = ""
+    api_key: str = ""
+    wire: str = ""
+    why: dict[str, str] = msgspec.field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"_Endpoint(provider={self.provider.name!r})"
+
+
+class ConfiguredModels:
+    """The models of one configuration. Nothing is cached: lists of models may change."""
+
+    def __init__(self, config: ModelConfig, registry: ModelRegistry) -> None:
+        self.config = config
+        self.catalog = registry.catalog
+        self.cache = ModelCache(config.cache)
+        self.wires = registry.wires
+
+    @property
+    def advice(self) -> str:
+        """How to configure a model, for a person who has none."""
+        return ADVICE.format(key=self.example_key)
+
+    @property
+    def example_key(self) -> str:
+        """The variable for the key of the first provider, for examples."""
+        return self.catalog.providers[0].keys[0]
+
+    def main(self) -> ModelChoice | None:
+        """The model that answers; None if nothing is configured."""
+        chosen = self.explain_main()
+        return chosen.choice if chosen else None
+
+    def auxiliary(self) -> ModelChoice | None:
+        """The model for summaries and titles; None if the main model does that too."""
+        chosen = self.explain_auxiliary()
+        return chosen.choice if chosen else None
+
+    def fallbacks(self) -> tuple[ModelChoice, ...]:
+        """The models of `model.fallbacks`; ConfigError names the one that can't be used."""
+        choices = []
+        for name in self.config.fallbacks:
+            try:
+                choices.append(self.named(name))
+            except ConfigError as error:
+                raise ConfigError(
+                    f"model.fallbacks, each as provider/model: {name!r} can't be used: {error}"
+                ) from error
+        return tuple(choices)
+
+    def named(self, name: str) -> ModelChoice:
+        """The model that `provider/model` names; a provider alone means its default."""
+        prefix, _, rest = name.partition("/")
+        provider = self.catalog.named(prefix)
+        model = name if name == provider.default_model else rest or provider.default_model
+        if not model:
+            raise ConfigError(f"{name!r} names no model: write {prefix}/MODEL")
+        main = self._usable_main()
+        if main is None or main.choice.provider != provider.name:
+            return self._chosen(_Endpoint(provider=provider), model).choice
+        if model == main.choice.model:
+            return main.choice
+        return self._chosen(self._beside(main), model).choice
+
+    def requested(self, name: str) -> ModelChoice:
+        """The model that an API request names.
+
+        A request may use the model files that the operator put into the folder of models, and no
+        other file of this machine.
+        """
+        choice = self.named(name)
+        if choice.provider == LOCAL and Path(choice.model).name != choice.model:
+            raise ConfigError(f"{name!r} is not a model in {self.config.models}")
+        return choice
+
+    def is_demo(self, choice: ModelChoice) -> bool:
+        """Whether the choice is the embedded demo model, and not a file of the operator."""
+        return choice.provider == LOCAL and not choice.model.endswith(MODEL_FILE)
+
+    def explain_main(self) -> ChosenModel | None:
+        """The model that answers, with its sources."""
+        wanted, demo = self._without_demo(self.config.main)
+        endpoint = self._endpoint(wanted)
+        if endpoint is None:
+            return None
+        if demo:
+            reason = f"{endpoint.why['provider']}, instead of the demo model of {demo}"
+            endpoint = replace(endpoint, why={**endpoint.why, "provider": reason})
+        if self.config.wire != "auto":
+            why = {**endpoint.why, "wire": self.config.source("model.wire")}
+            endpoint = replace(endpoint, wire=self.config.wire, why=why)
+        named = endpoint.provider.model(wanted.model)
+        reason = self.config.source("model.default") if wanted.model else ""
+        return overruled(self.config, self._chosen(endpoint, named, reason))
+
+    def explain_auxiliary(self) -> ChosenModel | None:
+        """The model for summaries and titles, with its sources; None if it is the main model."""
+        wanted = self.config.auxiliary
+        if wanted.provider.casefold() in MAIN_PROVIDER:
+            wanted = replace(wanted, provider="")
+        if not (wanted.provider or wanted.base_url or wanted.model):
+            return None
+        main = None if wanted.base_url else self._usable_main()
+        if main and (not wanted.provider or self._same(wanted.provider, main)):
+            endpoint, usual = self._beside(main), main.choice.model
+        else:
+            found = self._endpoint(wanted)
+            if found is None:
+                return None
+            endpoint, usual = found, ""
+        provider = endpoint.provider
+        model, reason = provider.small_model, f"the small model of {provider.label}"
+        if wanted.model:
+            model, reason = provider.model(wanted.model), self.config.source("auxiliary.model")
+        elif not model:
+            model, reason = provider.default_model or usual, ""
+        return self._chosen(endpoint, model, reason, "auxiliary.model")
+
+    def _without_demo(self, wanted: EndpointConfig) -> tuple[EndpointConfig, str]:
+        """The settings without the demo model, and the source that named it.
+
+        The demo model of config.yaml is a stand-in: it gives way to the first key that is set.
+        """
+        local = self.catalog.named(LOCAL)
+        if (
+            self.catalog.find(wanted.provider) != local
+            or self.config.layer("model.provider") > SettingLayer.CONFIG
+            or wanted.model.endswith(MODEL_FILE)
+            or wanted.base_url
+            or self.catalog.auto(self.config.environ) is None
+        ):
+            return wanted, ""
+        model = "" if local.model(wanted.model) == local.default_model else wanted.model
+        source = self.config.source("model.provider")
+        return replace(wanted, provider="auto", model=model), source
+
+    def _same(self, provider: str, main: ChosenModel) -> bool:
+        return self.catalog.named(provider).name == main.choice.provider
+
+    def _usable_main(self) -> ChosenModel | None:
+        try:
+            return self.explain_main()
+        except ConfigError:
+            # Another model can be used without this one.
+            return None
+
+    def _beside(self, main: ChosenModel) -> _Endpoint:
+        """The endpoint of the main model, for another model of the same provider."""
+        choice, fields = main.choice, ("provider", "base_url", "api_key", "wire")
+        return _Endpoint(
+            provider=self.catalog.named(choice.provider),
+            base_url=choice.base_url,
+            api_key=choice.api_key,
+            wire=choice.wire,
+            why={name: main.why[name] for name in fields if name in main.why},
+        )
+
+    def _endpoint(self, wanted: EndpointConfig) -> _Endpoint | None:
+        """The endpoint that a section asks for; None if it leaves all open and no key is set."""
+        config, section = self.config, wanted.section
+        name = wanted.provider.casefold() or "auto"
+        named = name not in ("auto", CUSTOM)
+        strength = max(SettingLayer.DOTENV, config.layer(f"{section}.provider"))
+        if wanted.base_url and (not named or config.layer(f"{section}.base_url") >= strength):
+            return self._addressed(wanted)
+        if named:
+            return self._of_provider(wanted, self.catalog.named(name))
+        if name == CUSTOM:
+            variable = config.variables.get(f"{section}.base_url", "")
+            raise ConfigError(
+                f"{section}.provider is custom and {section}.base_url is empty: set it"
+                f" in {config.config_file}, or {variable} in {config.dotenv_file}"
+            )
+        first = self.catalog.auto(config.environ, wanted.model)
+        if first is None:
+            return None
+        found = config.variable_source(first.key_name(config.environ))
+        reason = f"the first key found, {found}" if found else "a model file"
+        return _Endpoint(provider=first, why={"provider": reason})
+
+    def _addressed(self, wanted: EndpointConfig) -> _Endpoint:
+        """The endpoint at the address that a section names."""
+        config, section = self.config, wanted.section
+        provider = self.catalog.at(wanted.base_url) or self.catalog.named(CUSTOM)
+        # A key in config.yaml belongs to the address in config.yaml: no other may see it.
+        own = (
+            config.layer(f"{section}.base_url") <= SettingLayer.CONFIG
+            or config.layer(f"{section}.api_key") >= SettingLayer.DOTENV
+        )
+        key = wanted.api_key if own else ""
+        why = self._sources(section, base_url=wanted.base_url, api_key=key)
+        return _Endpoint(
+            provider=provider,
+            base_url=wanted.base_url,
+            api_key=key,
+            why={"provider": f"the address in {why['base_url']}", **why},
+        )
+
+    def _of_provider(self, wanted: EndpointConfig, provider: Provider) -> _Endpoint:
+        """The endpoint of the provider that a section names."""
+        config, section = self.config, wanted.section
+        own = config.layer(f"{section}.provider") <= SettingLayer.CONFIG
+        key = wanted.api_key
+        if not own or config.layer(f"{section}.api_key") > SettingLayer.CONFIG:
+            key = ""
+        if provider.key(config.environ):
+            key = ""
+        base_url = wanted.base_url if own else ""
+        used = {"provider": wanted.provider, "base_url": base_url, "api_key": key}
+        why = self._sources(section, **used)
+        return _Endpoint(provider=provider, base_url=base_url, api_key=key, why=why)
+
+    def _sources(self, section: str, **used: str) -> dict[str, str]:
+        """The sources of the settings of a section that have a value."""
+        return {
+            name: self.config.source(f"{section}.{name}") for name, value in used.items() if value
+        }
+
+    def _chosen(
+        self, endpoint: _Endpoint, model: str, reason: str = "", setting: str = "model.default"
+    ) -> ChosenModel:
+        """The model at the endpoint; `setting` is the key that names it, for errors."""
+        config, provider = self.config, endpoint.provider
+        key, base_url = self._key(endpoint), self._base_url(endpoint)
+        if not model:
+            variable = config.variables.get(setting, "")
+            raise ConfigError(
+                f"no model is named for {provider.label}: set {setting} in {config.config_file},"
+                f" or {variable}"
+            )
+        if provider.name == LOCAL and model.endswith(MODEL_FILE):
+            model = str(Path(model).expanduser())
+        behaviour = self.catalog.behaviour(provider, base_url)
+        wire = find_wire(self.wires, endpoint.wire or behaviour.wire).name
+        choice = ModelChoice(
+            provider=provider.name,
+            model=model,
+            base_url=base_url,
+            api_key=key,
+            wire=wire,
+            # A model file that a person chose may drive tools; our small demo model can't.
+            tools=provider.tools or model.endswith(MODEL_FILE),
+            quirks=self.catalog.quirks(behaviour, model, wire),
+        )
+        usual = f"usual for {provider.label}"
+        found = {
+            "provider": "named with the model",
+            "model": reason or f"the default of {provider.label}",
+            "base_url": config.variable_source(provider.address_name(config.environ)) or usual,
+            "api_key": config.variable_source(provider.key_name(config.environ)),
+            "wire": usual if behaviour == provider else "usual for another address",
+        }
+        chosen = ChosenModel(choice=choice, why={**found, **endpoint.why})
+        return measured(self.catalog, self.cache, provider, chosen)
+
+    def _key(self, endpoint: _Endpoint) -> str:
+        provider = endpoint.provider
+        # The key of one custom endpoint is not for another.
+        foreign = provider.name == CUSTOM and endpoint.base_url
+        key = endpoint.api_key or ("" if foreign else provider.key(self.config.environ))
+        if provider.key_required and not key:
+            raise ConfigError(
+                f"{provider.label} needs a key: set {provider.keys[0]} in {self.config.dotenv_file}"
+            )
+        return key
+
+    def _base_url(self, endpoint: _Endpoint) -> str:
+        provider = endpoint.provider
+        base_url = endpoint.base_url or provider.address(self.config.environ)
+        if not base_url and not provider.embedded:
+            raise ConfigError(
+                f"{provider.label} needs an address: set {provider.base_url_env[0]}"
+                f" in {self.config.dotenv_file}"
+            )
+        return base_url.rstrip("/")

@@ -1,0 +1,61 @@
+"""Every extension point of Hermes, on one page.
+
+A plugin is a module or an object with functions of these names, marked with `hermes.hookimpl`. An
+installed package offers one under the entry point group `hermes.plugins`. The built-in features use
+the same hooks. A function may leave out parameters that it does not need.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pluggy
+
+from hermes.types.agents import AgentHome
+from hermes.types.commands import SlashCommand
+from hermes.types.execution import BackendManifest
+from hermes.types.identity import AgentId
+from hermes.types.messages import MessageEvent
+from hermes.types.models import WireFormat
+from hermes.types.profile import AgentProfile
+from hermes.types.providers import Provider
+from hermes.types.tools import AnyTool
+
+PROJECT = "hermes"
+GROUP = "hermes.plugins"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+@hookspec
+def register_agents(home: Path) -> Sequence[AgentHome]:  # type: ignore[empty-body]
+    """Agents for the gateway of a home to host. The built-in one is `main`, in the home itself."""
+
+
+@hookspec
+def register_tools(profile: AgentProfile) -> Sequence[AnyTool]:  # type: ignore[empty-body]
+    """Tools that the agent may use, as far as its toolsets allow them."""
+
+
+@hookspec
+def register_backends() -> Sequence[BackendManifest]:  # type: ignore[empty-body]
+    """Execution backends, which `terminal.backend` chooses by name."""
+
+
+@hookspec
+def register_models() -> Sequence[WireFormat | Provider]:  # type: ignore[empty-body]
+    """Wire formats, and providers beside those of our own table."""
+
+
+@hookspec
+def register_commands() -> Sequence[SlashCommand]:  # type: ignore[empty-body]
+    """Slash commands, for every entry point."""
+
+
+@hookspec(firstresult=True)
+def select_agent(event: MessageEvent) -> AgentId | None:
+    """The agent that answers a message; None leaves the choice to the next plugin.
+
+    If the function raises an error or names an agent that is not hosted, the message is not
+    accepted: no other agent answers in its place.
+    """

@@ -1,0 +1,92 @@
+"""Finds plugins, and collects what they register."""
+
+from collections.abc import Callable, Iterable, Sequence
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import TypeVar
+
+import pluggy
+
+from hermes import hookspecs
+from hermes.hookspecs import GROUP, PROJECT
+from hermes.types.agents import AgentHome
+from hermes.types.commands import SlashCommand
+from hermes.types.errors import ConfigError
+from hermes.types.execution import BackendManifest
+from hermes.types.identity import AgentId
+from hermes.types.messages import MessageEvent
+from hermes.types.models import WireFormat
+from hermes.types.profile import AgentProfile
+from hermes.types.providers import Provider
+from hermes.types.tools import AnyTool
+
+T = TypeVar("T")
+
+
+class Plugins:
+    """The plugins of one process. Results come in the order in which the plugins were given."""
+
+    def __init__(self, plugins: Iterable[object]) -> None:
+        self._manager = pluggy.PluginManager(PROJECT)
+        self._manager.add_hookspecs(hookspecs)
+        for plugin in plugins:
+            self._manager.register(plugin)
+        try:
+            self._manager.check_pending()
+        except pluggy.PluginValidationError as error:
+            raise ConfigError(f"a plugin uses an unknown hook: {error}") from error
+        self._hook = self._manager.hook
+
+    def agents(self, home: Path) -> list[AgentHome]:
+        found = _joined(self._hook.register_agents(home=home))
+        return _unique("agent", found, lambda agent: agent.id)
+
+    def tools(self, profile: AgentProfile) -> list[AnyTool]:
+        found = _joined(self._hook.register_tools(profile=profile))
+        return _unique("tool", found, lambda tool: tool.name)
+
+    def backends(self) -> list[BackendManifest]:
+        found = _joined(self._hook.register_backends())
+        return _unique("execution backend", found, lambda manifest: manifest.name)
+
+    def models(self) -> list[WireFormat | Provider]:
+        return _joined(self._hook.register_models())
+
+    def commands(self) -> list[SlashCommand]:
+        found = _joined(self._hook.register_commands())
+        return _unique("slash command", found, lambda command: command.name)
+
+    def select_agent(self, event: MessageEvent) -> AgentId | None:
+        selected: AgentId | None = self._hook.select_agent(event=event)
+        return selected
+
+
+def installed_plugins() -> list[object]:
+    """The plugins of installed packages; ConfigError for one that can't be loaded."""
+    return [_loaded(point) for point in entry_points(group=GROUP)]
+
+
+def _loaded(point: EntryPoint) -> object:
+    try:
+        plugin: object = point.load()
+    except Exception as error:
+        package = point.dist.name if point.dist else point.value
+        raise ConfigError(
+            f"the plugin {point.name!r} of {package} can't be loaded ({error!r}): repair or"
+            " uninstall that package"
+        ) from error
+    return plugin
+
+
+def _joined(results: list[Sequence[T]]) -> list[T]:
+    # pluggy calls the plugin that was registered last first.
+    return [item for result in reversed(results) for item in result]
+
+
+def _unique(what: str, items: list[T], name_of: Callable[[T], str]) -> list[T]:
+    """The items, unless two have one name: then neither may win silently."""
+    names = [name_of(item) for item in items]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"two plugins register the {what} {name!r}: uninstall one of them")
+    return items

@@ -1,0 +1,10 @@
+"""People who were admitted by pairing."""
+
+from hermes.types.identity import PersonId
+from hermes.types.store import Work
+
+
+def load_paired() -> Work[dict[tuple[str, str], PersonId]]:
+    """The person behind each (platform, user id) that was paired."""
+    rows = yield "select platform, user_id, person from access", ()
+    return {(platform, user): PersonId(person) for platform, user, person in rows}

@@ -1,0 +1,108 @@
+"""File locks between processes: the kernel frees a lock when its process ends, however it ends."""
+
+import fcntl
+import os
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+POLL_SECONDS = 0.005
+
+
+class FileLock:
+    """An open lock file, at first not locked. Closing it frees the lock.
+
+    Two FileLocks on one file exclude each other in one process too. Child processes do not inherit
+    the lock.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Creates the file if it is missing; only its owner can read it."""
+        self.path = path
+        self._descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def acquire(self) -> None:
+        """Waits until no other process has the lock."""
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+
+    def try_acquire(self) -> bool:
+        """Takes the lock if no other process has it, alone or shared.
+
+        A shared lock may be lost when the attempt fails.
+        """
+        return _locked(self._descriptor, fcntl.LOCK_EX)
+
+    def acquire_within(self, seconds: float) -> bool:
+        """Waits for the lock, but not longer than that."""
+        deadline = time.monotonic() + seconds
+        while not self.try_acquire():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(POLL_SECONDS)
+        return True
+
+    def share(self) -> None:
+        """Waits until no other process has the lock alone. Also turns our own lock into a shared
+        one."""
+        fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+
+    def is_removed(self) -> bool:
+        """Whether another process has removed or replaced the file: nobody else sees the lock."""
+        try:
+            return self.path.stat().st_ino != os.fstat(self._descriptor).st_ino
+        except FileNotFoundError:
+            return True
+
+    def write(self, data: bytes) -> None:
+        """Replaces the content of the file."""
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, data, 0)
+
+
+def is_held(path: Path) -> bool:
+    """Whether a process has the lock on the file alone; False for a file that does not exist."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        # Shared, so that two processes that ask at the same time do not see each other's lock.
+        return not _locked(descriptor, fcntl.LOCK_SH)
+    finally:
+        os.close(descriptor)
+
+
+def remove_if_free(path: Path) -> None:
+    """Removes the lock file unless a process has the lock."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        if _locked(descriptor, fcntl.LOCK_EX):
+            path.unlink(missing_ok=True)
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,29 @@
+"""Deletes rows that nobody needs any more."""
+
+from hermes.types.identity import id_at
+from hermes.types.store import Work
+
+
+def forget_requests(before: float) -> Work[None]:
+    """Drops what stateless requests left for replays, and every turn's events."""
+    last = id_at(before)
+    closed = "state not in ('running', 'suspended')"
+    old = f"(select id from turns where transient = 1 and id < ? and {closed})"  # noqa: S608
+    yield f"delete from messages where transient = 1 and turn in {old}", (last,)  # noqa: S608
+    yield f"delete from inbox where id in {old}", (last,)  # noqa: S608
+    yield f"delete from calls where turn in {old}", (last,)  # noqa: S608
+    yield f"delete from questions where turn in {old}", (last,)  # noqa: S608
+    yield (
+        "delete from run_events where turn < ? and turn not in"
+        " (select id from turns where state in ('running', 'suspended'))",
+        (last,),
+    )
+    yield f"delete from turns where transient = 1 and id < ? and {closed}", (last,)  # noqa: S608
+
+
+def forget_messages(before: float) -> Work[None]:
+    """Drops finished rows of inbox and outbox: the transcript keeps what was said."""
+    last = id_at(before)
+    yield "delete from inbox where state = 'done' and id < ?", (last,)
+    yield "delete from deliveries where state in ('delivered', 'dead') and id < ?", (last,)
+    yield "delete from freezes where until < ?", (before,)

@@ -1,0 +1,104 @@
+"""Connections to the database, and SQLite's errors translated into ours."""
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from hermes.state.sqlite.files import make_private
+from hermes.types.errors import StoreDamaged, StoreUnavailable, TransactionConflict
+from hermes.types.store import Work
+
+T = TypeVar("T")
+
+LOCK_SECONDS = 5.0
+"""How long a statement waits for another process that is writing."""
+
+_CONFLICTS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+_UNAVAILABLE = {
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_NOMEM,
+}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection in WAL mode whose commits survive a power cut."""
+    make_private(path)
+    connection = sqlite3.connect(
+        path,
+        timeout=LOCK_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
+    )
+    try:
+        _use_wal(connection)
+        connection.execute("pragma synchronous = full")
+        connection.execute("pragma cache_size = -4000")
+        connection.execute("pragma temp_store = memory")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switches to WAL mode; SQLite does not wait by itself for a process that is switching too."""
+    give_up = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            connection.execute("pragma journal_mode = wal")
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > give_up:
+                raise
+            time.sleep(0.005)
+        else:
+            return
+
+
+def drive(connection: sqlite3.Connection, work: Work[T]) -> T:
+    """Steps the generator through its statements to its result."""
+    try:
+        sql, parameters = next(work)
+        while True:
+            cursor = connection.execute(sql, parameters)
+            # Fetching from a statement that has no rows would take the GIL once more.
+            sql, parameters = work.send(cursor.fetchall() if cursor.description else [])
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    finally:
+        work.close()
+
+
+@contextlib.contextmanager
+def translated() -> Iterator[None]:
+    """Raises our errors in place of SQLite's errors of the disk, the lock and the file."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        kind = error_class(error)
+        if kind is None:
+            raise
+        if kind is StoreDamaged:
+            raise StoreDamaged(f"the database is damaged ({error})") from error
+        raise kind(f"the database can't be used now ({error})") from error
+
+
+def error_class(error: BaseException) -> type[StoreUnavailable] | None:
+    """Which of our errors it is; None if the statement is wrong, not the disk, lock or file."""
+    if not isinstance(error, sqlite3.DatabaseError) or not hasattr(error, "sqlite_errorcode"):
+        return None
+    code = error.sqlite_errorcode & 0xFF
+    if code in _DAMAGED:
+        return StoreDamaged
+    if code in _CONFLICTS:
+        return TransactionConflict
+    return StoreUnavailable if code in _UNAVAILABLE else None

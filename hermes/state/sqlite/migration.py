@@ -1,0 +1,52 @@
+"""Brings a database to the current schema."""
+
+import sqlite3
+from pathlib import Path
+
+from hermes.state.schema import MIGRATIONS
+from hermes.state.sqlite.connection import connect, translated
+from hermes.types.errors import StoreUnavailable
+
+
+def prepare(path: Path) -> sqlite3.Connection:
+    """A connection to a database whose migrations have all run."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with translated():
+        connection = connect(path)
+        try:
+            migrate(connection)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Runs the migrations that are missing, all in one transaction."""
+    connection.execute("begin immediate")
+    done: int = connection.execute("pragma user_version").fetchone()[0]
+    if done > len(MIGRATIONS):
+        connection.execute("rollback")
+        raise StoreUnavailable(
+            f"the database was written by a newer version (schema {done}, this one knows"
+            f" {len(MIGRATIONS)}): install that version again or restore a backup"
+        )
+    for _, script in MIGRATIONS[done:]:
+        for statement in statements(script):
+            connection.execute(statement)
+    # Written only if it changes: a start must not fail because the disk is full.
+    if done < len(MIGRATIONS):
+        connection.execute(f"pragma user_version = {len(MIGRATIONS)}")
+    connection.execute("commit")
+
+
+def statements(script: str) -> list[str]:
+    """The statements of a script; `executescript` would commit before the first."""
+    found, current = [], ""
+    for line in script.splitlines(keepends=True):
+        current += line
+        if sqlite3.complete_statement(current):
+            found.append(current.strip())
+            current = ""
+    assert not current.strip(), f"a statement without an end: {current!r}"
+    return found

@@ -1,0 +1,68 @@
+"""Proves which processes are alive.
+
+Each process holds a lock on a file of its own. The kernel frees the lock when the process ends,
+whatever ended it, so neither clocks nor process ids have to be trusted.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from hermes.state.locks import FileLock, is_held, remove_if_free
+from hermes.types.identity import OwnerId, new_id
+
+
+class OwnerLock:
+    """This process's proof that it is alive; held while the context is open."""
+
+    def __init__(self, folder: Path) -> None:
+        self.id = OwnerId(new_id())
+        self._path = lock_path(folder, self.id)
+        self._lock: FileLock | None = None
+
+    def __enter__(self) -> Self:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            lock = FileLock(self._path)
+            lock.acquire()
+            if not lock.is_removed():
+                self._lock = lock
+                return self
+            # Another process removed the file before we had locked it.
+            lock.close()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._path.unlink(missing_ok=True)
+        assert self._lock is not None
+        self._lock.close()
+
+
+def lock_path(folder: Path, owner: OwnerId) -> Path:
+    return folder / f"owner-{owner}.lock"
+
+
+def is_alive(folder: Path, owner: OwnerId) -> bool:
+    """Whether the owner's lock is held. A process that ended cleanly has removed its file."""
+    return is_held(lock_path(folder, owner))
+
+
+def dead_among(folder: Path, owners: Iterable[OwnerId]) -> list[OwnerId]:
+    """The owners whose lock nobody holds."""
+    return [owner for owner in owners if not is_alive(folder, owner)]
+
+
+def unclean(folder: Path) -> list[Path]:
+    """Lock files of processes that were killed: they exist, and nobody holds the lock."""
+    return [path for path in folder.glob("owner-*.lock") if not is_held(path)]
+
+
+def sweep_up(folder: Path) -> None:
+    """Removes the lock files of processes that were killed."""
+    for path in folder.glob("owner-*.lock"):
+        remove_if_free(path)

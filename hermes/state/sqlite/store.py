@@ -1,0 +1,139 @@
+"""The store on SQLite: one writer thread with group commit, and a few readers beside it."""
+
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from hermes.state import owners
+from hermes.state.paths import Home
+from hermes.state.retry import retried
+from hermes.state.sqlite.migration import prepare
+from hermes.state.sqlite.owner_locks import OwnerLock, dead_among
+from hermes.state.sqlite.readers import Readers
+from hermes.state.sqlite.writer import Writer
+from hermes.types.errors import StoreUnavailable
+from hermes.types.identity import OwnerId
+from hermes.types.store import OwnerKind, Work
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class SQLiteStore:
+    """A `Store` that several processes of one machine may have open at the same time."""
+
+    def __init__(self, path: Path, writer: Writer, readers: Readers, changes: "Changes") -> None:
+        self.path = path
+        self._writer = writer
+        self._readers = readers
+        self._changes = changes
+        self._owner: OwnerId | None = None
+
+    @property
+    def trouble(self) -> str | None:
+        return self._writer.trouble
+
+    @property
+    def owner(self) -> OwnerId:
+        assert self._owner is not None, "the store was opened without a kind, only to look"
+        return self._owner
+
+    async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        bound = partial(transaction, *args, **kwargs)
+        # A caller that is cancelled must not have to guess whether this was committed: it is.
+        with anyio.CancelScope(shield=True):
+            result = await retried(partial(self._writer.commit, bound))
+        return result  # noqa: RET504  # for mypy, the scope might have swallowed an error
+
+    async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._readers.read(partial(transaction, *args, **kwargs))
+
+    async def dead(self, kind: OwnerKind | None = None) -> list[OwnerId]:
+        known = await self.read(owners.others, self.owner)
+        named = [owner for owner, what in known.items() if kind in (None, what)]
+        if not named:
+            return []
+        return await anyio.to_thread.run_sync(dead_among, locks_of(self.path), named)
+
+    def changes(self) -> AsyncIterator[None]:
+        return self._changes.noticed()
+
+    @asynccontextmanager
+    async def registered(self, kind: OwnerKind) -> AsyncIterator[None]:
+        """Makes this process known to the others while the block lasts."""
+        with OwnerLock(locks_of(self.path)) as lock:
+            await self.run(owners.register, lock.id, kind, time.time())
+            self._owner = lock.id
+            try:
+                yield
+            finally:
+                await self._leave(lock.id)
+
+    async def _leave(self, owner: OwnerId) -> None:
+        try:
+            with anyio.CancelScope(shield=True):
+                await self.run(owners.leave, owner)
+        except StoreUnavailable as error:
+            # Nothing is lost: without its lock this process counts as dead.
+            log.error("can't remove this process from the store: %s", error)
+
+
+class Changes:
+    """Counts the commits of other processes that were noticed."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._news = anyio.Event()
+
+    def notice(self) -> None:
+        self._count += 1
+        self._news.set()
+        self._news = anyio.Event()
+
+    async def noticed(self) -> AsyncIterator[None]:
+        seen = 0
+        while True:
+            while seen == self._count:
+                await self._news.wait()
+            seen = self._count
+            yield
+
+
+@asynccontextmanager
+async def open_store(path: Path, kind: OwnerKind | None = None) -> AsyncIterator[SQLiteStore]:
+    """The store at `path`, migrated, until the context ends.
+
+    A process that works on the store names its kind and is registered; others only look.
+    """
+    connection = await anyio.to_thread.run_sync(prepare, path)
+    changes = Changes()
+    writer, readers = Writer(path, connection, changes.notice), Readers(path)
+    store = SQLiteStore(path, writer, readers, changes)
+    try:
+        if kind is None:
+            yield store
+        else:
+            # The lock comes after the database is open: a process killed with a lock has left a
+            # WAL, and `guard` takes a free lock without a WAL for lost commits.
+            async with store.registered(kind):
+                yield store
+    finally:
+        with anyio.CancelScope(shield=True):
+            await writer.close()
+            await readers.close()
+        # Last, because the last connection to close checkpoints the WAL and removes it.
+        connection.close()
+
+
+def locks_of(path: Path) -> Path:
+    """The folder of the owner locks of the database's processes."""
+    return Home(root=path.parent).run

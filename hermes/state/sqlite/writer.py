@@ -1,0 +1,205 @@
+"""The writer thread: commits waiting transactions in groups, and notices foreign commits."""
+
+import asyncio
+import contextlib
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio.to_thread
+
+from hermes.state.sqlite.connection import drive, error_class, translated
+from hermes.state.sqlite.files import suspect
+from hermes.types.errors import StoreDamaged, StoreUnavailable
+from hermes.types.store import Work
+
+T = TypeVar("T")
+
+CHANGE_POLL_SECONDS = 0.1
+"""How soon a commit of another process is noticed."""
+BATCH = 64
+"""Transactions in one commit at the most: the loop wakes all their callers in one round."""
+
+
+class Job:
+    """A transaction on its way through the writer."""
+
+    __slots__ = ("error", "future", "result", "transaction")
+
+    def __init__(self, transaction: Callable[[], Work[Any]], future: "asyncio.Future[Any]") -> None:
+        self.transaction = transaction
+        self.future = future
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def fail(self, error: StoreUnavailable) -> None:
+        # Each job has an error of its own: a raised one collects its caller's traceback.
+        self.error = type(error)(*error.args)
+        self.error.__cause__ = error.__cause__
+
+    def resolve(self) -> None:
+        # The caller's task may have been cancelled outside of anyio, and the future with it.
+        if self.future.done():
+            return
+        if self.error is None:
+            self.future.set_result(self.result)
+        else:
+            self.future.set_exception(self.error)
+
+
+class Writer:
+    """Transactions that wait share one commit and one fsync; each rolls back alone."""
+
+    def __init__(
+        self, path: Path, connection: sqlite3.Connection, on_foreign_commit: Callable[[], None]
+    ) -> None:
+        self.trouble: str | None = None
+        """Why the last commit failed."""
+        self._path = path
+        self._connection = connection
+        self._on_foreign_commit = on_foreign_commit
+        """Called on the loop."""
+        self._loop = asyncio.get_running_loop()
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._batch: list[Job] = []
+        self._closed = False
+        # The only thread that we start: it owns the connection and serves the queue.
+        self._thread = threading.Thread(  # noqa: TID251
+            target=self._write, name="hermes-store", daemon=True
+        )
+        self._thread.start()
+
+    async def commit(self, transaction: Callable[[], Work[T]]) -> T:
+        """The transaction's result, once it is committed."""
+        if self._closed:
+            raise StoreUnavailable("the store is closed: hermes is shutting down")
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._jobs.put(Job(transaction, future))
+        return await future
+
+    async def close(self) -> None:
+        """Commits what is queued and ends the thread."""
+        self._closed = True
+        self._jobs.put(None)
+        await anyio.to_thread.run_sync(self._thread.join)
+
+    # --- in the thread ----------------------------------------------------------------------
+
+    def _write(self) -> None:
+        try:
+            self._serve()
+        finally:
+            # However the thread ends, no caller may wait for an answer that never comes.
+            self._call_on_loop(self._end)
+
+    def _serve(self) -> None:
+        seen = data_version(self._connection)
+        polled = time.monotonic()
+        while self._take_batch(polled + CHANGE_POLL_SECONDS - time.monotonic()):
+            if self._batch:
+                error = commit(self._connection, self._batch)
+                self.trouble = str(error) if error else None
+                if isinstance(error, StoreDamaged):
+                    suspect(self._path)
+                self._call_on_loop(_resolve, self._batch)
+            if time.monotonic() - polled >= CHANGE_POLL_SECONDS:
+                polled = time.monotonic()
+                version = data_version(self._connection)
+                if version != seen:
+                    seen = version
+                    self._call_on_loop(self._on_foreign_commit)
+
+    def _take_batch(self, seconds: float) -> bool:
+        """Fills the batch with the jobs that come in so many seconds; False at the end."""
+        self._batch = []
+        with contextlib.suppress(queue.Empty):
+            job = self._jobs.get(timeout=max(seconds, 0))
+            while job is not None:
+                self._batch.append(job)
+                if len(self._batch) == BATCH:
+                    return True
+                job = self._jobs.get_nowait()
+            if not self._batch:
+                return False
+            self._jobs.put(None)
+        return True
+
+    def _call_on_loop(self, callback: Callable[..., None], *args: object) -> None:
+        # A loop that was closed before the store has no callers left to answer.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(callback, *args)
+
+    # --- on the loop ------------------------------------------------------------------------
+
+    def _end(self) -> None:
+        self._closed = True
+        left = [*self._batch]
+        while not self._jobs.empty():
+            job = self._jobs.get_nowait()
+            if job is not None:
+                left.append(job)
+        for job in left:
+            job.fail(StoreUnavailable("the store was closed before this could be stored"))
+            job.resolve()
+
+
+def _resolve(batch: list[Job]) -> None:
+    for job in batch:
+        job.resolve()
+
+
+def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable | None:
+    """Runs the batch in one transaction; a failing job fails alone, a failing disk fails all.
+
+    Returns the error of the disk, lock or file.
+    """
+    try:
+        with translated():
+            connection.rollback()  # of a batch whose rollback had failed
+            connection.execute("begin immediate")
+            for job in batch:
+                _attempt(connection, job, alone=len(batch) == 1)
+            connection.execute("commit")
+    except BaseException as error:  # noqa: BLE001  # passed to all callers; the writer goes on
+        with contextlib.suppress(sqlite3.Error):
+            connection.rollback()
+        if not isinstance(error, StoreUnavailable):
+            cause, error = error, StoreUnavailable(f"the database failed ({error!r})")
+            error.__cause__ = cause
+        # Also jobs that had failed alone: they may have read rows that were never committed.
+        for job in batch:
+            job.fail(error)
+        return error
+    return None
+
+
+def _attempt(connection: sqlite3.Connection, job: Job, *, alone: bool) -> None:
+    """One transaction, under a savepoint if it has neighbours. Raises what fails the batch."""
+    if not alone:
+        connection.execute("savepoint job")
+    try:
+        job.result = drive(connection, job.transaction())
+    except BaseException as error:
+        if not connection.in_transaction or error_class(error) is not None:
+            raise
+        job.error = error
+        if alone:
+            connection.rollback()
+            connection.execute("begin immediate")
+        else:
+            connection.execute("rollback to job")
+    if not alone:
+        connection.execute("release job")
+
+
+def data_version(connection: sqlite3.Connection) -> int:
+    """A number that changes when another connection, never this one, has committed."""
+    try:
+        version: int = connection.execute("pragma data_version").fetchone()[0]
+    except sqlite3.DatabaseError:
+        return -1
+    return version

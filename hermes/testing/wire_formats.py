@@ -1,0 +1,379 @@
+"""What every wire format must do, as a test class to inherit from.
+
+class TestAcme(WireFormatContract):
+    def wire(self) -> WireFormat:
+        return AcmeWire()
+    ...
+"""
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+
+import aiohttp
+import anyio
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from hermes.core.models.answer import StreamedAnswer
+from hermes.core.models.client import ModelClient
+from hermes.core.models.prefixes import CACHED_FROM
+from hermes.core.models.stream import PayloadStream
+from hermes.core.tools.schema import schema_of
+from hermes.testing.histories import histories, texts
+from hermes.testing.upstream import (
+    KEY,
+    LOOK,
+    STREAM,
+    answering,
+    choice_of,
+    json_response,
+    read,
+    request_to,
+)
+from hermes.types.errors import Disconnected, HermesError, RateLimited, Rejected
+from hermes.types.events import AgentEvent, ReasoningDelta, SegmentEnded, TextDelta
+from hermes.types.identity import CallId
+from hermes.types.messages import (
+    AssistantMessage,
+    Echo,
+    Message,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from hermes.types.models import WireFormat
+from hermes.types.profile import ModelChoice, Quirks
+
+TEXT = "Grüß Gott 👋"
+CALLS = (
+    ToolCall(id=CallId("t_1_0"), name="look", arguments='{"at":1}'),
+    ToolCall(id=CallId("t_1_1"), name="listen", arguments="{}"),
+)
+RESULTS = (
+    ToolMessage(call=CALLS[0].id, text="sky"),
+    ToolMessage(call=CALLS[1].id, text="birds", failed=True),
+)
+GARBAGE = (b"7", b'{"type":7,"choices":7}', b'{"type":"\xff"}', b"[" * 9999, b"nonsense")
+
+# Each class that inherits a test runs it with an object of its own.
+inherited = settings(deadline=None, suppress_health_check=[HealthCheck.differing_executors])
+wrongs = st.sampled_from([None, True, 7, -1.5, "", "x", [], {}, [None], {"type": None}])
+
+
+class WireFormatContract:
+    """Requests that the vendor accepts, and answers that survive every cut of the stream."""
+
+    mistakes: Sequence[tuple[bytes, bytes]] = ()
+    """Parts of the body of `CALLS` and `RESULTS`, each with a change that the vendor refuses."""
+    error: bytes
+    """A payload that says `slow down` with the status 429 in place of an answer."""
+    end: bytes = b"]}"
+    """The bytes of a body after its last message."""
+
+    def wire(self) -> WireFormat:
+        """A new object, which has cached nothing."""
+        raise NotImplementedError
+
+    def check(self, body: bytes) -> None:
+        """Raises ValueError if the vendor would refuse the body of a request."""
+        raise NotImplementedError
+
+    def recordings(self) -> Sequence[Path]:
+        """Files with streams that real servers sent."""
+        raise NotImplementedError
+
+    def recorded_text(self) -> bytes:
+        """A recorded stream that says `TEXT`."""
+        raise NotImplementedError
+
+    def recorded_calls(self) -> bytes:
+        """A recorded stream that makes `CALLS`."""
+        raise NotImplementedError
+
+    def echo(self, text: str) -> str:
+        """The body of an echo that holds some text."""
+        raise NotImplementedError
+
+    def unmarked(self, body: bytes) -> bytes:
+        """The body without marks that move while a conversation grows."""
+        return body
+
+    def choice(self, base_url: str = "http://127.0.0.1:9/v1") -> ModelChoice:
+        return choice_of(self.wire().name, base_url)
+
+    # --- requests ----------------------------------------------------------------------------
+
+    @inherited
+    @given(st.data())
+    def test_the_vendor_accepts_every_conversation(self, data: st.DataObject) -> None:
+        found = data.draw(histories(self._echoes()))
+        self.check(self.wire().body(request_to(self.choice(), *found[-1])))
+
+    def test_the_vendor_refuses_mistakes(self) -> None:
+        said = (UserMessage(text="hi"), AssistantMessage(calls=CALLS), *RESULTS)
+        body = self.wire().body(request_to(self.choice(), *said))
+        self.check(body)
+        assert self.mistakes
+        for right, wrong in self.mistakes:
+            assert right in body
+            with pytest.raises(ValueError, match=r"."):
+                self.check(body.replace(right, wrong))
+
+    @inherited
+    @given(st.data())
+    def test_a_longer_conversation_begins_like_the_shorter_one(self, data: st.DataObject) -> None:
+        wire, bodies = self.wire(), list[bytes]()
+        for history in data.draw(histories(self._echoes())):
+            padded = (*[UserMessage(text="hi")] * CACHED_FROM, *history)
+            request = replace(request_to(self.choice(), *padded), conversation="c")
+            body = wire.body(request)
+            assert body == self.wire().body(request), "a cache changes nothing"
+            bodies.append(self.unmarked(body))
+        for shorter, longer in pairwise(bodies):
+            assert longer.startswith(shorter.removesuffix(self.end))
+
+    def test_every_call_is_paired_with_its_result(self) -> None:
+        said = (UserMessage(text="hi"), AssistantMessage(calls=CALLS), *RESULTS)
+        body = self.wire().body(request_to(self.choice(), *said))
+        for call, result in zip(CALLS, RESULTS, strict=True):
+            assert body.count(b'"%b"' % call.id.encode()) == 2
+            assert result.text.encode() in body
+
+    def test_everything_that_is_told_first_is_sent(self) -> None:
+        body = self.wire().body(replace(request_to(self.choice()), ephemeral="only today"))
+        assert b"be brief" in body
+        assert b"only today" in body
+
+    def test_a_tool_is_declared_with_its_schema(self) -> None:
+        declared = self.wire().declare(LOOK)
+        inner = list(_mappings(declared))
+        assert any(one.get("name") == "look" for one in inner)
+        assert any(one.get("description") == "Looks." for one in inner)
+        assert schema_of(LOOK.arguments) in inner
+        with_tools = msgspec.json.decode(self.wire().body(request_to(self.choice())))
+        assert dict(declared).items() <= {**with_tools["tools"][-1]}.items()
+        without = self.wire().body(replace(request_to(self.choice()), tools=()))
+        assert b'"tools"' not in without
+
+    def test_the_key_is_sent_in_a_header_and_nowhere_else(self) -> None:
+        wire, choice = self.wire(), self.choice()
+        keyless = replace(choice, api_key="")
+        assert any(KEY in value for value in wire.headers(choice).values())
+        assert set(wire.headers(keyless)) < set(wire.headers(choice))
+        assert KEY.encode() not in wire.body(request_to(choice))
+        for url in (wire.url(choice), wire.list_url(choice)):
+            assert KEY not in url
+
+    def test_addresses_begin_with_the_base_url(self) -> None:
+        wire, base_url = self.wire(), "http://127.0.0.1:9/v1"
+        plain, slashed = self.choice(base_url), self.choice(f"{base_url}/")
+        for url in (wire.url, wire.list_url):
+            assert url(plain).startswith(f"{base_url}/")
+            assert url(slashed) == url(plain)
+
+    def test_the_extra_fields_of_a_provider_are_sent(self) -> None:
+        quirks = Quirks(extra_body='{"x_extra":{"deep":true}}')
+        body = self.wire().body(request_to(replace(self.choice(), quirks=quirks)))
+        assert msgspec.json.decode(body)["x_extra"] == {"deep": True}
+
+    # --- answers -----------------------------------------------------------------------------
+
+    def test_text_is_emitted_and_returned_whole(self) -> None:
+        message, events = read(self.wire(), self.recorded_text())
+        assert message.text == TEXT
+        assert [event for event in events if isinstance(event, TextDelta)] == [TextDelta(text=TEXT)]
+        assert events[-1] == SegmentEnded()
+
+    def test_calls_have_our_ids(self) -> None:
+        assert read(self.wire(), self.recorded_calls())[0].calls == CALLS
+
+    def test_a_stream_can_arrive_byte_by_byte(self) -> None:
+        for path in self.recordings():
+            stream = path.read_bytes()
+            single = [bytes([byte]) for byte in stream]
+            assert self._heard(*single) == self._heard(stream), path.stem
+
+    @inherited
+    @given(st.data(), st.lists(st.integers(0, 3000)))
+    def test_a_stream_means_the_same_however_it_is_cut(
+        self, data: st.DataObject, cuts: list[int]
+    ) -> None:
+        stream = data.draw(st.sampled_from(self.recordings())).read_bytes()
+        edges = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
+        pieces = [stream[start:stop] for start, stop in pairwise(edges)]
+        assert self._heard(*pieces) == self._heard(stream)
+
+    def test_a_stream_that_ends_anywhere_gives_the_whole_message_or_none(self) -> None:
+        for path in self.recordings():
+            stream = path.read_bytes()
+            whole, _ = read(self.wire(), stream)
+            given_up = 0
+            for size in range(len(stream)):
+                cut = self._stream()
+                cut.feed(stream[:size])
+                try:
+                    if not cut.answer.finished:
+                        cut.end()
+                    assert cut.answer.message("t_1") == whole, path.stem
+                except Disconnected:
+                    given_up += 1
+            assert given_up > len(stream) // 2, path.stem
+
+    @settings(inherited, max_examples=150)
+    @given(st.data(), wrongs, st.integers(0, 40), st.integers(0, 40))
+    def test_whatever_a_server_sends_is_an_answer_or_one_of_our_errors(
+        self, data: st.DataObject, wrong: object, line: int, at: int
+    ) -> None:
+        stream = data.draw(st.sampled_from(self.recordings())).read_bytes()
+        lines = [line[5:] for line in stream.splitlines() if line.startswith(b"data:")]
+        payloads = [json.loads(one) for one in lines if one.strip() != b"[DONE]"]
+        index = line % len(payloads)
+        payloads[index], _ = _spoiled(payloads[index], wrong, at)
+        with suppress(HermesError):
+            spoiled = self._stream()
+            spoiled.take([json.dumps(one).encode() for one in payloads])
+            spoiled.answer.message("t_1")
+
+    def test_an_error_ends_the_answer_unless_it_is_whole(self) -> None:
+        stream, error = self.recorded_text(), b"data: " + self.error + b"\n\n"
+        begun = stream[: stream.index(b" Gott")].rpartition(b"data:")[0]
+        with pytest.raises(RateLimited, match="slow down"):
+            read(self.wire(), begun + error)
+        assert read(self.wire(), stream + error)[0].text == TEXT
+
+    # --- over HTTP ---------------------------------------------------------------------------
+
+    async def test_an_answer_is_streamed_from_the_right_address(self) -> None:
+        heads: list[bytes] = []
+        async with answering(STREAM + self.recorded_text(), heads) as base_url:
+            choice = self.choice(base_url)
+            message, events = await self._ask(choice)
+        assert message.text == TEXT
+        assert "".join(one.text for one in events if isinstance(one, TextDelta)) == TEXT
+        path = self.wire().url(choice).removeprefix(base_url.removesuffix("/v1"))
+        assert heads[0].startswith(f"post {path} ".lower().encode())
+        for name, value in self.wire().headers(choice).items():
+            assert f"\r\n{name}: {value}\r\n".lower().encode() in heads[0]
+
+    async def test_a_cut_stream_is_a_lost_connection(self) -> None:
+        stream = self.recorded_text()
+        half = stream[: len(stream) // 2]
+        for cut in (b"", half, half.rpartition(b"data:")[0]):
+            assert isinstance(await self._failure(STREAM + cut), Disconnected)
+
+    async def test_once_the_model_has_finished_nothing_is_lost(self) -> None:
+        text = self.recorded_text() + b"data: 7\n\n"
+        chunked = STREAM.replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n")
+        never_ended = chunked + b"%x\r\n%b\r\n" % (len(text), text)
+        async with answering(never_ended) as base_url:
+            message, events = await self._ask(self.choice(base_url))
+        assert message.text == TEXT
+        assert events[-1] == SegmentEnded()
+
+    async def test_garbage_is_a_lost_connection(self) -> None:
+        for garbage in GARBAGE:
+            failure = await self._failure(STREAM + b"data: " + garbage)
+            assert isinstance(failure, Disconnected)
+            assert isinstance(await self._failure(json_response(garbage)), Disconnected)
+
+    async def test_a_line_without_end_is_refused(self) -> None:
+        assert isinstance(await self._failure(STREAM + b"data: " + b"x" * (5 << 20)), Rejected)
+
+    async def test_an_error_in_place_of_an_answer_is_one(self) -> None:
+        assert isinstance(await self._failure(json_response(self.error)), RateLimited)
+
+    async def test_cancelling_closes_the_connection_at_once(self) -> None:
+        spoke, hung_up = anyio.Event(), anyio.Event()
+        begun, _, _ = self.recorded_text().partition(b" Gott")
+
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(STREAM + begun)
+            while await reader.read(1 << 16):
+                pass
+            hung_up.set()
+            writer.close()
+
+        server = await asyncio.start_server(talk, "127.0.0.1", 0)
+        base_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with server, aiohttp.ClientSession() as session:
+            client = ModelClient(session, {self.wire().name: self.wire()})
+            async with anyio.create_task_group() as turn:
+                request = request_to(self.choice(base_url))
+                turn.start_soon(client.complete, request, lambda _event: spoke.set())
+                await spoke.wait()
+                turn.cancel_scope.cancel()
+            with anyio.fail_after(5):
+                await hung_up.wait()
+
+    # --- tools of the tests ------------------------------------------------------------------
+
+    def _echoes(self) -> st.SearchStrategy[Echo | None]:
+        choice = self.choice()
+        return st.none() | st.builds(
+            lambda model, text: Echo(wire=choice.wire, model=model, body=self.echo(text)),
+            st.sampled_from([choice.model, "other"]),
+            texts,
+        )
+
+    def _stream(self) -> PayloadStream:
+        answer = StreamedAnswer(self.choice(), lambda _event: None)
+        return PayloadStream(answer, self.wire().parser(answer))
+
+    def _heard(self, *pieces: bytes) -> tuple[AssistantMessage, str, list[AgentEvent]]:
+        """The message, its text and reasoning as they were emitted, and all other events."""
+        message, events = read(self.wire(), *pieces)
+        deltas = [one for one in events if isinstance(one, TextDelta | ReasoningDelta)]
+        rest = [one for one in events if one not in deltas]
+        return message, "".join(one.text for one in deltas), rest
+
+    async def _ask(
+        self, choice: ModelChoice, *said: Message
+    ) -> tuple[AssistantMessage, list[AgentEvent]]:
+        events: list[AgentEvent] = []
+        async with aiohttp.ClientSession() as session:
+            client = ModelClient(session, {choice.wire: self.wire()})
+            return await client.complete(request_to(choice, *said), events.append), events
+
+    async def _failure(self, response: bytes) -> HermesError:
+        """The error for a response; it names the provider and never the key."""
+        async with answering(response) as base_url:
+            with pytest.raises(HermesError) as caught:
+                await self._ask(self.choice(base_url))
+        assert KEY not in str(caught.value)
+        assert "acme" in str(caught.value)
+        return caught.value
+
+
+def _mappings(value: object) -> Iterator[Mapping[str, object]]:
+    """The value and all mappings in it."""
+    if isinstance(value, Mapping):
+        yield value
+        for inner in value.values():
+            yield from _mappings(inner)
+
+
+def _spoiled(value: object, wrong: object, at: int) -> tuple[object, int]:
+    """The JSON with its part number `at` replaced, and the number that is left."""
+    if at == 0:
+        return wrong, -1
+    at -= 1
+    if isinstance(value, dict):
+        fields = {}
+        for name, part in value.items():
+            fields[name], at = _spoiled(part, wrong, at)
+        return fields, at
+    if isinstance(value, list):
+        parts = []
+        for part in value:
+            found, at = _spoiled(part, wrong, at)
+            parts.append(found)
+        return parts, at
+    return value, at

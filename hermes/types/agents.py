@@ -1,0 +1,34 @@
+"""An agent as the gateway hosts it: its profile, and everything that acts in its name."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from hermes.types.execution import ExecutionBackend
+from hermes.types.identity import AgentId
+from hermes.types.profile import AgentProfile
+from hermes.types.protocols import AgentRunner
+from hermes.types.turns import Turn
+from hermes.types.value import Value
+
+EndSession = Callable[[Turn, float], Awaitable[None]]
+"""Called with a conversation that is over, and the time of its end. May be called again."""
+WriteTitle = Callable[[Turn, str], Awaitable[str]]
+"""Returns a title for the conversation that a turn and its answer began; empty for none."""
+
+
+class AgentHome(Value):
+    """An agent by its folder, which holds its configuration, persona, memory and workspace."""
+
+    id: AgentId
+    home: Path
+
+
+class HostedAgent(Value):
+    """One agent of a gateway, with everything that is its own."""
+
+    profile: AgentProfile
+    runner: AgentRunner
+    backend: ExecutionBackend
+    """The machine that its tools act on."""
+    end_session: EndSession
+    write_title: WriteTitle

@@ -1,0 +1,126 @@
+"""What the agent, the HTTP client and the wire formats agree on about calls to models."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from hermes.types.events import UsageReported
+from hermes.types.messages import AssistantMessage, Message, Sampling
+from hermes.types.profile import ModelChoice
+from hermes.types.protocols import Emit
+from hermes.types.tools import AnyTool
+from hermes.types.value import Value
+
+
+class ModelRequest(Value):
+    """One call of a model."""
+
+    choice: ModelChoice
+    system: str
+    """The same for a whole epoch: providers cache it."""
+    messages: Sequence[Message]
+    step: str
+    """Prefix of the CallIds of this answer: `<turn>_<step>`."""
+    tools: Sequence[AnyTool] = ()
+    sampling: Sampling = Sampling()
+    ephemeral: str = ""
+    """Said behind `system`, for this call only."""
+    live: bool = True
+    """Emit each word as it comes; otherwise a few times a second will do."""
+    conversation: str = ""
+    """Name of the conversation that this call continues; only caches use it."""
+
+
+class ModelProvider(Protocol):
+    """Calls models: over HTTP, on this machine, with retries, or from a script."""
+
+    async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
+        """Streams to `emit`, returns the whole message. Raises one of our errors."""
+        ...
+
+
+class CallBuilder(Protocol):
+    """A tool call whose arguments are still arriving."""
+
+    name: str
+    arguments: list[str]
+    """Pieces of the JSON text."""
+
+
+class AnswerBuilder(Protocol):
+    """Collects an answer while a stream parser reads it."""
+
+    finished: bool
+    """Set by the parser when the model has said that it is done; otherwise the answer was cut."""
+    usage: UsageReported | None
+    echo: bytes
+    """JSON that the provider wants back, unchanged, together with the results of the tools."""
+
+    @property
+    def choice(self) -> ModelChoice: ...
+
+    @property
+    def parts(self) -> int:
+        """Number of parts that have begun: the text is one, and so is each call."""
+        ...
+
+    def say(self, text: str) -> None:
+        """Adds text to the answer."""
+        ...
+
+    def think(self, text: str) -> None:
+        """Adds text to the reasoning."""
+        ...
+
+    def call(self, name: str = "") -> CallBuilder:
+        """Adds a tool call. Calls that still have no name at the end are dropped."""
+        ...
+
+
+class StreamParser(Protocol):
+    """Reads one answer."""
+
+    def take(self, payload: bytes) -> None:
+        """Reads the payload of one server-sent event, or an answer that was not streamed.
+
+        Raises one of our errors if the payload reports one, and ValueError or
+        msgspec.DecodeError if the payload can't be read.
+        """
+        ...
+
+
+class WireFormat(Protocol):
+    """One wire format, such as chat completions. It does no I/O.
+
+    The HTTP client posts `body(request)` to `url(choice)` with `headers(choice)`, and passes every
+    payload of the response to the parser. The `choice` carries all that is specific to a vendor.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name of the format in `model.wire` and in the table of providers."""
+        ...
+
+    def url(self, choice: ModelChoice) -> str:
+        """Address of the endpoint that answers requests."""
+        ...
+
+    def list_url(self, choice: ModelChoice) -> str:
+        """Address of the list of models."""
+        ...
+
+    def headers(self, choice: ModelChoice) -> Mapping[str, str]:
+        """Headers for both addresses, with the key if there is one."""
+        ...
+
+    def declare(self, tool: AnyTool) -> Mapping[str, object]:
+        """The declaration of a tool, to be encoded as JSON."""
+        ...
+
+    def body(self, request: ModelRequest) -> bytes:
+        """The body of a request. It begins like the body of the previous call in a conversation,
+        so that the provider can cache it."""
+        ...
+
+    def parser(self, answer: AnswerBuilder) -> StreamParser:
+        """A parser that fills in the answer."""
+        ...

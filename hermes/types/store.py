@@ -1,0 +1,51 @@
+"""The store's protocol: transactions, the processes that share the store, and their changes."""
+
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from typing import Any, Literal, ParamSpec, Protocol, TypeVar
+
+from hermes.types.identity import OwnerId
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+Row = tuple[Any, ...]
+Statement = tuple[str, Sequence[Any]]
+Work = Generator[Statement, list[Row], T]
+"""One transaction: yields statements, receives rows, returns its result. No await inside."""
+OwnerKind = Literal["gateway", "terminal"]
+"""What a process that works on the store is."""
+
+
+class Store(Protocol):
+    @property
+    def trouble(self) -> str | None:
+        """Why the last commit failed; None while commits succeed."""
+        ...
+
+    @property
+    def owner(self) -> OwnerId:
+        """The id under which this process is registered; a store opened only to look has none."""
+        ...
+
+    async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Commits `transaction(*args, **kwargs)`, or raises an error and changes nothing.
+
+        The function is called again if its transaction has to be retried: it must change nothing
+        but the store, and compute everything that it returns from its arguments and its rows.
+        """
+        ...
+
+    async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Runs `transaction(*args, **kwargs)`, which must not write, on one snapshot."""
+        ...
+
+    async def dead(self, kind: OwnerKind | None = None) -> list[OwnerId]:
+        """Registered processes, of one kind or of all, that no longer run."""
+        ...
+
+    def changes(self) -> AsyncIterator[None]:
+        """Yields soon after other processes have committed, once for any number of commits.
+
+        The first item covers everything since the store was opened.
+        """
+        ...

@@ -1,0 +1,54 @@
+"""Opening a gateway: its plugins, its agents, and settings that are wrong."""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from hermes.app.gateway import Parts, all_commands, open_gateway
+from hermes.hookspecs import hookimpl
+from hermes.settings import load
+from hermes.testing.platforms import ChatServer, PlainAdapter
+from hermes.testing.running import QUIET, running, until
+from hermes.testing.scripted import ScriptedModel, says
+from hermes.testing.tools import TEST_TOOLS
+from hermes.types.agents import AgentHome
+from hermes.types.errors import ConfigError
+from hermes.types.identity import AgentId
+from hermes.types.tools import AnyTool
+
+
+class Clashing:
+    @hookimpl
+    def register_agents(self, home: Path) -> list[AgentHome]:
+        return [AgentHome(id=AgentId("main"), home=home / "elsewhere")]
+
+
+class Toolmaker:
+    @hookimpl
+    def register_tools(self) -> list[AnyTool]:
+        return [TEST_TOOLS[0]]
+
+
+async def test_two_agents_of_one_name_are_refused_before_the_store_is_opened(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(ConfigError, match="two plugins register the agent 'main'"):
+        async with open_gateway(load(tmp_path, {}), Parts(plugins=[Clashing()])):
+            pass
+    assert not (tmp_path / "state.db").exists()
+
+
+async def test_the_tools_of_a_plugin_are_offered_beside_the_built_in_ones(tmp_path: Path) -> None:
+    server, model = ChatServer(), ScriptedModel([says("hello")])
+    conditions = replace(QUIET, tools=None, plugins=(Toolmaker(),))
+    async with running(tmp_path, [PlainAdapter(server)], model, conditions):
+        server.says("hi")
+        await until(server.texts)
+    offered = [tool.name for tool in model.requests[0].tools]
+    assert {TEST_TOOLS[0].name, "read_file", "todo"} <= set(offered)
+
+
+def test_every_command_is_listed_with_its_help() -> None:
+    names = [command.name for command in all_commands()]
+    assert names == ["stop", "new", "status", "context", "help"]

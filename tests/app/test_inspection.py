@@ -1,0 +1,41 @@
+"""Looking at an agent: what is checked, what is shown, and that the home stays as it is."""
+
+from pathlib import Path
+
+import pytest
+
+from hermes.app.inspection import check, new_prompt
+from hermes.settings import load
+from hermes.types.errors import ConfigError
+
+
+def written(home: Path, text: str) -> Path:
+    home.mkdir()
+    (home / "config.yaml").write_text(text)
+    return home
+
+
+async def test_a_check_leaves_the_home_as_it_is(tmp_path: Path) -> None:
+    home = written(tmp_path / "home", "agent: {toolsets: [safe]}\n")
+    await check(load(home, {}))
+    assert [path.name for path in home.iterdir()] == ["config.yaml"]
+
+
+@pytest.mark.parametrize(
+    "text", ["agent: {toolsets: [nonsense]}\n", "auxiliary: {provider: nonsense}\n"]
+)
+async def test_a_check_finds_what_would_keep_the_agent_from_working(
+    tmp_path: Path, text: str
+) -> None:
+    home = written(tmp_path / "home", text)
+    with pytest.raises(ConfigError, match="nonsense"):
+        await check(load(home, {}))
+
+
+async def test_the_prompt_of_a_platform_names_its_tools(tmp_path: Path) -> None:
+    text = "model: {default: m, base_url: 'http://127.0.0.1:9/v1'}\n"
+    settings = load(written(tmp_path / "home", text), {})
+    prompt = await new_prompt(settings, "telegram")
+    assert {"identity", "place"} <= {part.name for part in prompt.parts}
+    assert "telegram" in prompt.text.lower()
+    assert prompt.tools > 1000

@@ -1,0 +1,245 @@
+"""Following a turn: live, replayed or both, from any event on, in this process or another."""
+
+import time
+from collections.abc import Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+import anyio
+import pytest
+from msgspec.structs import replace
+
+from hermes.control.gateway import Gateway
+from hermes.control.hub import EPOCH
+from hermes.testing.running import QUIET, Conditions, TroubledStore, held, running, until
+from hermes.testing.scripted import Answer, ScriptedModel, calls, hangs, says
+from hermes.types.events import AgentEvent, Envelope, QuestionAsked, TextDelta, TurnFinished
+from hermes.types.identity import Principal, Source, TurnId, new_id
+from hermes.types.messages import (
+    Accepted,
+    Asked,
+    AssistantMessage,
+    MessageEvent,
+    Origin,
+    UserMessage,
+)
+from hermes.types.models import ModelRequest
+from hermes.types.protocols import Emit
+from hermes.types.store import Store
+
+QUESTION = calls(("ask", {"question": "Which?"}), text="Let me ask.")
+
+
+def speaks(*words: str) -> Answer:
+    """Says word after word, each as an event of its own."""
+
+    async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
+        for word in words:
+            emit(TextDelta(text=word))
+        return AssistantMessage(text="".join(words))
+
+    return answer
+
+
+async def asked(gateway: Gateway, text: str = "hi", *, stateless: bool = False) -> Accepted:
+    """Accepts an API request: the events of those are kept."""
+    receipt = await gateway.accept(
+        MessageEvent(
+            dedupe_key=new_id(),
+            source=Source(
+                platform="api", account="api", chat_kind="private", chat_id="s", user_id="k"
+            ),
+            origin=Origin(trigger="api", principal=Principal(name="api")),
+            received_at=time.time(),
+            body=Asked(messages=(UserMessage(text=text),), stateless=stateless, detached=True),
+        )
+    )
+    assert isinstance(receipt, Accepted)
+    return receipt
+
+
+async def turn_of(gateway: Gateway, text: str = "hi") -> TurnId:
+    receipt = await asked(gateway, text)
+    assert receipt.turn is not None
+    return TurnId(receipt.turn)
+
+
+async def all_of(gateway: Gateway, turn: TurnId, after: int = 0) -> list[Envelope]:
+    with anyio.fail_after(10):
+        async with aclosing(gateway.follow(turn, after)) as envelopes:
+            return [envelope async for envelope in envelopes]
+
+
+def said(envelopes: Sequence[Envelope]) -> str:
+    return "".join(one.event.text for one in envelopes if isinstance(one.event, TextDelta))
+
+
+def last(envelopes: Sequence[Envelope]) -> AgentEvent:
+    return envelopes[-1].event
+
+
+async def test_a_turn_is_followed_live_up_to_its_end(tmp_path: Path) -> None:
+    event = anyio.Event()
+    async with running(tmp_path, [], ScriptedModel([held(event, says("done"), "so: ")])) as gateway:
+        turn = await turn_of(gateway)
+        with gateway.following(turn) as following:
+            before = following.begun
+            first = await following.next()
+            assert (before, following.begun) == (False, True)
+            assert said(first) == "so: "
+            assert [following.ended] == [False]
+            event.set()
+            rest = await following.rest()
+    assert last(rest) == TurnFinished(outcome="completed")
+    assert following.ended
+    numbers = [one.seq for one in (*first, *rest)]
+    assert numbers == sorted(set(numbers))
+    assert {one.turn for one in (*first, *rest)} == {turn}
+
+
+async def test_a_turn_that_is_over_is_replayed_from_every_event_on(tmp_path: Path) -> None:
+    model = ScriptedModel([calls(("slow", {"seconds": 0})), speaks("one ", "two ", "three")])
+    async with running(tmp_path, [], model) as gateway:
+        turn = await turn_of(gateway)
+        live = await all_of(gateway, turn)
+        await until(lambda: not gateway.busy)
+        replayed = await all_of(gateway, turn)
+        assert said(replayed) == said(live) == "one two three"
+        assert last(replayed) == last(live)
+        for position, envelope in enumerate(replayed, 1):
+            assert await all_of(gateway, turn, envelope.seq) == replayed[position:]
+        with gateway.following(turn, replayed[-2].seq) as following:
+            assert await following.seen() == replayed[:-1]
+
+
+async def test_the_store_is_not_asked_about_a_turn_that_was_accepted_just_now(
+    tmp_path: Path,
+) -> None:
+    names: list[str] = []
+
+    async def before(name: str) -> None:
+        names.append(name)
+
+    def wrap(store: Store) -> Store:
+        return TroubledStore(store, before)
+
+    conditions = replace(QUIET, wrap_store=wrap)
+    async with running(tmp_path, [], ScriptedModel([says("done")]), conditions) as gateway:
+        turn = await turn_of(gateway)
+        assert said(await all_of(gateway, turn)) == "done"
+        assert "_kept" not in names
+        await all_of(gateway, turn)
+        assert "_kept" in names
+
+
+async def test_a_resumed_turn_is_followed_through_both_of_its_claims(tmp_path: Path) -> None:
+    event = anyio.Event()
+    model = ScriptedModel([QUESTION, held(event, says("Blue it is."))])
+    async with running(tmp_path, [], model) as gateway:
+        turn = await turn_of(gateway)
+        first = await all_of(gateway, turn)
+        assert last(first) == TurnFinished(outcome="suspended")
+        answered = await asked(gateway, "blue")
+        assert answered.turn == turn
+        with gateway.following(turn) as reader:
+            found = list(await reader.next())
+            assert [one.event for one in found[: len(first)]] == [one.event for one in first]
+            assert not reader.ended
+            event.set()
+            with anyio.fail_after(5):
+                found += await reader.rest()
+    assert said(found).endswith("Blue it is.")
+    assert last(found) == TurnFinished(outcome="completed")
+    assert any(isinstance(one.event, QuestionAsked) for one in found)
+
+
+async def test_a_reader_of_the_suspended_turn_does_not_end_the_reader_of_its_answer(
+    tmp_path: Path,
+) -> None:
+    async with running(tmp_path, [], ScriptedModel([QUESTION, says("Blue it is.")])) as gateway:
+        turn = await turn_of(gateway)
+        with gateway.following(turn) as old:
+            assert last(await old.rest()) == TurnFinished(outcome="suspended")
+            receipt = await asked(gateway, "blue")
+            assert receipt.after == 2 * EPOCH
+            found = await all_of(gateway, turn, receipt.after)
+    assert said(found) == "Blue it is."
+
+
+@pytest.mark.parametrize("within", [0.05, 60.0])
+async def test_a_turn_that_another_process_runs_is_read_from_the_store(
+    tmp_path: Path, within: float
+) -> None:
+    event = anyio.Event()
+    model = ScriptedModel([held(event, says("done"))])
+    async with running(tmp_path, [], model) as gateway:
+        turn = await turn_of(gateway)
+        await until(lambda: model.requests)
+        async with running(tmp_path, [], ScriptedModel([])) as other:
+            with other.following(turn) as following:
+                assert await following.next(0.01) == ()
+                assert [following.ended] == [False]
+                event.set()
+                found: list[Envelope] = []
+                with anyio.fail_after(5):
+                    while not following.ended:
+                        found += await following.next(within)
+                assert not following.begun
+    assert said(found) == "done"
+
+
+async def test_a_turn_that_is_left_to_the_next_process_ends_without_an_outcome(
+    tmp_path: Path,
+) -> None:
+    model = ScriptedModel([hangs()])
+    async with running(tmp_path, [], model) as gateway:
+        turn = await turn_of(gateway)
+        with gateway.following(turn) as following:
+            await until(lambda: model.requests)
+            await gateway.drain(0)
+            with anyio.fail_after(5):
+                found = await following.rest()
+    assert following.ended
+    assert not any(isinstance(one.event, TurnFinished) for one in found)
+
+
+async def test_to_gather_is_to_wait_for_so_long_or_for_the_end(tmp_path: Path) -> None:
+    event = anyio.Event()
+    async with running(tmp_path, [], ScriptedModel([held(event, says("done"), "so: ")])) as gateway:
+        turn = await turn_of(gateway)
+        with gateway.following(turn) as following:
+            await following.next()
+            begun = time.monotonic()
+            await following.gather(0.1)
+            assert time.monotonic() - begun >= 0.09
+            event.set()
+            with anyio.fail_after(5):
+                await following.gather(60)
+            assert last(await following.next()) == TurnFinished(outcome="completed")
+
+
+async def test_who_wants_the_whole_answer_is_not_woken_for_each_word(tmp_path: Path) -> None:
+    event = anyio.Event()
+    model = ScriptedModel([held(event, speaks("a", "b", "c"), "so: ")])
+    async with running(tmp_path, [], model) as gateway:
+        turn = await turn_of(gateway)
+        with gateway.following(turn) as following:
+            await until(lambda: following.begun)
+            async with anyio.create_task_group() as group:
+                group.start_soon(following.rest)
+                log = following._log
+                await until(lambda: log._enders)
+                assert not log._waiters
+                event.set()
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+async def test_a_stop_can_be_requested_for_any_turn(tmp_path: Path, terminal: bool) -> None:
+    conditions = Conditions(terminal=terminal)
+    async with running(tmp_path, [], ScriptedModel([hangs()]), conditions) as gateway:
+        turn = await turn_of(gateway)
+        with gateway.following(turn) as following:
+            await gateway.request_stop(turn, "test")
+            with anyio.fail_after(5):
+                found = await following.rest()
+    assert last(found) == TurnFinished(outcome="stopped", text="by you")

@@ -1,0 +1,65 @@
+"""The agent that answers a message: chosen by a plugin, or the default, and never another one."""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from hermes.control.routing import DEFAULT_AGENT, Router, RoutingFailed
+from hermes.hookspecs import hookimpl
+from hermes.testing.platforms import ChatServer, PlainAdapter, Update, to_event
+from hermes.testing.running import QUIET, rows, running, until
+from hermes.testing.scripted import ScriptedModel, says
+from hermes.types.agents import AgentHome
+from hermes.types.identity import AgentId
+from hermes.types.messages import MessageEvent
+
+OTHER = AgentId("other")
+EVENT = to_event(Update(id=1, chat="1", user="7", text="hi"), "plain")
+
+
+def test_the_default_agent_answers_unless_a_plugin_chooses() -> None:
+    agents = {DEFAULT_AGENT, OTHER}
+    assert Router(agents)(EVENT) == DEFAULT_AGENT
+    assert Router(agents, lambda event: OTHER)(EVENT) == OTHER
+
+
+def test_an_agent_that_is_not_hosted_is_never_replaced_by_another() -> None:
+    with pytest.raises(RoutingFailed, match="'other', which is not hosted here"):
+        Router({DEFAULT_AGENT}, lambda event: OTHER)(EVENT)
+
+
+class TwoAgents:
+    """A plugin that hosts a second agent for the chat 2."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    @hookimpl
+    def register_agents(self) -> list[AgentHome]:
+        return [AgentHome(id=OTHER, home=self._home)]
+
+    @hookimpl
+    def select_agent(self, event: MessageEvent) -> AgentId | None:
+        return OTHER if event.source.chat_id == "2" else None
+
+
+async def test_two_agents_of_one_gateway_share_no_session_and_no_prompt(tmp_path: Path) -> None:
+    second = tmp_path / "second"
+    second.mkdir()
+    (second / "config.yaml").write_text("model: {default: n, base_url: 'http://127.0.0.1:9/v1'}\n")
+    (second / "SOUL.md").write_text("You are the second one.")
+    server, model = ChatServer(), ScriptedModel([says("one"), says("two")])
+    conditions = replace(QUIET, plugins=(TwoAgents(second),))
+    async with running(tmp_path / "first", [PlainAdapter(server)], model, conditions) as gateway:
+        server.says("to the first", chat="1")
+        await until(lambda: server.texts() == ["one"])
+        server.says("to the second", chat="2")
+        await until(lambda: server.texts("2") == ["two"])
+        keys = await rows(gateway.store, "select key from sessions order by key")
+    assert keys == [("agent:main:plain:private:1",), ("agent:other:plain:private:2",)]
+    first_request, second_request = model.requests
+    assert (first_request.choice.model, second_request.choice.model) == ("m", "n")
+    assert "You are the second one." in second_request.system
+    assert "You are the second one." not in first_request.system
+    assert [message.text for message in second_request.messages] == ["to the second"]

@@ -1,0 +1,84 @@
+"""What is known of a chosen model, and who says so."""
+
+from pathlib import Path
+
+import pytest
+
+from hermes.core.models.model_cache import ListedModel
+from hermes.settings import Settings, load
+from hermes.testing.configured import models_of
+from hermes.types.offers import ChosenModel
+from hermes.types.profile import Price
+
+
+def settings(home: Path, config: str, **environ: str) -> Settings:
+    (home / "config.yaml").write_text(config, encoding="utf-8")
+    return load(home, {"OPENROUTER_API_KEY": "k", **environ})
+
+
+def chosen(found: Settings) -> ChosenModel:
+    explained = models_of(found).explain_main()
+    assert explained
+    return explained
+
+
+def test_the_table_knows_a_window_and_a_price(tmp_path: Path) -> None:
+    found = chosen(settings(tmp_path, "model: anthropic/claude-sonnet-5.5\n"))
+    assert found.choice.context_length == 1_000_000
+    assert found.choice.price == Price(input=2.0, output=10.0, cached=0.1)
+    assert found.why["context_length"] == found.why["price"] == "the table of models"
+
+
+def test_what_is_not_known_has_no_reason(tmp_path: Path) -> None:
+    found = chosen(settings(tmp_path, "model: a/b\n"))
+    assert (found.choice.context_length, found.choice.price) == (None, None)
+    assert not {"context_length", "price", "max_tokens"} & found.why.keys()
+
+
+def test_a_provider_may_have_a_usual_window(tmp_path: Path) -> None:
+    found = chosen(settings(tmp_path, "model: {provider: groq, default: a/b}\n", GROQ_API_KEY="k"))
+    assert found.choice.context_length == 131_072
+    assert found.why["context_length"] == "usual for Groq"
+
+
+def test_the_providers_own_list_is_believed_before_the_table(tmp_path: Path) -> None:
+    found = settings(tmp_path, "model: anthropic/claude-sonnet-5.5\n")
+    place = models_of(found).main()
+    assert place
+    price = Price(input=7.0, output=8.0)
+    listed = ListedModel(id="anthropic/claude-sonnet-5.5", context_length=500, price=price)
+    models_of(found).cache.save(place, (ListedModel(id="other"), listed))
+    assert (tmp_path / "cache" / "models" / "openrouter.json").exists()
+    explained = chosen(found)
+    assert explained.choice.context_length == 500
+    assert explained.choice.price == price
+    assert explained.why["price"] == "the list of OpenRouter"
+
+
+def test_the_settings_overrule_all(tmp_path: Path) -> None:
+    config = "model:\n  default: anthropic/claude-sonnet-5.5\n  context_length: 5\n"
+    config += "  max_tokens: 6\n  input_price: 7\n  output_price: 0\n"
+    found = chosen(settings(tmp_path, config))
+    assert (found.choice.context_length, found.choice.max_tokens) == (5, 6)
+    assert found.choice.price == Price(input=7.0, output=0.0)
+    where = str(tmp_path / "config.yaml")
+    assert found.why["context_length"] == f"{where} line 3"
+    assert found.why["max_tokens"] == f"{where} line 4"
+    assert found.why["price"] == f"{where} line 6"
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "expected"),
+    [
+        ("claude-sonnet-5-5", "output_price: 1", Price(input=2.0, output=1.0, cached=0.1)),
+        ("claude-sonnet-5-5", "input_price: 1", Price(input=1.0, output=10.0)),
+        ("unknown", "input_price: 1", None),
+        ("unknown", "output_price: 1", None),
+        ("unknown", "input_price: 1, output_price: 2", Price(input=1.0, output=2.0)),
+    ],
+)
+def test_half_a_price_is_completed_from_the_table_or_is_none(
+    tmp_path: Path, model: str, given: str, expected: Price | None
+) -> None:
+    found = settings(tmp_path, f"model: {{default: {model}, {given}}}\n")
+    assert chosen(found).choice.price == expected

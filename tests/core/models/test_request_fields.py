@@ -1,0 +1,77 @@
+"""The fields that every wire format fills in the same way."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from msgspec.structs import replace
+
+from hermes.core.models.request_fields import (
+    answer_limit,
+    bearer,
+    cache_name,
+    call_arguments,
+    extra_fields,
+    system_text,
+    user_text,
+)
+from hermes.testing.histories import arguments
+from hermes.testing.upstream import KEY, choice_of, request_to
+from hermes.types.identity import CallId
+from hermes.types.messages import Sampling, ToolCall, UserMessage
+from hermes.types.profile import Quirks
+
+REQUEST = request_to(choice_of("chat"))
+
+
+def call(written: str) -> ToolCall:
+    return ToolCall(id=CallId("t_1_0"), name="look", arguments=written)
+
+
+@given(arguments)
+def test_arguments_are_sent_as_an_object(written: str) -> None:
+    fields = msgspec.json.decode(call_arguments(call(written)), type=dict[str, object])
+    if "invalid_json" in fields:
+        assert fields == {"invalid_json": written}
+    else:
+        assert call_arguments(call(written)) == written
+
+
+@pytest.mark.parametrize("written", ["{broken", "[1]", "", '{"a":"\\ud800"}', '{"a":' + "[" * 9999])
+def test_what_a_server_would_refuse_is_sent_as_text(written: str) -> None:
+    assert msgspec.json.decode(call_arguments(call(written))) == {"invalid_json": written}
+
+
+def test_the_request_limits_the_answer_or_else_the_model_does() -> None:
+    assert answer_limit(REQUEST) is None
+    limited = replace(REQUEST, choice=replace(REQUEST.choice, max_tokens=7))
+    assert answer_limit(limited) == 7
+    assert answer_limit(replace(limited, sampling=Sampling(max_tokens=5))) == 5
+
+
+def test_what_is_said_for_one_call_stands_behind_the_prompt() -> None:
+    assert system_text(REQUEST) == "be brief"
+    assert system_text(replace(REQUEST, ephemeral="today")) == "be brief\n\ntoday"
+    assert system_text(replace(REQUEST, system="", ephemeral="today")) == "today"
+
+
+def test_a_name_tells_whom_the_encoding_is_for() -> None:
+    assert cache_name(REQUEST) == ""
+    named = replace(REQUEST, conversation="c")
+    other = replace(named, choice=replace(named.choice, model="other"))
+    assert len({cache_name(named), cache_name(other)}) == 2
+
+
+def test_who_speaks_is_named_where_several_do() -> None:
+    assert user_text(UserMessage(text="hi")) == "hi"
+    assert user_text(UserMessage(text="hi", sender="Ann")) == "[Ann] hi"
+
+
+def test_the_key_is_a_bearer_token() -> None:
+    assert bearer(REQUEST.choice) == {"Authorization": f"Bearer {KEY}"}
+    assert bearer(replace(REQUEST.choice, api_key="")) == {}
+
+
+def test_extra_fields_come_before_others() -> None:
+    assert extra_fields(REQUEST.choice) == b""
+    quirks = Quirks(extra_body='{"a":{"b":1},"c":2}')
+    assert extra_fields(replace(REQUEST.choice, quirks=quirks)) == b'"a":{"b":1},"c":2,'

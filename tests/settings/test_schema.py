@@ -1,0 +1,144 @@
+"""What a setting is, and how text becomes its value."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import pytest
+
+from hermes.core.models.catalog import Catalog
+from hermes.settings import Settings, schema
+from hermes.settings.schema import (
+    Also,
+    Field,
+    Schema,
+    bare,
+    convert,
+    describe_fields,
+    fields,
+    in_words,
+    unsupported_keys,
+)
+from hermes.types.errors import ConfigError
+from hermes.types.value import Value
+
+
+class Inner(Value):
+    mode: Annotated[Literal["slow", "Fast"], Also(env=("MODE",), keys=("old.mode",))] = "slow"
+    """How fast it goes."""
+    size: Annotated[int, msgspec.Meta(ge=1, le=9)] = 3
+
+
+class Outer(Value):
+    inner: Inner = Inner()
+    folder: Path = Path("here")
+    skipped: str = ""
+
+
+def field(kind: object, *, secret: bool = False) -> Field:
+    also = Also(secret=secret)
+    return Field(key="a.b", kind=kind, default=None, also=also, owner="A", name="b")
+
+
+def test_fields_have_dotted_keys_and_their_other_names() -> None:
+    found = {one.key: one for one in fields(Outer, ("skipped",))}
+    assert list(found) == ["inner.mode", "inner.size", "folder"]
+    assert found["inner.mode"].also.env == ("MODE",)
+    assert (found["inner.mode"].owner, found["inner.mode"].default) == ("Inner", "slow")
+
+
+def test_a_setting_is_found_by_key_place_and_variable() -> None:
+    known = Schema.of(Outer)
+    assert {known.field(name).key for name in ("inner.mode", "old.mode", "MODE")} == {"inner.mode"}
+    assert known.sections >= {"inner", "old"}
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [("inner.mod", ": did you mean 'inner.mode'?"), ("MOD", ": did you mean 'MODE'?"), ("zz", "")],
+)
+def test_an_unknown_setting_suggests_a_known_one(key: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Schema.of(Outer).field(key)
+    assert str(caught.value) == f"unknown setting {key!r}{hint}"
+
+
+def test_a_misspelt_key_means_one_of_its_section() -> None:
+    known = schema()
+    assert known.meant("model.defualt") == "model.default"
+    assert known.meant("model.zzzzzz") is None
+    assert known.meant("model.service_tiers") is None, "another section has such a key"
+    assert known.meant("agent.service_tiers") == "agent.service_tier"
+    assert known.meant("agent.service_tiers", ours=True) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        (bool, "Yes", True),
+        (bool, "off", False),
+        (int, "7", 7),
+        (float, 2, 2.0),
+        (str, "7", "7"),
+        (Path, "~/x", Path("~/x").expanduser()),
+        (Literal["slow", "Fast"], "FAST", "Fast"),
+        (tuple[str, ...], "a, b,,", ("a", "b")),
+        (tuple[str, ...], "[a, 'b c']", ("a", "b c")),
+        (tuple[str, ...] | None, [1, "b"], ("1", "b")),
+        (dict[str, str], {7: "seven"}, {"7": "seven"}),
+    ],
+)
+def test_text_becomes_the_value_of_its_type(kind: object, value: object, expected: object) -> None:
+    assert convert(field(kind), value) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        (bool, "perhaps", "expected true or false, found 'perhaps'"),
+        (int, True, "expected a whole number, found true"),
+        (Path, "", "expected a path, found ''"),
+        (Annotated[int, msgspec.Meta(ge=1, le=9)], 10, "a whole number from 1 to 9, found 10"),
+        (Literal["slow", "fast"], "odd", "expected one of slow, fast, found 'odd'"),
+        (tuple[str, ...], {"a": "b"}, "expected a list of words, found a mapping"),
+        (str, ["a"], "expected text, found a list"),
+        (int, "x" * 61, "expected a whole number, found a longer text"),
+    ],
+)
+def test_a_wrong_value_says_what_was_expected_and_found(
+    kind: object, value: object, expected: str
+) -> None:
+    with pytest.raises(ValueError, match=expected):
+        convert(field(kind), value)
+
+
+def test_a_wrong_secret_is_not_shown() -> None:
+    with pytest.raises(ValueError, match="found something else") as caught:
+        convert(field(int, secret=True), "opensesame")
+    assert "opensesame" not in str(caught.value)
+
+
+def test_a_type_is_described_in_words() -> None:
+    assert in_words(int | None) == "a whole number"
+    assert in_words(Annotated[float, msgspec.Meta(gt=0)]) == "a number above 0"
+    assert bare(Annotated[int, msgspec.Meta(ge=1)]) is int
+
+
+def test_every_setting_is_described_once_with_its_text() -> None:
+    found = {one.key: one for one in describe_fields(Settings, ("home", "warnings", "sources"))}
+    assert found["model.provider"].text.startswith("Who serves the model")
+    assert found["model.provider"].env == ("HERMES_INFERENCE_PROVIDER",)
+    assert found["platforms.<name>.allowed_users"].env == ("<NAME>_ALLOWED_USERS",)
+
+
+def test_keys_that_we_ignore_are_known_also_those_that_name_a_provider() -> None:
+    known = schema()
+    assert known.unsupported("model.api_mode")
+    assert known.unsupported("platforms.telegram.home_channel"), "a key of every platform"
+    assert not known.unsupported("model.nonsense")
+    assert Catalog.load().unsupported_settings
+    assert unsupported_keys() >= set(Catalog.load().unsupported_settings)
+
+
+def test_no_key_is_both_a_setting_and_ignored() -> None:
+    assert not unsupported_keys() & schema().places.keys()

@@ -1,0 +1,60 @@
+"""Connections are durable and private, and SQLite's errors become ours."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from hermes.state.sqlite.connection import connect, translated
+from hermes.state.sqlite.store import open_store
+from hermes.types.errors import StoreDamaged, StoreUnavailable, TransactionConflict
+from hermes.types.store import Work
+
+
+async def test_the_wal_is_flushed_at_each_commit_and_a_reader_can_not_write(tmp_path: Path) -> None:
+    def pragma(name: str) -> Work[object]:
+        rows = yield f"pragma {name}", ()
+        return rows[0][0]
+
+    async with open_store(tmp_path / "state.db") as store:
+        assert await store.run(pragma, "journal_mode") == "wal"
+        assert await store.run(pragma, "synchronous") == 2
+        assert await store.read(pragma, "query_only") == 1
+
+
+async def test_a_file_that_can_not_be_opened_is_refused_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "state.db").mkdir()
+    with pytest.raises(StoreUnavailable, match="can't be used"):
+        async with open_store(tmp_path / "state.db"):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("code", "ours"),
+    [
+        (sqlite3.SQLITE_BUSY, TransactionConflict),
+        (sqlite3.SQLITE_BUSY_SNAPSHOT, TransactionConflict),
+        (sqlite3.SQLITE_FULL, StoreUnavailable),
+        (sqlite3.SQLITE_IOERR_FSYNC, StoreUnavailable),
+        (sqlite3.SQLITE_CORRUPT_INDEX, StoreDamaged),
+        (sqlite3.SQLITE_NOTADB, StoreDamaged),
+    ],
+)
+def test_an_error_of_the_disk_lock_or_file_becomes_ours(
+    code: int, ours: type[StoreUnavailable]
+) -> None:
+    error = sqlite3.OperationalError("what SQLite says")
+    error.sqlite_errorcode = code
+    with pytest.raises(StoreUnavailable, match="what SQLite says") as raised, translated():
+        raise error
+    assert type(raised.value) is ours
+
+
+def test_an_error_of_the_statement_stays_as_it_is(tmp_path: Path) -> None:
+    with (
+        closing(connect(tmp_path / "state.db")) as connection,
+        pytest.raises(sqlite3.OperationalError, match="no such table"),
+        translated(),
+    ):
+        connection.execute("select 1 from missing")

@@ -1,0 +1,51 @@
+"""Only the owner can read the database and the files around it."""
+
+import os
+import stat
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from hermes.state.sqlite.files import make_private, suspect, suspicion, wal_of
+from hermes.state.sqlite.snapshots import copy
+from hermes.state.sqlite.store import open_store
+from hermes.testing.rows import put
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+async def test_only_the_owner_can_read_the_file_its_wal_and_its_copies(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        async with open_store(tmp_path / "deep" / "state.db") as store:
+            await store.run(put, "a")
+            await anyio.to_thread.run_sync(copy, store.path, tmp_path / "copy.db")
+            files = [tmp_path / "copy.db", *store.path.parent.iterdir()]
+            assert {path.name: mode(path) for path in files} == {
+                "copy.db": 0o600,
+                "state.db": 0o600,
+                "state.db-wal": 0o600,
+                "state.db-shm": 0o600,
+            }
+    finally:
+        os.umask(before)
+
+
+def test_a_file_that_all_could_read_is_made_private(tmp_path: Path) -> None:
+    (tmp_path / "state.db").touch(0o644)
+    make_private(tmp_path / "state.db")
+    assert mode(tmp_path / "state.db") == 0o600
+
+
+def test_the_files_around_a_database_are_named_after_it(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    suspect(path)
+    assert suspicion(path).exists()
+    assert {suspicion(path).name, wal_of(path).name} == {"state.db-suspect", "state.db-wal"}
+
+
+def test_a_mark_that_can_not_be_set_is_no_error(tmp_path: Path) -> None:
+    suspect(tmp_path / "missing" / "state.db")

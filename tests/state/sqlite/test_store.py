@@ -1,0 +1,323 @@
+"""The store on SQLite: the contract, and several real processes on one database."""
+
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, ExitStack, closing, contextmanager
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from hermes.state import owners
+from hermes.state.sqlite.connection import connect
+from hermes.state.sqlite.snapshots import copy
+from hermes.state.sqlite.store import SQLiteStore, open_store
+from hermes.state.sqlite.writer import CHANGE_POLL_SECONDS
+from hermes.testing.contracts import StoreContract
+from hermes.testing.rows import names, put
+from hermes.testing.running import until
+from hermes.types.errors import StoreUnavailable, TransactionConflict
+from hermes.types.identity import OwnerId
+from hermes.types.store import OwnerKind, Store, Work
+
+ANOTHER_PROCESS = """
+import sys, time
+from pathlib import Path
+import anyio
+from hermes.state.sqlite.store import open_store
+from hermes.testing.rows import put
+
+async def main():
+    async with open_store(Path(sys.argv[1]), "gateway") as store:
+        print(store.owner, flush=True)
+        for line in sys.stdin:
+            await store.run(put, line.strip())
+            print(time.time(), flush=True)
+
+anyio.run(main)
+"""
+"""Commits a row for each line that it reads, and then writes the time."""
+
+BUSY_PROCESS = """
+import sys
+from pathlib import Path
+import anyio
+from hermes.state.sqlite.store import open_store
+from hermes.testing.rows import put
+
+async def main():
+    async with open_store(Path(sys.argv[1]), "terminal") as store:
+        print(store.owner, flush=True)
+        for number in range(1_000_000):
+            await store.run(put, f"{number:07}")
+            print(f"{number:07}", flush=True)
+
+anyio.run(main)
+"""
+"""Commits rows without end, and writes the name of each after its commit."""
+
+OPENING_PROCESS = """
+import sys
+from pathlib import Path
+from hermes.state.sqlite.migration import prepare
+
+print("ready", flush=True)
+for line in sys.stdin:
+    prepare(Path(line.strip())).close()
+    print("done", flush=True)
+"""
+"""Opens and migrates each database that it is told."""
+
+
+class TestSQLite(StoreContract):
+    def opened(
+        self, folder: Path, kind: OwnerKind | None = None
+    ) -> AbstractAsyncContextManager[Store]:
+        return open_store(folder / "state.db", kind)
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SQLiteStore]:
+    async with open_store(tmp_path / "state.db", "gateway") as store:
+        yield store
+
+
+@contextmanager
+def process(script: str, *arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that is killed at the end of the block."""
+    with subprocess.Popen(
+        [sys.executable, "-c", script, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as started:
+        try:
+            yield started
+        finally:
+            started.kill()
+
+
+def tell(process: subprocess.Popen[str], line: str) -> None:
+    assert process.stdin
+    process.stdin.write(line + "\n")
+    process.stdin.flush()
+
+
+def said_by(process: subprocess.Popen[str]) -> str:
+    assert process.stdout
+    return process.stdout.readline().strip()
+
+
+def ask(process: subprocess.Popen[str], line: str) -> str:
+    tell(process, line)
+    return said_by(process)
+
+
+# --- the end of a store ----------------------------------------------------------------------
+
+
+async def test_a_store_that_is_closed_says_so(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "state.db") as store:
+        await store.run(put, "a")
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await store.run(put, "b")
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await store.read(names)
+    assert not store.path.with_name("state.db-wal").exists()
+
+
+async def test_what_is_queued_at_the_end_is_committed_and_no_caller_waits_forever(
+    tmp_path: Path,
+) -> None:
+    committed, refused = [], []
+
+    async def one(store: SQLiteStore, number: int) -> None:
+        try:
+            await store.run(put, f"{number:04}")
+        except StoreUnavailable:
+            refused.append(number)
+        else:
+            committed.append(f"{number:04}")
+
+    async def look(store: SQLiteStore) -> None:
+        try:
+            await store.read(names)
+        except StoreUnavailable:
+            refused.append(-1)
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            async with open_store(tmp_path / "state.db") as closing_:
+                for number in range(1000):
+                    group.start_soon(one, closing_, number)
+                for _ in range(20):
+                    group.start_soon(look, closing_)
+                await anyio.lowlevel.checkpoint()
+            group.start_soon(one, closing_, 9999)
+    assert 9999 in refused
+    assert len(committed) == 1000
+    async with open_store(tmp_path / "state.db") as reopened:
+        assert await reopened.read(names) == sorted(committed)
+
+
+# --- retries ---------------------------------------------------------------------------------
+
+
+def wait_for_lock(milliseconds: int) -> Work[None]:
+    """How long the writer's connection waits for another one that is writing."""
+    yield f"pragma busy_timeout = {milliseconds}", ()
+
+
+async def test_a_transaction_is_run_again_when_the_database_was_locked(store: SQLiteStore) -> None:
+    await store.run(wait_for_lock, 300)
+    with closing(connect(store.path)) as other:
+        other.execute("begin immediate")
+        async with anyio.create_task_group() as group:
+            group.start_soon(store.run, put, "a")
+            await until(lambda: store.trouble)
+            assert "locked" in (store.trouble or "")
+            other.rollback()
+    assert await store.read(names) == ["a"]
+    assert store.trouble is None
+
+
+async def test_a_database_that_stays_locked_is_reported_and_nothing_is_stored(
+    store: SQLiteStore,
+) -> None:
+    await store.run(wait_for_lock, 1)
+    with closing(connect(store.path)) as other:
+        other.execute("begin immediate")
+        with pytest.raises(TransactionConflict, match="locked"):
+            await store.run(put, "a")
+    assert await store.read(names) == []
+
+
+# --- other processes -------------------------------------------------------------------------
+
+
+async def test_a_store_that_was_opened_to_look_registers_nobody(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "state.db") as looking:
+        with pytest.raises(AssertionError, match="without a kind"):
+            _ = looking.owner
+        assert await looking.read(owners.others, OwnerId("")) == {}
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+async def test_a_killed_process_is_dead_and_one_that_ended_is_forgotten(store: SQLiteStore) -> None:
+    with (
+        process(ANOTHER_PROCESS, store.path) as killed,
+        process(ANOTHER_PROCESS, store.path) as ended,
+    ):
+        first, second = said_by(killed), said_by(ended)
+        assert await store.dead() == []
+        killed.kill()
+        killed.wait()
+        assert await store.dead() == [first]
+        assert await store.dead("gateway") == [first]
+        assert await store.dead("terminal") == []
+        await anyio.to_thread.run_sync(ended.communicate, "")
+        assert await store.dead() == [first]
+        assert set(await store.read(owners.others, store.owner)) == {first}
+        assert second
+
+
+@pytest.mark.slow
+async def test_a_process_that_is_killed_while_it_writes_loses_nothing_it_acknowledged(
+    store: SQLiteStore,
+) -> None:
+    for _ in range(3):
+        before = await store.run(_emptied)
+        assert before == []
+        with process(BUSY_PROCESS, store.path) as busy:
+            said_by(busy)
+            acknowledged = [said_by(busy) for _ in range(20)]
+            busy.kill()
+            assert busy.stdout
+            acknowledged += busy.stdout.read().split("\n")[:-1]
+        # Its lock on the database is free, and its rows are there.
+        await store.run(put, "ours")
+        found = await store.read(names)
+        assert set(acknowledged) <= set(found)
+        assert len(found) <= len(acknowledged) + 2
+        await store.run(_emptied)
+    assert len(await store.dead("terminal")) == 3
+    with closing(sqlite3.connect(store.path)) as connection:
+        assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
+
+
+def _emptied() -> Work[list[str]]:
+    """Deletes all rows of the test; the names that are left."""
+    yield "delete from leases", ()
+    return (yield from names())
+
+
+@pytest.mark.slow
+async def test_several_processes_may_open_a_new_store_at_once(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        opening = [stack.enter_context(process(OPENING_PROCESS)) for _ in range(4)]
+        assert [said_by(one) for one in opening] == ["ready"] * 4
+        for attempt in range(8):
+            for one in opening:
+                tell(one, str(tmp_path / f"{attempt}.db"))
+            assert [said_by(one) for one in opening] == ["done"] * 4
+
+
+@pytest.mark.slow
+async def test_a_commit_of_another_process_is_noticed_soon_and_our_own_never(
+    store: SQLiteStore, tmp_path: Path
+) -> None:
+    noticed: list[float] = []
+
+    async def watch() -> None:
+        async for _ in store.changes():
+            noticed.append(time.time())
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(watch)
+        with process(ANOTHER_PROCESS, store.path) as other:
+            said_by(other)
+            await until_quiet(noticed)
+            for number in range(10):
+                at = float(await anyio.to_thread.run_sync(ask, other, f"theirs{number}"))
+                with anyio.fail_after(5):
+                    while not noticed:
+                        # Our own commits must not delay the check.
+                        await store.run(put, f"{number} {time.time_ns()}")
+                        await anyio.sleep(0.02)
+                assert noticed.pop() - at < 0.2
+                assert not noticed
+        await until_quiet(noticed)
+        for number in range(30):
+            await store.run(put, f"ours{number}")
+            await store.read(names)
+            await anyio.sleep(0.01)
+        await anyio.to_thread.run_sync(copy, store.path, tmp_path / "copy.db")
+        await anyio.sleep(2 * CHANGE_POLL_SECONDS)
+        assert noticed == []
+        group.cancel_scope.cancel()
+
+
+async def until_quiet(noticed: list[float]) -> None:
+    """The start and the end of the other process may show as changes."""
+    seen = -1
+    while seen != len(noticed):
+        seen = len(noticed)
+        await anyio.sleep(3 * CHANGE_POLL_SECONDS)
+    noticed.clear()
+
+
+@pytest.mark.slow
+async def test_two_processes_write_without_losing_anything(store: SQLiteStore) -> None:
+    with process(ANOTHER_PROCESS, store.path) as other:
+        said_by(other)
+        async with anyio.create_task_group() as group:
+            for number in range(200):
+                group.start_soon(store.run, put, f"ours{number}")
+            for number in range(50):
+                await anyio.to_thread.run_sync(ask, other, f"theirs{number}")
+    assert len(await store.read(names)) == 250

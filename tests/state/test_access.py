@@ -1,0 +1,30 @@
+"""Who was admitted by pairing."""
+
+from pathlib import Path
+
+from hermes.state.access import load_paired
+from hermes.state.sqlite.store import open_store
+from hermes.testing.running import rows
+
+
+async def test_everybody_who_was_paired_is_known_as_a_person(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "state.db") as store:
+        assert await store.read(load_paired) == {}
+        for platform, user, person in (
+            ("telegram", "7", "ann"),
+            ("discord", "7", "bob"),
+            ("discord", "8", "ann"),
+        ):
+            await rows(
+                store,
+                "insert into access (platform, user_id, person, role, granted_by, granted_at)"
+                " values (?, ?, ?, 'user', 'operator', 0)",
+                platform,
+                user,
+                person,
+            )
+        assert await store.read(load_paired) == {
+            ("telegram", "7"): "ann",
+            ("discord", "7"): "bob",
+            ("discord", "8"): "ann",
+        }

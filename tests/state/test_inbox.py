@@ -1,0 +1,15 @@
+"""The inbox on SQLite."""
+
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+from hermes.state.sqlite.store import open_store
+from hermes.testing.tables import InboxContract
+from hermes.types.store import OwnerKind, Store
+
+
+class TestInboxOnSQLite(InboxContract):
+    def opened(
+        self, folder: Path, kind: OwnerKind | None = None
+    ) -> AbstractAsyncContextManager[Store]:
+        return open_store(folder / "state.db", kind)

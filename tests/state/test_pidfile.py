@@ -1,0 +1,73 @@
+"""Which gateways run for a home."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hermes.state.pidfile import all_running, registered
+from hermes.types.deployment import RunningGateway
+
+GATEWAY = """
+import sys
+from pathlib import Path
+from hermes.state.pidfile import registered
+from hermes.types.deployment import RunningGateway
+
+with registered(Path(sys.argv[1])) as file:
+    file.write(RunningGateway(pid=7))
+    print("registered", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_gateway_is_listed_from_its_first_word_to_its_end(tmp_path: Path) -> None:
+    assert all_running(tmp_path) == []
+    with registered(tmp_path) as file:
+        assert all_running(tmp_path) == []
+        file.write(RunningGateway(pid=7))
+        file.write(RunningGateway(pid=7, url="http://x"))
+        assert all_running(tmp_path) == [RunningGateway(pid=7, url="http://x")]
+    assert all_running(tmp_path) == []
+
+
+def test_a_gateway_that_was_killed_is_not_listed(tmp_path: Path) -> None:
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", GATEWAY, str(tmp_path)]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "registered\n"
+        assert [one.pid for one in all_running(tmp_path)] == [7]
+        process.kill()
+    assert (tmp_path / "gateway.pid").read_text() != ""
+    assert all_running(tmp_path) == []
+    with registered(tmp_path):
+        assert all_running(tmp_path) == []
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"pid": "x"}', '{"pid": 7}'])
+def test_a_file_that_nobody_has_locked_means_nothing(tmp_path: Path, content: str) -> None:
+    (tmp_path / "gateway.pid").write_text(content)
+    assert all_running(tmp_path) == []
+
+
+def test_every_gateway_has_a_file_of_its_own(tmp_path: Path) -> None:
+    with registered(tmp_path) as first, registered(tmp_path) as second:
+        first.write(RunningGateway(pid=7, port=2))
+        second.write(RunningGateway(pid=8, port=1))
+        assert [one.pid for one in all_running(tmp_path)] == [8, 7]
+    assert all_running(tmp_path) == []
+
+
+def test_a_gateway_that_failed_takes_its_file_back(tmp_path: Path) -> None:
+    def fail() -> None:
+        with registered(tmp_path) as file:
+            file.write(RunningGateway(pid=7))
+            raise OSError("no")
+
+    with pytest.raises(OSError, match="no"):
+        fail()
+    assert all_running(tmp_path) == []
+    with registered(tmp_path):
+        assert [path.name for path in tmp_path.iterdir()] == ["gateway.pid"]

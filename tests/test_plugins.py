@@ -1,0 +1,94 @@
+"""Plugins: where they are found, the order of what they register, and the clashes."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from hermes.hookspecs import hookimpl
+from hermes.plugins import Plugins, installed_plugins
+from hermes.testing.platforms import Update, to_event
+from hermes.types.commands import CommandContext, CommandResult, SlashCommand
+from hermes.types.errors import ConfigError
+from hermes.types.identity import AgentId
+from hermes.types.messages import MessageEvent
+from hermes.types.store import Work
+
+EVENT = to_event(Update(id=1, chat="1", user="7", text="hi"), "plain")
+
+
+def command(name: str) -> SlashCommand:
+    def action(command: CommandContext) -> Work[CommandResult]:
+        yield from ()
+        return CommandResult(reply=name)
+
+    return SlashCommand(name=name, help="a test", action=action)
+
+
+class Named:
+    """Registers commands, and wants one agent to answer."""
+
+    def __init__(self, *names: str, agent: str | None = None) -> None:
+        self._names = names
+        self._agent = AgentId(agent) if agent else None
+
+    @hookimpl
+    def register_commands(self) -> Sequence[SlashCommand]:
+        return [command(name) for name in self._names]
+
+    @hookimpl
+    def select_agent(self, event: MessageEvent) -> AgentId | None:
+        return self._agent
+
+
+def test_what_plugins_register_comes_in_their_order() -> None:
+    plugins = Plugins([Named("a", "b"), Named("c")])
+    assert [one.name for one in plugins.commands()] == ["a", "b", "c"]
+
+
+def test_two_plugins_can_not_register_the_same_name() -> None:
+    with pytest.raises(ConfigError, match="two plugins register the slash command 'a'"):
+        Plugins([Named("a"), Named("b", "a")]).commands()
+
+
+def test_the_first_plugin_with_an_opinion_selects_the_agent() -> None:
+    assert Plugins([Named(), Named(agent="x")]).select_agent(EVENT) == "x"
+    assert Plugins([Named()]).select_agent(EVENT) is None
+
+
+def test_a_hook_that_does_not_exist_is_refused() -> None:
+    class Misspelt:
+        @hookimpl
+        def register_tool(self) -> Sequence[object]:
+            return ()
+
+    with pytest.raises(ConfigError, match="'register_tool'"):
+        Plugins([Misspelt()])
+
+
+def installed(folder: Path, name: str, body: str) -> None:
+    """A package with a plugin, as an installer leaves it."""
+    (folder / f"{name}.py").write_text(body)
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[hermes.plugins]\n{name} = {name}\n")
+
+
+def test_the_plugin_of_an_installed_package_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed(tmp_path, "found_plugin", "ANSWER = 42\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = installed_plugins()
+    assert sys.modules["found_plugin"] in found
+
+
+def test_a_plugin_that_can_not_be_loaded_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed(tmp_path, "broken_plugin", "raise ImportError('no such thing')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ConfigError, match=r"'broken_plugin' of broken_plugin .*no such thing"):
+        installed_plugins()
