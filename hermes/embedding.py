@@ -25,8 +25,8 @@ from hermes.types.tools import AnyTool
 
 OWN_SET = ""
 """The toolset of tools that name none: an embedder's."""
-STOP_SECONDS = 2.0
-"""That a turn nobody waits for any more gets to be stopped in."""
+ABANDON_SECONDS = 2.0
+"""How long it may take to have an abandoned turn stopped."""
 CUT_OFF = (
     "the connection to the model was cut in the middle of the answer: ask again, or use ask(),"
     " which gives the answer when it is whole"
@@ -177,7 +177,7 @@ class _OwnTools:
 
 async def _stop(gateway: Gateway, turn: TurnId) -> None:
     """Ends a turn that nobody waits for any more."""
-    with anyio.move_on_after(STOP_SECONDS, shield=True), suppress(HermesError):
+    with anyio.move_on_after(ABANDON_SECONDS, shield=True), suppress(HermesError):
         await gateway.request_stop(turn, "program")
 
 

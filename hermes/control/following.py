@@ -12,7 +12,7 @@ from hermes.types.identity import TurnId
 from hermes.types.store import Store, Work
 from hermes.types.value import Value
 
-LOOK_SECONDS = 1.0
+STORE_SECONDS = 1.0
 """How often a turn that does not run here is looked up in the store."""
 
 
@@ -105,8 +105,8 @@ class Following:
             await self._log.changed(within)
             return
         # The turn has not begun, or another process runs it and keeps its events in the store.
-        await self._log.changed(min(within, LOOK_SECONDS))
-        self._replayed = time.monotonic() - self._looked_at < LOOK_SECONDS
+        await self._log.changed(min(within, STORE_SECONDS))
+        self._replayed = time.monotonic() - self._looked_at < STORE_SECONDS
 
 
 @contextmanager

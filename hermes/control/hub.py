@@ -1,7 +1,7 @@
-"""What happens in running turns, live: one numbered log per turn, any number of readers.
+"""The events of running turns, in memory: one numbered log per turn, any number of readers.
 
-Whoever writes never waits; a reader holds a cursor and gets what is new, in one piece. The log is a
-cache: what a checkpoint has kept can be read from the store after the process is gone.
+The turn never waits for a reader. A reader holds a cursor and gets all new events at once. The log
+is a cache: events that a checkpoint has kept can be read from the store after the process ended.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from hermes.types.events import (
 )
 from hermes.types.identity import TurnId
 
-PIECE = 32_768
+READ_CHARACTERS = 32_768
 """Characters that a reader is given at a time."""
 EPOCH = 1_000_000
 """Numbers of one claim on a turn: the next claim's are higher than any that a reader has seen."""
@@ -53,13 +53,13 @@ class Log:
         self.turn = turn
         self.readers = 0
         self.finished = False
-        """No more will come: the turn is closed, or this process has let it go."""
+        """No more events will come: the turn is closed, or this process has left it."""
         self._base = 0
         self._events: list[AgentEvent] = []
         self._kept = 0
         self._segment = 0
         self.left_at = 0.0
-        """When the last reader went, on the loop's clock."""
+        """When the last reader left, on the event loop's clock."""
         self._waiters: set[asyncio.Future[None]] = set()
         self._enders: set[asyncio.Future[None]] = set()
 
@@ -71,7 +71,7 @@ class Log:
 
     @property
     def epoch(self) -> int:
-        """Of the claim whose events these are; 0 before the turn has begun here."""
+        """The epoch of the claim whose events these are; 0 before the turn has begun here."""
         return self._base // EPOCH
 
     def covers(self, after: int) -> bool:
@@ -97,23 +97,23 @@ class Log:
         self._wake()
 
     def end(self, last: Sequence[AgentEvent] = ()) -> None:
-        """The turn is closed with these; what `unkept` was told of them is now true."""
+        """The turn is closed with these events, which `unkept` was given before the commit."""
         self._events += last
         self.finished = True
         self._wake()
 
     def usage(self) -> UsageReported:
-        """What model calls have used since the last checkpoint."""
+        """The usage of the model calls since the last checkpoint."""
         new = self._events[self._kept :]
         reported = (event for event in new if isinstance(event, UsageReported))
         return sum(reported, NOTHING_USED)
 
     def remarks(self) -> list[Notice]:
-        """What the person should know besides the answer."""
+        """The notices that are sent to a chat behind the answer."""
         return [event for event in self._events if isinstance(event, Notice) and event.lasting]
 
     def open_text(self) -> str:
-        """What has been said of the segment that is not finished."""
+        """The text so far of the segment that is not finished."""
         tail = self._events[self._segment :]
         return "".join(event.text for event in tail if isinstance(event, TextDelta))
 
@@ -127,9 +127,9 @@ class Log:
         self._kept = seq - self._base
 
     def read(self, after: int, upto: int | None = None) -> list[tuple[int, AgentEvent]]:
-        """What came after a number, and up to one; neighbouring pieces of text as one.
+        """The events after one number and up to another; neighbouring pieces of text are joined.
 
-        Of very much, only a part: who reads on gets the rest.
+        Without `upto`, a long text is cut: the next read returns the rest.
         """
         start = max(after - self._base, 0)
         stop = len(self._events) if upto is None else max(upto - self._base, 0)
@@ -140,7 +140,7 @@ class Log:
                 if run.texts and type(event) is not run.kind:
                     merged.append(run.end(seq - 1))
                 run.add(event)
-                if run.size > PIECE and upto is None:
+                if run.size > READ_CHARACTERS and upto is None:
                     return [*merged, run.end(seq)]
                 continue
             if run.texts:
@@ -188,12 +188,12 @@ def _settle(waiter: "asyncio.Future[None]") -> None:
 
 
 class Hub:
-    """The logs of the turns that run here, or are about to."""
+    """The logs of the turns that run here, and of those that have readers here."""
 
     def __init__(self) -> None:
         self._logs: dict[TurnId, Log] = {}
         self.on_unread: Callable[[TurnId], None] = lambda turn: None
-        """Told when a turn's last reader has gone before the end."""
+        """Called when a turn's last reader leaves before the end."""
 
     def get(self, turn: TurnId) -> Log | None:
         return self._logs.get(turn)
@@ -212,7 +212,7 @@ class Hub:
 
     @contextmanager
     def following(self, turn: TurnId) -> Iterator[Log]:
-        """The turn's log while somebody reads it, also before the turn has begun."""
+        """The turn's log, which has one more reader until the block ends. It may not have begun."""
         log = self._logs.setdefault(turn, Log(turn))
         log.readers += 1
         try:

@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from hermes.settings.env_file import read_dotenv
 from hermes.settings.schema import Field, Schema, convert
 from hermes.state.paths import Home
 from hermes.text.spelling import nearest
@@ -19,7 +20,6 @@ VERSION = 1
 """The form of config.yaml that we write. A higher one is a Hermes Agent configuration's."""
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
-_ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*)")
 _SECRET_NAME = re.compile(
     r"(?i)(key|token|secret|passw(or)?d|passphrase|credentials?|authorization|(^|[_-])(pass|auth)"
     r"|[_-]pwd)s?[_-]?\d{0,2}$"
@@ -305,28 +305,6 @@ def _lines(node: object, section: str = "", depth: int = 0) -> Iterator[tuple[st
         key = f"{section}{name.value}"
         yield key, name.start_mark.line + 1
         yield from _lines(value, f"{key}.", depth + 1)
-
-
-def read_dotenv(path: Path, text: str) -> tuple[dict[str, str], list[str]]:
-    """The file's assignments, and a warning for each line that is none."""
-    values: dict[str, str] = {}
-    warnings: list[str] = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        match = _ASSIGNMENT.fullmatch(line)
-        if match is None:
-            warnings.append(f"{path} line {number} is not NAME=value and is ignored")
-        elif value := _unquoted(match[2].strip()):
-            values[match[1]] = value
-    return values, warnings
-
-
-def _unquoted(text: str) -> str:
-    quote = text[:1]
-    if quote in ("'", '"') and (end := text.find(quote, 1)) > 0:
-        return text[1:end]
-    return re.split(r"(?:^|\s+)#", text, maxsplit=1)[0]
 
 
 def _secrets(values: Mapping[str, object]) -> Iterator[str]:

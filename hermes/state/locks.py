@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-POLL_SECONDS = 0.005
+LOCK_POLL_SECONDS = 0.005
 
 
 class FileLock:
@@ -53,7 +53,7 @@ class FileLock:
         while not self.try_acquire():
             if time.monotonic() > deadline:
                 return False
-            time.sleep(POLL_SECONDS)
+            time.sleep(LOCK_POLL_SECONDS)
         return True
 
     def share(self) -> None:

@@ -9,20 +9,20 @@ from hermes.streaming.final import question_text, remark, spoken
 from hermes.streaming.fold import BREAK, Folder, View, answer
 from hermes.streaming.wire import (
     ApprovalRequest,
+    AssistantReply,
     Choice,
     Chunk,
     ChunkChoice,
-    Compaction,
+    CompactionNews,
     Completion,
     Delta,
+    ErrorBody,
     ErrorChunk,
     MessageDelta,
     NoticeNews,
-    Problem,
     QuestionRequest,
     ReasoningText,
     Remark,
-    Reply,
     RunCancelled,
     RunCompleted,
     RunEvent,
@@ -246,7 +246,7 @@ class RunStream:
 
 def plain_completion(id: str, model: str, created: int, view: View) -> bytes:
     """The reply to a request that did not ask for a stream."""
-    choice = Choice(message=Reply(content=spoken(view)))
+    choice = Choice(message=AssistantReply(content=spoken(view)))
     usage = Usage.of(view.usage)
     return encode(Completion(id=id, created=created, model=model, choices=(choice,), usage=usage))
 
@@ -282,7 +282,7 @@ def _remark(
         case SegmentDiscarded(from_seq=from_seq):
             return SegmentCut(run_id=run, from_seq=from_seq)
         case ContextCompacted(messages=messages):
-            return Compaction(run_id=run, messages=messages)
+            return CompactionNews(run_id=run, messages=messages)
         case UsageReported():
             return UsageNews(run_id=run, usage=Usage.of(event))
         case Notice(text=text):
@@ -302,5 +302,5 @@ def _frame(seq: int, name: str, data: bytes) -> bytes:
 
 
 def _failure(seq: int, message: str, code: str, status: int) -> bytes:
-    problem = Problem(message=message, code=code, type=error_type(status))
+    problem = ErrorBody(message=message, code=code, type=error_type(status))
     return b"id: %d\ndata: %b\n\n" % (seq, encode(ErrorChunk(error=problem))) + DONE

@@ -22,11 +22,11 @@ def encode(value: str | msgspec.Struct) -> bytes:
         return json.dumps(plain, ensure_ascii=False).encode(errors="replace")
 
 
-class Wire(Value, omit_defaults=False):
+class WireValue(Value, omit_defaults=False):
     """Defaults are written too: clients look for them."""
 
 
-class Usage(Wire):
+class Usage(WireValue):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     total_tokens: int = 0
@@ -42,19 +42,19 @@ class Usage(Wire):
         )
 
 
-class Delta(Wire):
+class Delta(WireValue):
     role: Literal["assistant"] | UnsetType = UNSET
     content: str | UnsetType = UNSET
     reasoning_content: str | UnsetType = UNSET
 
 
-class ChunkChoice(Wire):
+class ChunkChoice(WireValue):
     index: int = 0
     delta: Delta = Delta()
     finish_reason: Literal["stop"] | None = None
 
 
-class Chunk(Wire):
+class Chunk(WireValue):
     id: str
     created: int
     model: str
@@ -63,7 +63,7 @@ class Chunk(Wire):
     usage: Usage | UnsetType | None = UNSET
 
 
-class ToolNews(Wire):
+class ToolNews(WireValue):
     tool: str
     call: str = field(name="toolCallId")
     status: Literal["running", "completed", "failed"]
@@ -73,11 +73,11 @@ class ToolNews(Wire):
     result: str | UnsetType = UNSET
 
 
-class NoticeNews(Wire):
+class NoticeNews(WireValue):
     text: str
 
 
-class Problem(Wire):
+class ErrorBody(WireValue):
     message: str
     code: str
     type: str
@@ -90,22 +90,22 @@ def error_type(status: int) -> str:
     return "server_error" if status >= 500 else "invalid_request_error"
 
 
-class ErrorChunk(Wire):
-    error: Problem
+class ErrorChunk(WireValue):
+    error: ErrorBody
 
 
-class Reply(Wire):
+class AssistantReply(WireValue):
     content: str
     role: Literal["assistant"] = "assistant"
 
 
-class Choice(Wire):
-    message: Reply
+class Choice(WireValue):
+    message: AssistantReply
     index: int = 0
     finish_reason: Literal["stop"] = "stop"
 
 
-class Completion(Wire):
+class Completion(WireValue):
     id: str
     created: int
     model: str
@@ -114,7 +114,7 @@ class Completion(Wire):
     object: Literal["chat.completion"] = "chat.completion"
 
 
-class RunEvent(Wire, tag_field="event"):
+class RunEvent(WireValue, tag_field="event"):
     """The tag is the SSE event's name too."""
 
     run_id: str
@@ -168,7 +168,7 @@ class QuestionRequest(RunEvent, tag="question.asked"):
     choices: tuple[str, ...]
 
 
-class Compaction(RunEvent, tag="hermes.context.compacted"):
+class CompactionNews(RunEvent, tag="hermes.context.compacted"):
     messages: int
 
 

@@ -1,15 +1,29 @@
-"""What every store must make of sessions, their prompts and their summaries."""
+"""What every store must make of the transcript, sessions, their prompts and summaries."""
 
+from collections.abc import Callable
 from functools import partial
 
+import msgspec
+import pytest
 from msgspec.structs import replace
 
 from hermes.state import compactions, sessions, transcript, turns
 from hermes.state.compactions import Condensed, Span
+from hermes.state.search import search
 from hermes.state.sessions import Ending
-from hermes.state.transcript import History
+from hermes.state.transcript import History, Scribe
 from hermes.testing.contracts import StoreFixture
-from hermes.testing.rows import NOW, SOURCE, scribe, session, turn_row
+from hermes.testing.rows import (
+    EVERYBODY,
+    NOW,
+    SOURCE,
+    append_unreadable,
+    outcomes_of,
+    said_in,
+    scribe,
+    session,
+    turn_row,
+)
 from hermes.types.identity import CallId
 from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from hermes.types.store import Store, Work
@@ -48,6 +62,100 @@ def condense(span: Span, text: str, generation: int = 0) -> Work[None]:
 
 def texts(history: History) -> list[str]:
     return [message.text for message in history.messages]
+
+
+class TranscriptContract(StoreFixture):
+    """What was said is kept in order, and is found by those who may find it."""
+
+    async def test_history_is_in_order_and_begins_anew_on_demand(self, store: Store) -> None:
+        call = ToolCall(id=CallId("t1_0_0"), name="read_file", arguments="{}")
+        said_: list[Message] = [
+            UserMessage(text="hi", sender="Ada"),
+            AssistantMessage(text="", calls=(call,), reasoning="hm"),
+            ToolMessage(call=call.id, text="ok", failed=True),
+            AssistantMessage(text="done"),
+        ]
+        assert (await store.run(sessions.touch, session(), SOURCE, None, "", NOW)).generation == 0
+        for step, message in enumerate(said_):
+            await store.run(transcript.append, scribe("t1"), step - 1, 0, message, NOW)
+        key = str(session())
+        assert await store.read(said_in, key, 0) == said_
+        await store.run(sessions.begin_anew, key, NOW)
+        assert (await store.run(sessions.touch, session(), SOURCE, None, "", NOW)).generation == 1
+        later = UserMessage(text="again")
+        await store.run(transcript.append, scribe("t2", generation=1), -1, 0, later, NOW)
+        assert await store.read(said_in, key, 1) == [later]
+        assert await store.read(said_in, key, 0) == said_
+
+    async def test_the_messages_of_a_turn_are_ordered_by_their_place(self, store: Store) -> None:
+        places = [(1, 0), (0, 2), (0, 0), (-1, 0), (0, 1)]
+        for step, index in places:
+            message = UserMessage(text=f"{step} {index}")
+            await store.run(transcript.append, scribe("t"), step, index, message, NOW)
+        found = await store.read(transcript.of_turn, "t")
+        assert found == [UserMessage(text=f"{step} {index}") for step, index in sorted(places)]
+
+    async def test_a_message_that_is_appended_twice_stands_once(self, store: Store) -> None:
+        for text in ("first", "second"):
+            message = UserMessage(text=text)
+            await store.run(transcript.append, scribe("t"), 0, 0, message, NOW)
+        assert await store.read(transcript.of_turn, "t") == [UserMessage(text="first")]
+        assert await store.read(search, "second", EVERYBODY) == []
+
+    async def test_a_message_that_can_not_be_read_is_left_out_with_what_depends_on_it(
+        self, store: Store
+    ) -> None:
+        call = ToolCall(id=CallId("t_0_0"), name="look", arguments="{}")
+        asked, result = AssistantMessage(calls=(call,)), ToolMessage(call=call.id, text="seen")
+        before, after = UserMessage(text="before"), UserMessage(text="after")
+        await store.run(transcript.append, scribe("t1"), -1, 0, before, NOW)
+        await store.run(transcript.append, scribe("t2"), -1, 0, UserMessage(text="go"), NOW)
+        await store.run(transcript.append, scribe("t2"), 0, 0, asked, NOW)
+        await store.run(transcript.append, scribe("t2"), 0, 1, result, NOW)
+        await store.run(append_unreadable, turn_row("t2"), 1)
+        await store.run(transcript.append, scribe("t3"), -1, 0, after, NOW)
+        with pytest.raises(msgspec.DecodeError):
+            await store.read(transcript.of_turn, "t2")
+        key = str(session())
+        assert await store.read(said_in, key, 0) == [before, UserMessage(text="go"), after]
+        told = [entry.message for entry in await store.read(transcript.entries, key)]
+        assert told == [before, UserMessage(text="go"), asked, result, after]
+
+    async def test_what_was_said_is_found_by_its_agent_only(self, store: Store) -> None:
+        for agent, text in (("main", "The red fox jumps"), ("other", "A red herring")):
+            said_ = UserMessage(text=text)
+            await store.run(transcript.append, scribe("t" + agent, agent), 0, 0, said_, NOW)
+        (found,) = await store.read(search, "fox red", EVERYBODY)
+        assert (found.session, found.role, found.text, found.at) == (
+            str(session()),
+            "user",
+            "The red fox jumps",
+            NOW,
+        )
+        assert await store.read(search, "herring", EVERYBODY) == []
+
+    async def test_transient_and_rolled_back_words_are_never_found(self, store: Store) -> None:
+        def failing() -> Work[int]:
+            yield from transcript.append(scribe("t2"), 0, 0, UserMessage(text="secret two"), NOW)
+            raise ValueError
+
+        def append(writer: Scribe, text: str) -> Callable[[], Work[int]]:
+            return partial(transcript.append, writer, 0, 0, UserMessage(text=text), NOW)
+
+        first = append(scribe("t1", transient=True), "secret one")
+        await outcomes_of(store, [first, failing, append(scribe("t3"), "secret three")])
+        found = await store.read(search, "secret", EVERYBODY)
+        assert [one.text for one in found] == ["secret three"]
+        assert await store.read(said_in, str(session()), 0) == [UserMessage(text="secret three")]
+        assert await store.read(transcript.of_turn, "t1") == [UserMessage(text="secret one")]
+
+    @pytest.mark.parametrize(
+        "query",
+        ['"', '""', "a OR", "NOT", "*", "fox*", "NEAR(", "a:b", "(", "\0", "fox\0", "--", "'", "^"],
+    )
+    async def test_no_query_is_an_error(self, store: Store, query: str) -> None:
+        await store.run(transcript.append, scribe("t"), 0, 0, UserMessage(text="a red fox"), NOW)
+        assert len(await store.read(search, query, EVERYBODY)) <= 1
 
 
 class SessionsContract(StoreFixture):

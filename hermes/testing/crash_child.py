@@ -66,7 +66,8 @@ READS = {
 
 class Options(Value):
     home: str
-    socket: str
+    port: int
+    """Where the platforms are served, on this machine."""
     model: str
     fail_at: str = ""
     """The point at which the process kills itself."""
@@ -287,7 +288,10 @@ def settings_of(options: Options) -> Settings:
 async def work(options: Options) -> None:
     """Serves both platforms until killed, or until they are gone."""
     points = Points(options)
-    async with await anyio.connect_unix(options.socket) as stream, aiohttp.ClientSession() as http:
+    async with (
+        await anyio.connect_tcp("127.0.0.1", options.port) as stream,
+        aiohttp.ClientSession() as http,
+    ):
         link = Link(stream)
 
         def wire(account: str) -> Wire:
@@ -327,18 +331,16 @@ def run(options: Options) -> None:
 
 @click.command(help=__doc__)
 @click.option("--home", required=True)
-@click.option("--socket", required=True, help="where the platforms are served")
+@click.option("--port", required=True, type=int, help="where the platforms are served")
 @click.option("--model", required=True, help="base URL of the model")
 @click.option("--fail-at", default="", help="the point to die at, such as 'after send 2'")
 @click.option("--count", is_flag=True, help="write the points passed to HOME/points.txt")
 @click.option("--from-start", is_flag=True, help="count from the start")
-def main(
-    home: str, socket: str, model: str, fail_at: str, *, count: bool, from_start: bool
-) -> None:
+def main(home: str, port: int, model: str, fail_at: str, *, count: bool, from_start: bool) -> None:
     run(
         Options(
             home=home,
-            socket=socket,
+            port=port,
             model=model,
             fail_at=fail_at,
             count=count,

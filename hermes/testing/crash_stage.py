@@ -89,7 +89,7 @@ class Stage:
         self._launch = launch
         self._child: Child | None = None
         self._tokens = itertools.count(1)
-        self._socket = home / "platforms.sock"
+        self._port = 0
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
@@ -99,7 +99,7 @@ class Stage:
         for name in ("notes", "notes0", "notes1", "notes2"):
             (workspace / f"{name}.txt").write_text("a note\n")
         async with anyio.create_task_group() as group:
-            await group.start(serve_rooms, self.rooms, self._socket)
+            self._port = await group.start(serve_rooms, self.rooms)
             group.start_soon(self._keep_running)
             try:
                 yield
@@ -163,7 +163,7 @@ class Stage:
 
     async def _keep_running(self) -> None:
         while True:
-            options = Options(home=str(self.home), socket=str(self._socket), model=self.model)
+            options = Options(home=str(self.home), port=self._port, model=self.model)
             if armed := self.armed.get(len(self.starts)):
                 options = msgspec.structs.replace(options, **armed)
             self._child = await self._launch(options)
@@ -243,7 +243,7 @@ async def spawned(options: Options) -> Child:
 
 
 def _flags(options: Options) -> dict[str, str]:
-    return {"home": options.home, "socket": options.socket, "model": options.model}
+    return {"home": options.home, "port": str(options.port), "model": options.model}
 
 
 class Forked:

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Literal
 
 import anyio
@@ -79,13 +78,17 @@ class Rooms(ChatServer):
 
 async def serve_rooms(
     rooms: Mapping[str, Rooms],
-    socket: Path,
     *,
-    task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    task_status: anyio.abc.TaskStatus[int] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serves the platforms, by account, until cancelled."""
-    async with await anyio.create_unix_listener(socket) as listener:
-        task_status.started()
+    """Serves the platforms, by account, until cancelled; tells the port once it listens.
+
+    Not over a UNIX socket: when anyio's is cancelled in the round of the event loop in which data
+    arrives, asyncio prints "Exception in callback … InvalidStateError".
+    """
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
+        local_port = listener.extra_attributes[anyio.abc.SocketAttribute.local_port]
+        task_status.started(local_port())
         await listener.serve(partial(_serve_one, rooms))
 
 

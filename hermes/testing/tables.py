@@ -1,4 +1,4 @@
-"""What every store must make of messages, turns and deliveries."""
+"""What every store must make of the inbox, turns and deliveries."""
 
 from collections.abc import Callable
 from functools import partial
@@ -6,16 +6,12 @@ from typing import TypeVar
 
 import pytest
 
-from hermes.state import deliveries, inbox, owners, sessions, transcript, turns
+from hermes.state import deliveries, inbox, owners, turns
 from hermes.state.codec import record
-from hermes.state.search import search
-from hermes.state.transcript import Scribe
 from hermes.testing.contracts import StoreFixture
 from hermes.testing.rows import (
     CHAT,
-    EVERYBODY,
     NOW,
-    SOURCE,
     THEM,
     US,
     ask,
@@ -26,8 +22,6 @@ from hermes.testing.rows import (
     outcomes_of,
     put,
     said,
-    said_in,
-    scribe,
     session,
     turn_row,
 )
@@ -36,14 +30,9 @@ from hermes.types.errors import ClaimLost
 from hermes.types.events import AgentEvent, Notice, ReasoningDelta, SegmentEnded, TextDelta
 from hermes.types.identity import CallId, OwnerId, Target, TurnId
 from hermes.types.messages import (
-    AssistantMessage,
     Content,
     Duplicate,
-    Message,
     MessageRef,
-    ToolCall,
-    ToolMessage,
-    UserMessage,
 )
 from hermes.types.store import Store, Work
 from hermes.types.turns import Answered, Approved, Denied, Expired
@@ -261,81 +250,6 @@ class TurnsContract(StoreFixture):
         assert await store.read(turns.events_after, TurnId("t"), 0) == recorded
 
 
-class TranscriptContract(StoreFixture):
-    """What was said is kept in order, and is found by those who may find it."""
-
-    async def test_history_is_in_order_and_begins_anew_on_demand(self, store: Store) -> None:
-        call = ToolCall(id=CallId("t1_0_0"), name="read_file", arguments="{}")
-        said_: list[Message] = [
-            UserMessage(text="hi", sender="Ada"),
-            AssistantMessage(text="", calls=(call,), reasoning="hm"),
-            ToolMessage(call=call.id, text="ok", failed=True),
-            AssistantMessage(text="done"),
-        ]
-        assert (await store.run(sessions.touch, session(), SOURCE, None, "", NOW)).generation == 0
-        for step, message in enumerate(said_):
-            await store.run(transcript.append, scribe("t1"), step - 1, 0, message, NOW)
-        key = str(session())
-        assert await store.read(said_in, key, 0) == said_
-        await store.run(sessions.begin_anew, key, NOW)
-        assert (await store.run(sessions.touch, session(), SOURCE, None, "", NOW)).generation == 1
-        later = UserMessage(text="again")
-        await store.run(transcript.append, scribe("t2", generation=1), -1, 0, later, NOW)
-        assert await store.read(said_in, key, 1) == [later]
-        assert await store.read(said_in, key, 0) == said_
-
-    async def test_the_messages_of_a_turn_are_ordered_by_their_place(self, store: Store) -> None:
-        places = [(1, 0), (0, 2), (0, 0), (-1, 0), (0, 1)]
-        for step, index in places:
-            message = UserMessage(text=f"{step} {index}")
-            await store.run(transcript.append, scribe("t"), step, index, message, NOW)
-        found = await store.read(transcript.of_turn, "t")
-        assert found == [UserMessage(text=f"{step} {index}") for step, index in sorted(places)]
-
-    async def test_a_message_that_is_appended_twice_stands_once(self, store: Store) -> None:
-        for text in ("first", "second"):
-            message = UserMessage(text=text)
-            await store.run(transcript.append, scribe("t"), 0, 0, message, NOW)
-        assert await store.read(transcript.of_turn, "t") == [UserMessage(text="first")]
-        assert await store.read(search, "second", EVERYBODY) == []
-
-    async def test_what_was_said_is_found_by_its_agent_only(self, store: Store) -> None:
-        for agent, text in (("main", "The red fox jumps"), ("other", "A red herring")):
-            said_ = UserMessage(text=text)
-            await store.run(transcript.append, scribe("t" + agent, agent), 0, 0, said_, NOW)
-        (found,) = await store.read(search, "fox red", EVERYBODY)
-        assert (found.session, found.role, found.text, found.at) == (
-            str(session()),
-            "user",
-            "The red fox jumps",
-            NOW,
-        )
-        assert await store.read(search, "herring", EVERYBODY) == []
-
-    async def test_transient_and_rolled_back_words_are_never_found(self, store: Store) -> None:
-        def failing() -> Work[int]:
-            yield from transcript.append(scribe("t2"), 0, 0, UserMessage(text="secret two"), NOW)
-            raise ValueError
-
-        def append(writer: Scribe, text: str) -> Callable[[], Work[int]]:
-            return partial(transcript.append, writer, 0, 0, UserMessage(text=text), NOW)
-
-        first = append(scribe("t1", transient=True), "secret one")
-        await outcomes_of(store, [first, failing, append(scribe("t3"), "secret three")])
-        found = await store.read(search, "secret", EVERYBODY)
-        assert [one.text for one in found] == ["secret three"]
-        assert await store.read(said_in, str(session()), 0) == [UserMessage(text="secret three")]
-        assert await store.read(transcript.of_turn, "t1") == [UserMessage(text="secret one")]
-
-    @pytest.mark.parametrize(
-        "query",
-        ['"', '""', "a OR", "NOT", "*", "fox*", "NEAR(", "a:b", "(", "\0", "fox\0", "--", "'", "^"],
-    )
-    async def test_no_query_is_an_error(self, store: Store, query: str) -> None:
-        await store.run(transcript.append, scribe("t"), 0, 0, UserMessage(text="a red fox"), NOW)
-        assert len(await store.read(search, query, EVERYBODY)) <= 1
-
-
 class DeliveriesContract(StoreFixture):
     """A chat gets what it is owed in order, from the process that holds the account."""
 
@@ -416,6 +330,17 @@ class DeliveriesContract(StoreFixture):
         assert taken.content.text == "answer"
         await store.run(deliveries.mark_delivered, taken.id, (), NOW)
         assert await store.run(deliveries.take_next, "telegram", "7", lease, NOW) is None
+
+    async def test_a_chat_that_a_turn_has_written_to_can_be_told_more(self, store: Store) -> None:
+        lease, notice = await hold_account(store), Content(text="sorry")
+        await store.run(deliveries.owe_again, TurnId("t1"), notice, "main", NOW)
+        assert await store.read(deliveries.owed_chats, "telegram") == []
+        await store.run(deliveries.owe, CHAT, None, "main", TurnId("t1"), NOW)
+        await store.run(deliveries.complete, TurnId("t1"), None, NOW)
+        await store.run(deliveries.owe_again, TurnId("t1"), notice, "main", NOW)
+        taken = await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
+        assert taken is not None
+        assert (taken.content, taken.target) == (notice, CHAT)
 
     async def test_the_longest_freeze_of_a_chat_counts(self, store: Store) -> None:
         for until in (NOW + 5, NOW + 30, NOW + 1):

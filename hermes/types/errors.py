@@ -3,7 +3,7 @@
 HermesError             code                     status
 ├── ConfigError         config_error             503     the operator: a setting is wrong or missing
 ├── StoreUnavailable    store_unavailable        503     retried: the disk is full or it fails
-│   ├── TransactionConflict   the same           503     retried by the store: run it again
+│   ├── TransactionConflict transaction_conflict 503     the store: it runs the transaction again
 │   └── StoreDamaged    store_unavailable        503     the operator: the file is damaged
 ├── ClaimLost           claim_lost               409     nobody: another process took the work over
 ├── IntakeClosed        gateway_draining         503     the client: come back after the restart
@@ -49,7 +49,7 @@ class StoreUnavailable(HermesError):
 
 
 class TransactionConflict(StoreUnavailable):
-    pass
+    code = "transaction_conflict"
 
 
 class StoreDamaged(StoreUnavailable):

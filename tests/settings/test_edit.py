@@ -53,17 +53,36 @@ def test_a_change_keeps_the_rest_of_the_file(
 
 
 @pytest.mark.parametrize(
-    "before", ["model: a # c\n", "model: {}\n", "model: # c\n", "model:\n  base_url:\n    - x\n"]
+    ("before", "after"),
+    [
+        ("model: a # c\n", "model:   # c\n  default: a\n  base_url: http://x/v1\n"),
+        ("model: # c\n", "model: # c\n  base_url: http://x/v1\n"),
+        ("model: {}\n", "model:\n  base_url: http://x/v1\n"),
+        ("model:\n  base_url:\n    - x\n# c\n", "model:\n  base_url: http://x/v1\n# c\n"),
+    ],
 )
-def test_a_change_that_can_not_keep_comments_keeps_a_backup(tmp_path: Path, before: str) -> None:
+def test_a_change_of_the_form_keeps_comments_too(tmp_path: Path, before: str, after: str) -> None:
     (tmp_path / "config.yaml").write_text(before, encoding="utf-8")
     done = change(tmp_path, "model.base_url", "http://x/v1")
+    assert (tmp_path / "config.yaml").read_text(encoding="utf-8") == after
+    assert done.backup is None
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "model:\n  base_url:\n    - x # c\n",
+        "x: &x {default: a} # c\nmodel: *x\n",
+        "model: {}\nmodel: {default: b} # c\n",
+    ],
+)
+def test_a_change_that_can_not_keep_comments_keeps_a_backup(tmp_path: Path, before: str) -> None:
+    (tmp_path / "config.yaml").write_text(f"_config_version: 33\n{before}", encoding="utf-8")
+    done = change(tmp_path, "model.base_url", "http://x/v1")
     assert load(tmp_path, {}).model.base_url == "http://x/v1"
-    if "# c" in before:
-        assert done.backup is not None
-    if done.backup:
-        assert done.backup.name.startswith("config.yaml.bak-0-")
-        assert done.backup.read_text(encoding="utf-8") == before
+    assert done.backup is not None
+    assert done.backup.name.startswith("config.yaml.bak-33-")
+    assert done.backup.read_text(encoding="utf-8") == f"_config_version: 33\n{before}"
 
 
 def test_the_short_form_of_a_model_keeps_its_name(tmp_path: Path) -> None:
@@ -187,8 +206,8 @@ def test_brackets_without_a_list_of_words_are_refused(tmp_path: Path, value: str
          "# next\ntimezone: UTC\n", True),
         ("agent:\n  system_prompt: |\n    a\n    b\n\n# c\ntimezone: UTC\n", "agent.system_prompt",
          "# c\ntimezone: UTC\n", True),
-        ("agent: {max_turns: 3, drain_seconds: 4}\n", "agent.max_turns",
-         "agent:\n  drain_seconds: 4\n", False),
+        ("agent: {max_turns: 3, drain_seconds: 4} # x\n", "agent.max_turns",
+         "agent: {drain_seconds: 4}               # x\n", True),
         ("platforms:\n  irc:\n    channel_prompts:\n      a: b\n",
          "platforms.irc.channel_prompts", "", True),
     ],

@@ -4,7 +4,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from hermes.state.sqlite.store import open_store
-from hermes.testing.tables import TranscriptContract
+from hermes.testing.conversations import TranscriptContract
 from hermes.types.store import OwnerKind, Store
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from hermes.core.models.answer import StreamedAnswer
+from hermes.text.event_stream import EventStreamParser
 from hermes.types.errors import Disconnected, Rejected
 from hermes.types.models import StreamParser
 
@@ -19,21 +20,21 @@ class PayloadStream:
     def __init__(self, answer: StreamedAnswer, parser: StreamParser) -> None:
         self.answer = answer
         self._parser = parser
-        self._rest = b""
+        self._events = EventStreamParser()
 
     def feed(self, data: bytes) -> None:
         """Takes the next bytes; the text in them is emitted at once, as one event."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        self.take([line[5:].strip() for line in lines if line.startswith(b"data:")])
+        self.take(self._events.feed(data))
         self.answer.flush()
-        if len(self._rest) > LONGEST_EVENT:
+        if self._events.pending > LONGEST_EVENT:
             raise Rejected(
                 f"{self.answer.choice.provider} sent a line without end: check its base_url"
             )
 
     def end(self) -> None:
         """Takes a last line without a newline, which some servers forget."""
-        self.feed(b"\n")
+        self.take(self._events.end())
+        self.answer.flush()
 
     def take(self, payloads: Sequence[bytes]) -> None:
         """Takes complete payloads; an answer that is not streamed is one payload."""

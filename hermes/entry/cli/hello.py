@@ -12,6 +12,7 @@ import msgspec
 
 from hermes import settings as configuration
 from hermes.settings import Settings
+from hermes.text.event_stream import EventStreamParser
 from hermes.text.redact import hide
 from hermes.types.errors import Disconnected, HermesError, Rejected
 from hermes.types.offers import ModelResolver
@@ -21,7 +22,9 @@ DEMO = """\
 model: {model}, a small demo model that runs here, without tools
        For a real one set the key of a provider, such as {key}, in
        {dotenv}, or choose with `hermes model`."""
-QUESTION = (
+LAST_PAYLOAD = b"[DONE]"
+"""The last payload of a streamed answer."""
+TRY_BODY = (
     '{{"model": "{model}", "stream": true, "messages": [{{"role": "user", "content": "Hi"}}]}}'
 )
 
@@ -68,7 +71,7 @@ def curl(settings: Settings, url: str) -> str:
     key = "$API_SERVER_KEY"
     if not settings.api_server.key:
         key = f"$(cat {shlex.quote(str(settings.home.api_key))})"
-    body = QUESTION.format(model=settings.api_server.model_name)
+    body = TRY_BODY.format(model=settings.api_server.model_name)
     return (
         f'curl -sN {url}/v1/chat/completions -H "Authorization: Bearer {key}"'
         f" -H 'Content-Type: application/json' -d {shlex.quote(body)}"
@@ -125,9 +128,11 @@ async def ask(url: str, key: str, text: str, show: Callable[[str], None]) -> Non
         ):
             if response.status != 200:
                 show(_said(await response.read()))
-            async for line in response.content:
-                if line.startswith(b"data: {"):
-                    show(_said(line.removeprefix(b"data: ")))
+            parser = EventStreamParser()
+            async for data in response.content.iter_any():
+                for payload in parser.feed(data):
+                    if payload != LAST_PAYLOAD:
+                        show(_said(payload))
     except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError) as error:
         raise Disconnected(f"{address} could not be asked: {error}") from error
 

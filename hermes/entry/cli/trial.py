@@ -11,9 +11,9 @@ from hermes.types.messages import AssistantMessage
 from hermes.types.profile import ModelChoice
 from hermes.types.protocols import Emit
 
-QUESTION = "Reply with the word ready"
+TRIAL_QUESTION = "Reply with the word ready"
 
-Ask = Callable[[ModelChoice, str, Emit], Awaitable[AssistantMessage]]
+AskModel = Callable[[ModelChoice, str, Emit], Awaitable[AssistantMessage]]
 
 
 class Trial:
@@ -27,13 +27,13 @@ class Trial:
         self._patience = patience
         self._begun = 0.0
 
-    async def run(self, ask: Ask, choice: ModelChoice) -> None:
+    async def run(self, ask: AskModel, choice: ModelChoice) -> None:
         """Fills in what the answer was like; one of our errors where there is none."""
         who = f"{choice.model} of {choice.provider}"
         self._begun = time.perf_counter()
         try:
             with anyio.fail_after(self._patience):
-                answer = await ask(choice, QUESTION, self._note)
+                answer = await ask(choice, TRIAL_QUESTION, self._note)
         except TimeoutError as error:
             raise Disconnected(f"{who} did not answer within {self._patience:g} s") from error
         self.total = time.perf_counter() - self._begun

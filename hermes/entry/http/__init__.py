@@ -1,1 +1,1 @@
-"""The HTTP door: OpenAI's API, runs, health."""
+"""The HTTP entry point: OpenAI's API, runs, health."""

@@ -1,21 +1,23 @@
-"""POST /v1/chat/completions: one turn, whole or as it is said."""
+"""POST /v1/chat/completions: one turn, in one piece or streamed."""
 
 import time
-from collections.abc import Sequence
+from functools import partial
 
 from starlette.requests import Request
+from starlette.types import ASGIApp
 
 from hermes.control.following import Following
 from hermes.control.gateway import Gateway
-from hermes.entry.http.call import Call
-from hermes.entry.http.chat_request import ChatRequest, fingerprint, parse_chat
+from hermes.entry.http.auth import principal_of
+from hermes.entry.http.chat_request import ChatCompletionRequest, fingerprint, parse_chat
+from hermes.entry.http.endpoint import body_of
 from hermes.entry.http.errors import ApiError, bad_request, failed_turn
 from hermes.entry.http.models import Models
-from hermes.entry.http.reply import Reply
-from hermes.entry.http.sse import Reader, SSEStream, next_or_keepalive
+from hermes.entry.http.responses import JsonResponse
+from hermes.entry.http.sse import EventStream, EventStreamResponse, next_or_keepalive
 from hermes.streaming.fold import Folder, View
 from hermes.streaming.sse import ChatStream, plain_completion
-from hermes.types.events import Envelope, TextDelta, TurnFinished
+from hermes.types.events import TextDelta, TurnFinished
 from hermes.types.identity import Source, TurnId, new_id
 from hermes.types.messages import Accepted, Asked, Duplicate, MessageEvent, Origin, Receipt, Refused
 
@@ -30,36 +32,35 @@ UNFINISHED = TurnFinished(
     status=503,
     retry_after=1.0,
 )
+COMPLETED = TurnFinished(outcome="completed")
 
 
 class ChatCompletions:
-    def __init__(self, gateway: Gateway, models: Models) -> None:
+    def __init__(self, gateway: Gateway, models: Models, patience: float) -> None:
         self._gateway = gateway
         self._models = models
+        self._patience = patience
 
-    async def __call__(self, call: Call) -> Reply | None:
-        asked = parse_chat(call.body)
-        event = to_event(call, asked, self._models.override(asked.model))
+    async def __call__(self, request: Request) -> ASGIApp:
+        body = await body_of(request)
+        asked = parse_chat(body)
+        event = to_event(request, body, asked, self._models.override(asked.model))
         receipt = await self._accept(event)
-        turn = TurnId(_turn_of(receipt))
+        turn = TurnId(receipt.turn or receipt.id)
         headers = {"x-hermes-run-id": f"run_{turn}"}
-        if session := call.request.headers.get("x-hermes-session-id"):
+        if session := request.headers.get("x-hermes-session-id"):
             headers["x-hermes-session-id"] = session
         if ignored := asked.ignored():
             headers["x-hermes-ignored"] = ", ".join(ignored)
-        after = 0
-        if isinstance(receipt, Accepted):
-            after = receipt.after
-            if receipt.reply is not None:
-                return await _say(call, asked, turn, receipt.reply, headers)
-        with self._gateway.following(turn, after) as following:
-            if asked.stream:
-                await stream(call, asked, following, turn, headers)
-                return None
-            return await whole(following, asked, turn, headers)
+        if asked.stream:
+            write = partial(self._write, asked, receipt, turn, headers)
+            return EventStreamResponse(write, self._patience)
+        view = await self._view(receipt, turn)
+        completion = plain_completion(f"chatcmpl-{turn}", asked.model or "main", now(), view)
+        return JsonResponse(completion, headers=headers)
 
-    async def _accept(self, event: MessageEvent) -> Receipt:
-        receipt = await self._gateway.accept(event)
+    async def _accept(self, event: MessageEvent) -> Accepted | Duplicate:
+        receipt: Receipt = await self._gateway.accept(event)
         if isinstance(receipt, Refused):
             raise ApiError(403, f"Not accepted: {receipt.reason}.", "refused")
         if isinstance(receipt, Duplicate) and not receipt.same:
@@ -67,15 +68,83 @@ class ChatCompletions:
             raise ApiError(409, message, "idempotency_key_conflict")
         return receipt
 
+    async def _view(self, receipt: Accepted | Duplicate, turn: TurnId) -> View:
+        """The whole answer, once it is committed."""
+        if (reply := reply_of(receipt)) is not None:
+            return View(segments=(reply,), outcome=COMPLETED)
+        folder = Folder()
+        with self._gateway.following(turn, after(receipt)) as following:
+            for envelope in await following.rest():
+                folder.feed(envelope.seq, envelope.event)
+        view = folder.view()
+        finish = view.outcome or UNFINISHED
+        if finish.outcome == "failed":
+            raise failed_turn(finish)
+        return view
 
-def _turn_of(receipt: Receipt) -> str:
-    assert not isinstance(receipt, Refused)
-    return receipt.turn or receipt.id
+    async def _write(
+        self,
+        asked: ChatCompletionRequest,
+        receipt: Accepted | Duplicate,
+        turn: TurnId,
+        headers: dict[str, str],
+        out: EventStream,
+    ) -> None:
+        options = asked.stream_options
+        usage = options is not None and options.include_usage
+        chat = ChatStream(f"chatcmpl-{turn}", asked.model or "main", now(), usage)
+        if (reply := reply_of(receipt)) is not None:
+            await out.start(headers)
+            await out.send(chat.open() + chat.feed(1, TextDelta(text=reply)))
+            await out.send(chat.feed(2, COMPLETED))
+            await out.finish()
+            return
+        with self._gateway.following(turn, after(receipt)) as following:
+            await stream(following, chat, headers, out)
 
 
-def to_event(call: Call, asked: ChatRequest, override: str | None) -> MessageEvent:
-    """The request as a message: of a stored session by header, of its own otherwise."""
-    request, principal = call.request, call.principal
+async def stream(
+    following: Following, chat: ChatStream, headers: dict[str, str], out: EventStream
+) -> None:
+    """The answer while it is said. A turn that fails before its first word is an error status."""
+    events = await following.next(EARLY_SECONDS)
+    first = events[0].event if events else None
+    if isinstance(first, TurnFinished) and first.outcome == "failed":
+        raise failed_turn(first)
+    await out.start(headers)
+    frames = [chat.open()]
+    while True:
+        frames += [chat.feed(one.seq, one.event) for one in events]
+        if following.ended and chat.end is None:
+            frames.append(chat.feed(0, UNFINISHED))
+        if sent := b"".join(frames):
+            await out.send(sent)
+        if chat.end is not None:
+            break
+        events = await next_or_keepalive(following, out)
+        frames.clear()
+    await out.finish()
+
+
+def reply_of(receipt: Accepted | Duplicate) -> str | None:
+    """The reply of a command, which needs no turn."""
+    return receipt.reply if isinstance(receipt, Accepted) else None
+
+
+def after(receipt: Accepted | Duplicate) -> int:
+    """The number of the last event before this request's answer."""
+    return receipt.after if isinstance(receipt, Accepted) else 0
+
+
+def now() -> int:
+    return int(time.time())
+
+
+def to_event(
+    request: Request, body: bytes, asked: ChatCompletionRequest, override: str | None
+) -> MessageEvent:
+    """The request as a message of the session that a header names, or of a session of its own."""
+    principal = principal_of(request)
     session = _header(request, "x-hermes-session-id")
     key = _header(request, "idempotency-key")
     source = Source(
@@ -89,7 +158,7 @@ def to_event(call: Call, asked: ChatRequest, override: str | None) -> MessageEve
     unique = f"key:{key}" if key else f"request:{new_id()}"
     return MessageEvent(
         dedupe_key=f"api:{principal.name}:{unique}",
-        fingerprint=fingerprint(call.body) if key else "",
+        fingerprint=fingerprint(body) if key else "",
         source=source,
         origin=Origin(trigger="api", principal=principal),
         received_at=time.time(),
@@ -117,83 +186,3 @@ def _header(request: Request, name: str) -> str:
             name,
         )
     return value
-
-
-async def whole(
-    following: Following, asked: ChatRequest, turn: TurnId, headers: dict[str, str]
-) -> Reply:
-    """The answer in one piece, once it is committed."""
-    folder = Folder()
-    for envelope in await following.rest():
-        folder.feed(envelope.seq, envelope.event)
-    view = folder.view()
-    finish = view.outcome or UNFINISHED
-    if finish.outcome == "failed":
-        raise failed_turn(finish)
-    return _completion(asked, turn, view, headers)
-
-
-def _completion(asked: ChatRequest, turn: TurnId, view: View, headers: dict[str, str]) -> Reply:
-    body = plain_completion(f"chatcmpl-{turn}", asked.model or "main", int(time.time()), view)
-    return Reply(body, headers=headers)
-
-
-async def _say(
-    call: Call, asked: ChatRequest, turn: TurnId, reply: str, headers: dict[str, str]
-) -> Reply | None:
-    """A command's reply, in the form of an answer."""
-    view = View(segments=(reply,), outcome=TurnFinished(outcome="completed"))
-    if not asked.stream:
-        return _completion(asked, turn, view, headers)
-    await stream(call, asked, Told(turn, reply), turn, headers)
-    return None
-
-
-async def stream(
-    call: Call,
-    asked: ChatRequest,
-    reader: Reader,
-    turn: TurnId,
-    headers: dict[str, str],
-) -> None:
-    """The answer as it is said. A turn that fails before its first word is an error status."""
-    options = asked.stream_options
-    usage = options is not None and options.include_usage
-    chat = ChatStream(f"chatcmpl-{turn}", asked.model or "main", int(time.time()), usage)
-    events = await reader.next(EARLY_SECONDS)
-    first = events[0].event if events else None
-    if isinstance(first, TurnFinished) and first.outcome == "failed":
-        raise failed_turn(first)
-    out = SSEStream(call)
-    await out.start(headers)
-    frames = [chat.open()]
-    while True:
-        frames += [chat.feed(one.seq, one.event) for one in events]
-        if reader.ended and chat.end is None:
-            frames.append(chat.feed(0, UNFINISHED))
-        if sent := b"".join(frames):
-            await out.send(sent)
-        if chat.end is not None:
-            break
-        events = await next_or_keepalive(reader, out)
-        frames.clear()
-    await out.finish()
-
-
-class Told:
-    """A reader of something that was said at once."""
-
-    ended = True
-
-    def __init__(self, turn: TurnId, text: str) -> None:
-        self._turn = turn
-        self._text = text
-
-    async def gather(self, seconds: float) -> None:
-        pass
-
-    async def next(self, within: float = 0) -> Sequence[Envelope]:
-        return [
-            Envelope(turn=self._turn, seq=1, event=TextDelta(text=self._text)),
-            Envelope(turn=self._turn, seq=2, event=TurnFinished(outcome="completed")),
-        ]

@@ -8,17 +8,17 @@ from msgspec import UNSET, Raw, UnsetType
 from hermes.entry.http.errors import ApiError, bad_request
 from hermes.types.messages import AssistantMessage, Message, Sampling, UserMessage
 
-PARTS = 1000
+MOST_PARTS = 1000
 
 
-class Part(msgspec.Struct):
+class ContentPart(msgspec.Struct):
     type: str = "text"
     text: str = ""
 
 
 class RequestMessage(msgspec.Struct):
     role: str
-    content: str | list[Part] | None = None
+    content: str | list[ContentPart] | None = None
     tool_calls: Raw | UnsetType = UNSET
 
 
@@ -26,7 +26,7 @@ class StreamOptions(msgspec.Struct):
     include_usage: bool = False
 
 
-class ChatRequest(msgspec.Struct):
+class ChatCompletionRequest(msgspec.Struct):
     messages: list[RequestMessage]
     model: str = ""
     stream: bool | None = None
@@ -117,14 +117,14 @@ _IGNORED = (
     "logit_bias", "modalities", "audio",
 )  # fmt: skip
 _MEANINGLESS = {b"null", b"1", b"false", b"[]", b"{}"}
-_decoder = msgspec.json.Decoder(ChatRequest)
+_decoder = msgspec.json.Decoder(ChatCompletionRequest)
 
 
 def _given(value: Raw | UnsetType) -> bool:
     return not isinstance(value, UnsetType) and bytes(value) not in _MEANINGLESS
 
 
-def parse_chat(body: bytes) -> ChatRequest:
+def parse_chat(body: bytes) -> ChatCompletionRequest:
     try:
         request = _decoder.decode(body)
     except msgspec.ValidationError as error:
@@ -150,8 +150,8 @@ def _text(message: RequestMessage, index: int) -> str:
             return text
         case parts:
             param = f"messages[{index}].content"
-            if len(parts) > PARTS:
-                raise bad_request(f"More than {PARTS} content parts.", param=param)
+            if len(parts) > MOST_PARTS:
+                raise bad_request(f"More than {MOST_PARTS} content parts.", param=param)
             for part in parts:
                 if part.type not in ("text", "input_text", "output_text"):
                     raise ApiError(

@@ -1,4 +1,4 @@
-"""A client's connection: tells a request that its client has gone, and cuts one that stalls."""
+"""A client's connection: tells a request that its client has gone, and can be cut off."""
 
 import socket
 import struct
@@ -11,8 +11,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 _KEY = "hermes.connection"
 
 
-class Connection(HttpToolsProtocol):
-    """uvicorn's protocol, known to the requests that it serves."""
+class HttpConnection(HttpToolsProtocol):
+    """uvicorn's protocol, which the requests that it serves find in their scope."""
 
     on_lost: Callable[[], None] | None = None
     """Called when the client has gone; a request sets it while it waits."""
@@ -35,7 +35,6 @@ class Connection(HttpToolsProtocol):
         self.transport.abort()
 
 
-def connection_of(scope: Scope) -> Connection:
-    connection = scope[_KEY]
-    assert isinstance(connection, Connection)
+def connection_of(scope: Scope) -> HttpConnection:
+    connection: HttpConnection = scope[_KEY]
     return connection

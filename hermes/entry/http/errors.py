@@ -5,7 +5,7 @@ import math
 
 import msgspec
 
-from hermes.entry.http.reply import Reply
+from hermes.entry.http.responses import JsonResponse
 from hermes.streaming.wire import error_type
 from hermes.types.errors import HermesError, StoreUnavailable
 from hermes.types.events import TurnFinished
@@ -35,16 +35,6 @@ class ApiError(HermesError):
         self.close = close
         """The connection is closed, because the rest of the request is not read."""
 
-    def reply(self) -> Reply:
-        kind = error_type(self.status)
-        error = _Error(message=str(self), type=kind, param=self.param, code=self.code)
-        headers = {}
-        if self.retry_after is not None:
-            headers["retry-after"] = str(math.ceil(self.retry_after))
-        if self.close:
-            headers["connection"] = "close"
-        return Reply(msgspec.json.encode(_Body(error=error)), self.status, headers)
-
 
 class _Error(Value, omit_defaults=False):
     message: str
@@ -57,20 +47,25 @@ class _Body(Value):
     error: _Error
 
 
-def bad_request(message: str, code: str = "invalid_request", param: str | None = None) -> ApiError:
-    return ApiError(400, message, code, param=param)
-
-
-def api_error(error: HermesError) -> ApiError:
-    """The error as a client of the API is told it."""
-    if isinstance(error, ApiError):
-        return error
-    message = str(error)
+def error_response(error: HermesError) -> JsonResponse:
+    """The response that tells a client of an error."""
+    message, param, headers = str(error), None, {}
     if isinstance(error, StoreUnavailable):
-        # The text names the operator's files.
+        # Its text names the operator's files.
         log.error("a request was refused: %s", error)
         message = "The store can't be used at the moment; nothing was accepted. Try again."
-    return ApiError(error.status, message, error.code, retry_after=error.retry_after)
+    if isinstance(error, ApiError):
+        param = error.param
+        if error.close:
+            headers["connection"] = "close"
+    if error.retry_after is not None:
+        headers["retry-after"] = str(math.ceil(error.retry_after))
+    told = _Error(message=message, type=error_type(error.status), param=param, code=error.code)
+    return JsonResponse(msgspec.json.encode(_Body(error=told)), error.status, headers)
+
+
+def bad_request(message: str, code: str = "invalid_request", param: str | None = None) -> ApiError:
+    return ApiError(400, message, code, param=param)
 
 
 def failed_turn(finish: TurnFinished) -> ApiError:

@@ -1,9 +1,11 @@
-"""GET /health and GET /ready, for those who watch over us."""
+"""GET /health and GET /ready, for supervisors and load balancers."""
+
+from starlette.requests import Request
 
 from hermes import __version__
 from hermes.control.gateway import Gateway
-from hermes.entry.http.call import Call, Handler
-from hermes.entry.http.reply import Reply, json_reply
+from hermes.entry.http.endpoint import EndpointFunction
+from hermes.entry.http.responses import JsonResponse, json_response
 from hermes.types.value import Value
 
 
@@ -18,14 +20,14 @@ class Readiness(Value):
     reason: str = ""
 
 
-async def health(call: Call) -> Reply:
-    return json_reply(Health())
+async def health(request: Request) -> JsonResponse:
+    return json_response(Health())
 
 
-def readiness(gateway: Gateway) -> Handler:
-    async def ready(call: Call) -> Reply:
+def readiness(gateway: Gateway) -> EndpointFunction:
+    async def ready(request: Request) -> JsonResponse:
         if trouble := gateway.trouble:
-            return json_reply(Readiness(status="not ready", reason=trouble), 503)
-        return json_reply(Readiness(status="ready"))
+            return json_response(Readiness(status="not ready", reason=trouble), 503)
+        return json_response(Readiness(status="ready"))
 
     return ready

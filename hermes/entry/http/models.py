@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
-from hermes.entry.http.call import Call
+from starlette.requests import Request
+
 from hermes.entry.http.errors import ApiError
-from hermes.entry.http.reply import Reply, json_reply
+from hermes.entry.http.responses import JsonResponse, json_response
 from hermes.types.value import Value
 
 
@@ -15,7 +16,7 @@ class Model(Value, omit_defaults=False):
     owned_by: str = "hermes"
 
 
-class ModelList(Value, omit_defaults=False):
+class ModelListing(Value, omit_defaults=False):
     data: tuple[Model, ...]
     object: str = "list"
 
@@ -30,9 +31,9 @@ class Models:
         self._aliases = aliases | {""}
         self._reachable = reachable
 
-    async def listing(self, call: Call) -> Reply:
+    async def listing(self, request: Request) -> JsonResponse:
         models = tuple(Model(id=name) for name in self._agents)
-        return json_reply(ModelList(data=models))
+        return json_response(ModelListing(data=models))
 
     def override(self, name: str) -> str | None:
         """The `provider/model` that a request asks for; None for the agent's own model."""

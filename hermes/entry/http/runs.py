@@ -1,28 +1,33 @@
 """GET /v1/runs/{id}/events: a run's events from any number on, now or after a restart."""
 
+from functools import partial
+
 from starlette.requests import Request
+from starlette.types import ASGIApp
 
 from hermes.control.gateway import Gateway
-from hermes.entry.http.call import Call
+from hermes.entry.http.auth import principal_of
 from hermes.entry.http.errors import ApiError, bad_request
-from hermes.entry.http.sse import SSEStream, next_or_keepalive
+from hermes.entry.http.sse import EventStream, EventStreamResponse, next_or_keepalive
 from hermes.streaming.sse import RunStream
 from hermes.types.identity import TurnId
 
 
 class RunEvents:
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, patience: float) -> None:
         self._gateway = gateway
+        self._patience = patience
 
-    async def __call__(self, call: Call) -> None:
-        request, account = call.request, call.principal.name
+    async def __call__(self, request: Request) -> ASGIApp:
         run_id = str(request.path_params["run_id"])
-        turn = TurnId(run_id.removeprefix("run_"))
+        turn, account = TurnId(run_id.removeprefix("run_")), principal_of(request).name
         if not run_id.startswith("run_") or not await self._gateway.knows(turn, account):
             raise ApiError(404, f"There is no run {run_id!r}.", "run_not_found")
-        after = _last_event_id(request)
+        write = partial(self._write, run_id, turn, _last_event_id(request))
+        return EventStreamResponse(write, self._patience)
+
+    async def _write(self, run_id: str, turn: TurnId, after: int, out: EventStream) -> None:
         frames = RunStream(run_id)
-        out = SSEStream(call)
         with self._gateway.following(turn, after) as following:
             if after:
                 for one in await following.seen():

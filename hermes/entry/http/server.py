@@ -1,25 +1,37 @@
-"""The HTTP server: routes, keys, limits, and uvicorn around them."""
+"""The HTTP server: the routes, the middleware around them, and uvicorn."""
 
 import contextlib
 import logging
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import anyio
 import uvicorn
-from starlette.routing import Route, Router
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.routing import BaseRoute, Route, Router
+from starlette.types import ASGIApp
 
 from hermes.control.gateway import Gateway
 from hermes.entry.http.auth import Auth
-from hermes.entry.http.call import Call, Handler
 from hermes.entry.http.chat_completions import ChatCompletions
-from hermes.entry.http.connection import Connection
-from hermes.entry.http.door import Door, Screen
+from hermes.entry.http.connection import HttpConnection
+from hermes.entry.http.endpoint import Endpoint, EndpointFunction
 from hermes.entry.http.errors import ApiError
 from hermes.entry.http.health import health, readiness
+from hermes.entry.http.middleware import (
+    AccessLogMiddleware,
+    BodyLimitMiddleware,
+    DisconnectMiddleware,
+    ErrorMiddleware,
+    HostMiddleware,
+    KeyMiddleware,
+    OriginMiddleware,
+    RequestIdMiddleware,
+)
 from hermes.entry.http.models import Models
-from hermes.entry.http.reply import Reply
 from hermes.entry.http.runs import RunEvents
+from hermes.entry.http.turnstile import TurnstileMiddleware
 from hermes.types.errors import ConfigError
 from hermes.types.value import Value
 
@@ -33,7 +45,7 @@ ROUTES = (
     ("GET", "/v1/health", "The same, for clients that know one base URL."),
     ("GET", "/ready", "Whether messages can be taken in; needs no key."),
 )
-OPEN = ("/health", "/v1/health", "/ready")
+OPEN = frozenset({"/health", "/v1/health", "/ready"})
 """Routes that need no key."""
 
 
@@ -55,35 +67,44 @@ class ApiOptions(Value):
     """Seconds after which a stream whose client does not read is cut; it can go on by event id."""
 
 
-def build_app(gateway: Gateway, options: ApiOptions) -> Router:
+def build_app(gateway: Gateway, options: ApiOptions, mounts: Sequence[BaseRoute] = ()) -> ASGIApp:
+    """The API as an ASGI app. `mounts` are further apps behind the same middleware."""
     listed = tuple(dict.fromkeys((options.model_name, "main")))
     models = Models(listed, options.aliases, options.reachable)
-    screen = Screen(
-        Auth(options.key),
-        host=options.host,
-        origins=options.cors_origins,
-        most_bytes=options.most_bytes,
-        patience=options.patience,
-    )
-
-    handlers: dict[str, Handler] = {
-        "/v1/chat/completions": ChatCompletions(gateway, models),
+    functions: dict[str, EndpointFunction] = {
+        "/v1/chat/completions": ChatCompletions(gateway, models, options.patience),
         "/v1/models": models.listing,
-        "/v1/runs/{run_id}/events": RunEvents(gateway),
+        "/v1/runs/{run_id}/events": RunEvents(gateway, options.patience),
         "/health": health,
         "/v1/health": health,
         "/ready": readiness(gateway),
     }
-    routes = [
-        Route(path, Door(screen, method, handlers[path], keyed=path not in OPEN))
-        for method, path, _ in ROUTES
+    routes = [Route(path, Endpoint(method, functions[path])) for method, path, _ in ROUTES]
+    return Router(
+        [*routes, *mounts],
+        redirect_slashes=False,
+        default=Endpoint("", no_such_route),
+        middleware=middleware(options),
+    )
+
+
+def middleware(options: ApiOptions) -> list[Middleware]:
+    """All middleware, from the outermost to the innermost."""
+    return [
+        Middleware(RequestIdMiddleware),
+        Middleware(AccessLogMiddleware),
+        Middleware(DisconnectMiddleware),
+        Middleware(TurnstileMiddleware),
+        Middleware(HostMiddleware, host=options.host),
+        Middleware(OriginMiddleware, origins=options.cors_origins),
+        Middleware(KeyMiddleware, auth=Auth(options.key), open_paths=OPEN),
+        Middleware(BodyLimitMiddleware, most_bytes=options.most_bytes),
+        Middleware(ErrorMiddleware),
     ]
-    missing = Door(screen, "", no_such_route, keyed=False)
-    return Router(routes, redirect_slashes=False, default=missing)
 
 
-async def no_such_route(call: Call) -> Reply:
-    message = f"There is no {call.request.method} {call.request.url.path} here."
+async def no_such_route(request: Request) -> ASGIApp:
+    message = f"There is no {request.method} {request.url.path} here."
     raise ApiError(404, message, "not_found")
 
 
@@ -92,7 +113,7 @@ async def serve_http(gateway: Gateway, options: ApiOptions, ready: Callable[[str
     listening = bind(options.host, options.port)
     config = uvicorn.Config(
         build_app(gateway, options),
-        http=Connection,
+        http=HttpConnection,
         ws="none",
         loop="none",
         lifespan="off",

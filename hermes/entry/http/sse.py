@@ -1,18 +1,18 @@
-"""Server-sent events to one client: nothing is skipped; one that does not read is cut."""
+"""Server-sent events to one client: none is skipped, and a client that does not read is cut off."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import anyio
+from starlette.types import Receive, Scope, Send
 
-from hermes.entry.http.call import Call
+from hermes.control.following import Following
 from hermes.entry.http.connection import connection_of
-from hermes.entry.http.reply import raw
+from hermes.entry.http.responses import raw
 from hermes.streaming.sse import KEEPALIVE
 from hermes.types.events import Envelope
 
 SLICE = 65_536
-"""Bytes handed over at a time: as much and no more waits for a client that is slow."""
+"""Bytes handed over at a time: no more than this waits for a client that is slow."""
 KEEPALIVE_SECONDS = 15.0
 FRAME_SECONDS = 0.04
 """Words that come faster share a frame: nobody sees it, and it halves the work of a stream."""
@@ -29,23 +29,16 @@ class Stalled(Exception):
     """The client does not read."""
 
 
-class Reader(Protocol):
-    @property
-    def ended(self) -> bool: ...
+class EventStream:
+    """An open stream of server-sent events. `patience` is how long a client may not read."""
 
-    async def next(self, within: float = ...) -> Sequence[Envelope]: ...
-    async def gather(self, seconds: float) -> None: ...
+    def __init__(self, scope: Scope, send: Send, patience: float) -> None:
+        self._connection = connection_of(scope)
+        self._send = send
+        self._patience = patience
 
-
-class SSEStream:
-    def __init__(self, call: Call) -> None:
-        self._connection = connection_of(call.request.scope)
-        self._send = call.send
-        self._headers = call.headers
-        self._patience = call.patience
-
-    async def start(self, headers: dict[str, str]) -> None:
-        every = [*_STREAM, *raw(self._headers), *raw(headers)]
+    async def start(self, headers: Mapping[str, str]) -> None:
+        every = [*_STREAM, *raw(headers)]
         await self._send({"type": "http.response.start", "status": 200, "headers": every})
 
     async def send(self, frames: bytes) -> None:
@@ -68,9 +61,22 @@ class SSEStream:
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def next_or_keepalive(reader: Reader, out: SSEStream) -> Sequence[Envelope]:
-    """What comes next, with a comment now and then so that nobody in between hangs up."""
-    await reader.gather(FRAME_SECONDS)
-    while not (events := await reader.next(KEEPALIVE_SECONDS)) and not reader.ended:
+class EventStreamResponse:
+    """A response that a function writes while the events come."""
+
+    def __init__(self, write: Callable[[EventStream], Awaitable[None]], patience: float) -> None:
+        self._write = write
+        self._patience = patience
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._write(EventStream(scope, send, self._patience))
+
+
+async def next_or_keepalive(
+    following: Following, out: EventStream, every: float = KEEPALIVE_SECONDS
+) -> Sequence[Envelope]:
+    """The next events. While there are none, comments keep proxies from hanging up."""
+    await following.gather(FRAME_SECONDS)
+    while not (events := await following.next(every)) and not following.ended:
         await out.send(KEEPALIVE)
     return events

@@ -1,14 +1,16 @@
-"""Lets a crowd in a few at a time, so that it can't hold up the loop for everybody."""
+"""Starts a burst of requests a few at a time, so that it can't block the event loop."""
 
 import asyncio
 from collections import deque
 
-WIDTH = 8
-"""Requests that are begun in one round of the loop."""
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+PER_ROUND = 8
+"""Requests that are started in one round of the event loop."""
 
 
 class Turnstile:
-    """Free for the first in each round; the others wait for the next, in order."""
+    """The first requests of a round pass at once; the others wait for later rounds, in order."""
 
     def __init__(self) -> None:
         self._passed = 0
@@ -17,7 +19,7 @@ class Turnstile:
 
     async def enter(self) -> None:
         self._turn_later()
-        if self._passed < WIDTH and not self._waiting:
+        if self._passed < PER_ROUND and not self._waiting:
             self._passed += 1
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -32,10 +34,22 @@ class Turnstile:
     def _turn(self) -> None:
         self._turning = False
         self._passed = 0
-        while self._waiting and self._passed < WIDTH:
+        while self._waiting and self._passed < PER_ROUND:
             waiter = self._waiting.popleft()
             if not waiter.done():
                 self._passed += 1
                 waiter.set_result(None)
         if self._waiting:
             self._turn_later()
+
+
+class TurnstileMiddleware:
+    """Passes requests on through a turnstile."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._turnstile = Turnstile()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._turnstile.enter()
+        await self._app(scope, receive, send)

@@ -113,7 +113,8 @@ def test_set_says_that_a_secret_went_into_dotenv(tmp_path: Path) -> None:
 
 
 def test_set_says_when_comments_were_lost_and_when_it_is_overruled(tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").write_text("model: a # comment\n", encoding="utf-8")
+    shared = "_config_version: 33\nx: &x {default: a} # comment\nmodel: *x\n"
+    (tmp_path / "config.yaml").write_text(shared, encoding="utf-8")
     done = hermes(tmp_path, "set", "model.provider", "groq", HERMES_INFERENCE_PROVIDER="openai")
     assert "the file as it was is" in done.stdout
     assert done.stderr == "note: environment HERMES_INFERENCE_PROVIDER overrules it\n"

@@ -170,7 +170,8 @@ def test_it_says_when_the_environment_overrules_the_change(tmp_path: Path) -> No
 
 
 def test_comments_that_were_lost_are_in_a_backup(tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").write_text("model: {default: a} # mine\n", encoding="utf-8")
+    shared = "_config_version: 33\nx: &x {default: a} # mine\nmodel: *x\n"
+    (tmp_path / "config.yaml").write_text(shared, encoding="utf-8")
     done = hermes(tmp_path, "groq/a/b", GROQ_API_KEY=KEY)
     assert "the file as it was is" in done.stdout
 

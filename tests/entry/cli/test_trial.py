@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from hermes.entry.cli.trial import QUESTION, Trial
+from hermes.entry.cli.trial import TRIAL_QUESTION, Trial
 from hermes.testing.turns import CHOICE
 from hermes.types.errors import Disconnected, Rejected
 from hermes.types.events import ReasoningDelta, TextDelta, UsageReported
@@ -15,7 +15,7 @@ USAGE = UsageReported(prompt_tokens=12, completion_tokens=3, cost=0.5)
 
 
 async def thinks_and_answers(choice: ModelChoice, text: str, emit: Emit) -> AssistantMessage:
-    assert (choice, text) == (CHOICE, QUESTION)
+    assert (choice, text) == (CHOICE, TRIAL_QUESTION)
     emit(ReasoningDelta(text="hm"))
     await anyio.sleep(0.01)
     emit(TextDelta(text="ready"))

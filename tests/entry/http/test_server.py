@@ -1,4 +1,4 @@
-"""The HTTP door against those who knock wrongly."""
+"""The HTTP server against clients that misbehave."""
 
 from pathlib import Path
 
@@ -118,6 +118,20 @@ async def test_a_page_that_was_allowed_may_call(tmp_path: Path) -> None:
     assert status == 200
     assert headers["access-control-allow-origin"] == page
     assert on_stream["access-control-allow-origin"] == page
+
+
+async def test_every_response_carries_the_id_of_its_request(tmp_path: Path) -> None:
+    streamed = HELLO.replace(b"{", b'{"stream":true,', 1)
+    async with serving(tmp_path) as service:
+        for method, path, body in (
+            ("GET", "/health", b""),
+            ("GET", "/nothing", b""),
+            ("POST", CHAT, b"{"),
+            ("POST", CHAT, HELLO),
+            ("POST", CHAT, streamed),
+        ):
+            _, headers, _ = await request(service.port, method, path, body, x_request_id="r-7")
+            assert headers["x-request-id"] == "r-7", (path, body)
 
 
 async def test_while_the_disk_is_full_503_and_then_service_resumes_alone(tmp_path: Path) -> None:

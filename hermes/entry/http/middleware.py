@@ -1,0 +1,271 @@
+"""The guards around every route and mounted app: request id, access log, host, origin, key, size.
+
+A middleware that refuses a request answers it itself. `ErrorMiddleware` is the innermost one: it
+turns the errors of endpoints and mounted apps into responses.
+"""
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Awaitable
+
+import anyio
+import anyio.lowlevel
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hermes.entry.http.auth import Auth
+from hermes.entry.http.connection import HttpConnection, connection_of
+from hermes.entry.http.errors import ApiError, error_response
+from hermes.entry.http.responses import raw
+from hermes.entry.http.sse import Stalled
+from hermes.types.errors import HermesError
+from hermes.types.identity import new_id
+
+log = logging.getLogger(__name__)
+
+BODY_SECONDS = 30.0
+"""How long a client may take to send a request's body."""
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
+
+
+def header(scope: Scope, name: bytes) -> str | None:
+    """The first header of that name."""
+    for found, value in scope["headers"]:
+        if found == name:
+            return str(value, "latin-1")
+    return None
+
+
+class RequestIdMiddleware:
+    """Gives every request an id: the client's own, if that is well-formed, or a new one.
+
+    It is found in `request.state.request_id` and in the response's `x-request-id`.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        given = header(scope, b"x-request-id")
+        id = given if given and _REQUEST_ID.fullmatch(given) else new_id()
+        state = scope["state"]
+        state["request_id"] = id
+        named = (b"x-request-id", id.encode())
+
+        def send_named(message: Message) -> Awaitable[None]:
+            if message["type"] == "http.response.start":
+                state["response_status"] = message["status"]
+                message = {**message, "headers": [*message["headers"], named]}
+            return send(message)
+
+        await self._app(scope, receive, send_named)
+
+
+class AccessLogMiddleware:
+    """Logs every request in one line, at level DEBUG. It needs the request id around it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not log.isEnabledFor(logging.DEBUG):
+            await self._app(scope, receive, send)
+            return
+        begun = time.perf_counter()
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            state, took = scope["state"], 1000 * (time.perf_counter() - begun)
+            status = state.get("response_status", "no response")
+            what = f"{scope['method']} {scope['path']!r}"
+            log.debug("%s: %s in %.1f ms (request %s)", what, status, took, state["request_id"])
+
+
+class DisconnectMiddleware:
+    """Cancels a request whose client has gone."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        connection = connection_of(scope)
+        with anyio.CancelScope() as request:
+            connection.on_lost = request.cancel
+            try:
+                await self._app(scope, receive, send)
+            except (Stalled, ClientDisconnect):
+                # uvicorn logs an unfinished response as an error, unless it knows by then that
+                # the client has gone.
+                await anyio.lowlevel.cancel_shielded_checkpoint()
+            finally:
+                connection.on_lost = None
+
+
+class HostMiddleware:
+    """Refuses requests to a local server under another name: they come from web pages."""
+
+    def __init__(self, app: ASGIApp, host: str) -> None:
+        self._app = app
+        # A server that is reachable from outside may have any name.
+        self._hosts = LOOPBACK if host in LOOPBACK else None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._hosts is not None:
+            name = (header(scope, b"host") or "").rsplit(":", 1)[0].strip("[]").lower()
+            if name not in self._hosts:
+                refused = ApiError(403, f"This server is not {name!r}.", "foreign_host")
+                await error_response(refused)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+EXPOSED = {
+    "access-control-expose-headers": "x-hermes-run-id, x-hermes-session-id, x-request-id,"
+    " retry-after",
+    "vary": "Origin",
+}
+PREFLIGHT = {
+    "access-control-allow-methods": "GET, POST, OPTIONS",
+    "access-control-allow-headers": "Authorization, Content-Type, Idempotency-Key, Last-Event-ID,"
+    " X-Hermes-Session-Id, X-Hermes-Chat-Id, X-Hermes-User-Id, X-Hermes-Thread-Id, X-Request-Id",
+    "access-control-max-age": "600",
+}
+
+
+class OriginMiddleware:
+    """Lets the web pages of the configured origins call the API, and refuses those of others."""
+
+    def __init__(self, app: ASGIApp, origins: tuple[str, ...]) -> None:
+        self._app = app
+        self._origins = origins
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        origin = header(scope, b"origin")
+        if origin is None:
+            await self._app(scope, receive, send)
+            return
+        if "*" not in self._origins and origin not in self._origins:
+            message = f"Pages of {origin!r} may not call this API; see API_SERVER_CORS_ORIGINS."
+            refused = ApiError(403, message, "foreign_origin")
+            await error_response(refused)(scope, receive, send)
+            return
+        allowed = raw({"access-control-allow-origin": origin, **EXPOSED})
+
+        def send_allowed(message: Message) -> Awaitable[None]:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], *allowed]}
+            return send(message)
+
+        if scope["method"] == "OPTIONS":
+            await Response(status_code=204, headers=PREFLIGHT)(scope, receive, send_allowed)
+            return
+        await self._app(scope, receive, send_allowed)
+
+
+class KeyMiddleware:
+    """Refuses requests without a valid key. The key's principal becomes `request.user`."""
+
+    def __init__(self, app: ASGIApp, auth: Auth, open_paths: frozenset[str]) -> None:
+        self._app = app
+        self._auth = auth
+        self._open_paths = open_paths
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] not in self._open_paths:
+            client = scope["client"]
+            authorization = header(scope, b"authorization") or ""
+            try:
+                scope["user"] = self._auth.principal(authorization, client[0] if client else "")
+            except ApiError as refused:
+                await error_response(refused)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+class BodyLimitMiddleware:
+    """Refuses bodies that are too large, and closes the connection of a client that is too slow."""
+
+    def __init__(self, app: ASGIApp, most_bytes: int, seconds: float = BODY_SECONDS) -> None:
+        self._app = app
+        self._most_bytes = most_bytes
+        self._seconds = seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        length = header(scope, b"content-length")
+        if length is None and header(scope, b"transfer-encoding") is None:
+            await self._app(scope, receive, send)
+            return
+        if length is not None and not (length.isascii() and length.isdigit()):
+            refused = ApiError(400, "Content-Length is not a number.", "invalid_content_length")
+            await error_response(refused)(scope, receive, send)
+            return
+        if length is not None and int(length) > self._most_bytes:
+            await error_response(too_large(self._most_bytes))(scope, receive, send)
+            return
+        body = _Body(connection_of(scope), receive, self._most_bytes, self._seconds)
+        await self._app(scope, body.receive, send)
+
+
+class _Body:
+    """A request's body, as far as it may go."""
+
+    def __init__(
+        self, connection: HttpConnection, receive: Receive, most_bytes: int, seconds: float
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._connection = connection
+        self._receive = receive
+        self._most_bytes = most_bytes
+        self._deadline = self._loop.time() + seconds
+        self._size = 0
+        self._whole = False
+
+    async def receive(self) -> Message:
+        if self._whole:
+            return await self._receive()
+        timer = self._loop.call_at(self._deadline, self._connection.cut)
+        try:
+            message = await self._receive()
+        finally:
+            timer.cancel()
+        self._whole = not message.get("more_body", False)
+        self._size += len(message.get("body", b""))
+        if self._size > self._most_bytes:
+            raise too_large(self._most_bytes)
+        return message
+
+
+def too_large(most_bytes: int) -> ApiError:
+    message = f"The body is larger than {most_bytes} bytes."
+    return ApiError(413, message, "body_too_large", close=True)
+
+
+class ErrorMiddleware:
+    """Answers with an error where an endpoint or a mounted app raises one."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._app(scope, receive, send)
+        except (Stalled, ClientDisconnect):
+            raise
+        except Exception as error:
+            if "response_status" in scope["state"]:
+                # Half a response was sent: uvicorn logs the error and closes the connection.
+                raise
+            await _told(error, scope)(scope, receive, send)
+
+
+def _told(error: Exception, scope: Scope) -> Response:
+    if isinstance(error, HermesError):
+        return error_response(error)
+    id = scope["state"]["request_id"]
+    log.error("%s %r failed (request %s)", scope["method"], scope["path"], id, exc_info=error)
+    message = f"Something went wrong inside; the gateway's log says what (request {id})."
+    return error_response(ApiError(500, message, "internal_error"))

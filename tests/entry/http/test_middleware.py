@@ -1,0 +1,303 @@
+"""Every route and every mounted app is behind the same guards."""
+
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import msgspec
+import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hermes.entry.http.middleware import (
+    AccessLogMiddleware,
+    BodyLimitMiddleware,
+    DisconnectMiddleware,
+    ErrorMiddleware,
+    HostMiddleware,
+    RequestIdMiddleware,
+)
+from hermes.entry.http.server import ApiOptions, build_app
+from hermes.entry.http.sse import Stalled
+from hermes.testing.asgi import call, fake_connection, http_scope
+from hermes.testing.running import running
+from hermes.testing.scripted import ScriptedModel
+from hermes.types.errors import HermesError, StoreUnavailable, TooLong
+
+KEY = "secret"
+PAGE = "https://chat.example"
+BEARER = {"authorization": f"Bearer {KEY}"}
+LIMIT = 1000
+
+
+class Echo:
+    """A mounted app: answers with the body it was sent, and counts the requests that reach it."""
+
+    def __init__(self) -> None:
+        self.reached = 0
+        self.error: Exception | None = None
+        self.ids: list[str] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.reached += 1
+        request = Request(scope, receive)
+        self.ids.append(request.state.request_id)
+        if self.error is not None:
+            raise self.error
+        await PlainTextResponse(await request.body())(scope, receive, send)
+
+
+class Guarded:
+    def __init__(self, app: ASGIApp, echo: Echo) -> None:
+        self.app = app
+        self.echo = echo
+
+
+@pytest.fixture
+async def guarded(tmp_path: Path) -> AsyncIterator[Guarded]:
+    """The whole API with an app mounted at /extra."""
+    options = ApiOptions(key=KEY, most_bytes=LIMIT, cors_origins=(PAGE,))
+    echo = Echo()
+    async with running(tmp_path, [], ScriptedModel([])) as gateway:
+        yield Guarded(build_app(gateway, options, [Mount("/extra", echo)]), echo)
+
+
+REFUSED: list[tuple[dict[str, str], list[bytes], int, str]] = [
+    ({}, [b"hi"], 401, "invalid_api_key"),
+    ({"authorization": "Bearer wrong"}, [b"hi"], 401, "invalid_api_key"),
+    ({**BEARER, "host": "evil.example"}, [b"hi"], 403, "foreign_host"),
+    ({**BEARER, "origin": "https://evil.example"}, [b"hi"], 403, "foreign_origin"),
+    ({**BEARER, "content_length": str(LIMIT + 1)}, [b"hi"], 413, "body_too_large"),
+    ({**BEARER, "content_length": "many"}, [b"hi"], 400, "invalid_content_length"),
+    ({**BEARER, "content_length": "²"}, [b"hi"], 400, "invalid_content_length"),
+]
+
+
+@pytest.mark.parametrize("path", ["/extra/", "/extra/deep", "/v1/models", "/nothing"])
+@pytest.mark.parametrize(("headers", "body", "status", "code"), REFUSED)
+async def test_a_request_that_a_guard_refuses_reaches_neither_routes_nor_mounted_apps(
+    guarded: Guarded, path: str, headers: dict[str, str], body: list[bytes], status: int, code: str
+) -> None:
+    response = await call(guarded.app, http_scope("POST", path, **headers), body)
+    assert (response.status, response.code) == (status, code)
+    assert response.headers["x-request-id"]
+    assert guarded.echo.reached == 0
+
+
+async def test_a_body_of_unknown_length_is_cut_at_the_limit_in_a_mounted_app(
+    guarded: Guarded,
+) -> None:
+    scope = http_scope("POST", "/extra/", transfer_encoding="chunked", **BEARER)
+    response = await call(guarded.app, scope, [b"x" * 600, b"x" * 600])
+    assert (response.status, response.code) == (413, "body_too_large")
+    assert response.headers["connection"] == "close"
+
+
+async def test_a_mounted_app_is_reached_with_the_key(guarded: Guarded) -> None:
+    scope = http_scope("POST", "/extra/", content_length="2", **BEARER)
+    response = await call(guarded.app, scope, [b"hi"])
+    assert (response.status, response.body) == (200, b"hi")
+    assert [response.headers["x-request-id"]] == guarded.echo.ids
+    assert "access-control-allow-origin" not in response.headers
+
+
+async def test_a_page_that_is_allowed_can_read_answers_and_errors_alike(guarded: Guarded) -> None:
+    scope = http_scope("OPTIONS", "/extra/", origin=PAGE)
+    preflight = await call(guarded.app, scope)
+    assert preflight.status == 204
+    assert preflight.headers["access-control-allow-origin"] == PAGE
+    assert "X-Request-Id" in preflight.headers["access-control-allow-headers"]
+    for headers in (BEARER, {}):
+        response = await call(guarded.app, http_scope("GET", "/extra/", origin=PAGE, **headers))
+        assert response.status == (200 if headers else 401)
+        assert response.headers["access-control-allow-origin"] == PAGE
+        assert "x-request-id" in response.headers["access-control-expose-headers"]
+        assert response.headers["vary"] == "Origin"
+
+
+async def test_without_an_origin_there_is_no_preflight(guarded: Guarded) -> None:
+    assert (await call(guarded.app, http_scope("OPTIONS", "/extra"))).status == 401
+
+
+@pytest.mark.parametrize("given", ["7", "a-b_c.d:e/f+g=", "x" * 128])
+async def test_a_request_keeps_the_id_that_its_client_gave_it(guarded: Guarded, given: str) -> None:
+    for path, headers in (("/health", {}), ("/extra/", BEARER), ("/extra/", {})):
+        response = await call(guarded.app, http_scope("GET", path, x_request_id=given, **headers))
+        assert response.headers["x-request-id"] == given
+    assert guarded.echo.ids == [given]
+
+
+@pytest.mark.parametrize("given", ["", " ", "x" * 129, "a b", 'a"b', "a\nb", "é"])
+async def test_a_strange_request_id_is_replaced(guarded: Guarded, given: str) -> None:
+    scope = http_scope("GET", "/health", x_request_id=given)
+    assert (await call(guarded.app, scope)).headers["x-request-id"] not in ("", given)
+
+
+async def test_ids_are_unique(guarded: Guarded) -> None:
+    made = [await call(guarded.app, http_scope("GET", "/health")) for _ in range(3)]
+    assert len({response.headers["x-request-id"] for response in made}) == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code", "pause"),
+    [
+        (TooLong("long"), 400, "context_length_exceeded", None),
+        (StoreUnavailable("the disk at /secret/path is full"), 503, "store_unavailable", "5"),
+        (HermesError("odd"), 500, "internal_error", None),
+    ],
+)
+async def test_an_error_of_ours_is_answered_with_its_status_and_code(
+    guarded: Guarded, error: HermesError, status: int, code: str, pause: str | None
+) -> None:
+    guarded.echo.error = error
+    response = await call(guarded.app, http_scope("GET", "/extra/", **BEARER))
+    assert (response.status, response.code) == (status, code)
+    assert response.headers.get("retry-after") == pause
+    assert b"/secret/path" not in response.body
+
+
+async def test_a_bug_is_logged_with_the_request_and_told_without_details(
+    guarded: Guarded, caplog: pytest.LogCaptureFixture
+) -> None:
+    guarded.echo.error = ValueError("details")
+    response = await call(guarded.app, http_scope("GET", "/extra/", x_request_id="r1", **BEARER))
+    assert (response.status, response.code) == (500, "internal_error")
+    assert b"details" not in response.body
+    assert b"r1" in response.body
+    (record,) = [one for one in caplog.records if one.levelno == logging.ERROR]
+    assert "GET '/extra/' failed (request r1)" in record.getMessage()
+    assert record.exc_info is not None
+    assert record.exc_info[1] is guarded.echo.error
+
+
+async def test_an_error_behind_half_a_response_is_not_answered_again() -> None:
+    async def breaks(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise ValueError("late")
+
+    with pytest.raises(ValueError, match="late"):
+        await call(RequestIdMiddleware(ErrorMiddleware(breaks)), http_scope())
+
+
+async def test_each_request_is_one_line_of_the_log_at_level_debug(
+    guarded: Guarded, caplog: pytest.LogCaptureFixture
+) -> None:
+    await call(guarded.app, http_scope("GET", "/health"))
+    assert caplog.records == []
+    with caplog.at_level(logging.DEBUG, logger="hermes.entry.http.middleware"):
+        await call(guarded.app, http_scope("GET", "/extra\nforged", x_request_id="r2"))
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith(r"GET '/extra\nforged': 401 in ")
+    assert line.endswith(" ms (request r2)")
+
+
+async def test_a_request_without_a_response_is_logged_too(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def silent(scope: Scope, receive: Receive, send: Send) -> None:
+        pass
+
+    app = RequestIdMiddleware(AccessLogMiddleware(silent))
+    with caplog.at_level(logging.DEBUG, logger="hermes.entry.http.middleware"):
+        with pytest.raises(ValueError, match="not enough values"):
+            await call(app, http_scope())
+    assert "GET '/': no response in " in caplog.text
+
+
+async def test_a_request_is_cancelled_when_its_client_goes() -> None:
+    scope, started, ended = http_scope(), anyio.Event(), anyio.Event()
+    connection = fake_connection(scope)
+
+    async def waits(scope: Scope, receive: Receive, send: Send) -> None:
+        started.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.set()
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(DisconnectMiddleware(waits), scope, _silence, _nowhere)
+            await started.wait()
+            (connection.on_lost or pytest.fail)()
+    assert ended.is_set()
+    assert connection.on_lost is None
+
+
+async def test_a_client_that_stalled_ends_the_request_without_an_error() -> None:
+    async def stalls(scope: Scope, receive: Receive, send: Send) -> None:
+        raise Stalled
+
+    app = RequestIdMiddleware(DisconnectMiddleware(ErrorMiddleware(stalls)))
+    await app(http_scope(), _silence, _nowhere)
+
+
+async def _silence() -> Message:
+    await anyio.sleep_forever()
+    raise AssertionError("it sleeps forever")
+
+
+async def _nowhere(message: Message) -> None:
+    raise AssertionError("nothing is sent")
+
+
+async def test_a_client_that_is_slow_to_send_its_body_is_cut_off() -> None:
+    scope = http_scope("POST", "/", content_length="5")
+    app = BodyLimitMiddleware(Echo(), most_bytes=LIMIT, seconds=0.05)
+    scope["state"]["request_id"] = "r"
+    async with anyio.create_task_group() as group:
+        group.start_soon(app, scope, _silence, _nowhere)
+        with anyio.fail_after(5):
+            await fake_connection(scope).was_cut.wait()
+        group.cancel_scope.cancel()
+
+
+async def test_a_body_that_has_come_is_not_timed_any_more() -> None:
+    async def lingers(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        with anyio.move_on_after(0.1):
+            await receive()
+        await PlainTextResponse("late")(scope, receive, send)
+
+    scope = http_scope("POST", "/", content_length="2")
+    app = BodyLimitMiddleware(lingers, most_bytes=LIMIT, seconds=0.05)
+    assert (await call(app, scope, [b"hi"])).body == b"late"
+    assert not fake_connection(scope).was_cut.is_set()
+
+
+@pytest.mark.parametrize(
+    ("bound", "asked", "status"),
+    [
+        ("127.0.0.1", "localhost", 200),
+        ("localhost", "LOCALHOST:1", 200),
+        ("::1", "[::1]:8642", 200),
+        ("127.0.0.1", "", 403),
+        ("127.0.0.1", "127.0.0.1.evil.example", 403),
+        ("::1", "[::2]:8642", 403),
+        ("0.0.0.0", "gateway.example", 200),
+    ],
+)
+async def test_a_local_server_answers_only_to_local_names(
+    bound: str, asked: str, status: int
+) -> None:
+    app = HostMiddleware(PlainTextResponse("ok"), host=bound)
+    assert (await call(app, http_scope(host=asked))).status == status
+
+
+async def test_a_wrong_method_and_an_unknown_path_are_told_apart(guarded: Guarded) -> None:
+    wrong = await call(guarded.app, http_scope("DELETE", "/v1/models", **BEARER))
+    assert (wrong.status, wrong.code) == (405, "method_not_allowed")
+    unknown = await call(guarded.app, http_scope("GET", "/v1/nothing", **BEARER))
+    assert (unknown.status, unknown.code) == (404, "not_found")
+
+
+async def test_only_the_exact_open_paths_need_no_key(guarded: Guarded) -> None:
+    for path in ("/health", "/v1/health", "/ready"):
+        response = await call(guarded.app, http_scope("GET", path))
+        assert response.status == 200
+        assert msgspec.json.decode(response.body)["status"] in ("ok", "ready")
+        for other in (f"{path}/", f"/{path}", f"{path}/../v1/models", path.upper()):
+            assert (await call(guarded.app, http_scope("GET", other))).status == 401

@@ -1,0 +1,27 @@
+"""Responses in one piece: JSON with the headers that every one has."""
+
+from hermes.entry.http.health import Readiness
+from hermes.entry.http.responses import JsonResponse, json_response, raw
+from hermes.testing.asgi import call, http_scope
+
+
+async def test_a_body_is_sent_as_it_is_with_its_length_and_security_headers() -> None:
+    response = await call(JsonResponse(b'{"a":1}', 201, {"x-more": "yes"}), http_scope())
+    assert (response.status, response.body) == (201, b'{"a":1}')
+    assert response.headers == {
+        "content-type": "application/json",
+        "content-length": "7",
+        "x-content-type-options": "nosniff",
+        "cache-control": "no-store",
+        "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+        "x-more": "yes",
+    }
+
+
+async def test_a_value_is_encoded() -> None:
+    response = await call(json_response(Readiness(status="ready"), 202), http_scope())
+    assert (response.status, response.body) == (202, b'{"status":"ready"}')
+
+
+def test_what_a_header_can_not_carry_is_replaced() -> None:
+    assert raw({"x-name": "caf\u00e9 \u2713"}) == [(b"x-name", b"caf\xe9 ?")]

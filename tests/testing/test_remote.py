@@ -1,0 +1,46 @@
+"""Platforms in another process: they can be stopped at any moment without a complaint."""
+
+import asyncio
+import socket
+from collections.abc import Mapping
+
+import anyio
+import anyio.abc
+
+from hermes.testing.remote import Link, RemoteWire, Rooms, serve_rooms
+from hermes.testing.running import until
+
+
+async def test_an_adapter_reaches_its_platform_through_a_socket() -> None:
+    rooms = {"plain": Rooms()}
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            port = await group.start(serve_rooms, rooms)
+            async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+                link = Link(stream)
+                group.start_soon(link.run)
+                wire = RemoteWire(link, "plain")
+                await wire.edit(await wire.send("chat", "hi"), "hello")
+                assert [message.text for message in rooms["plain"].shown("chat")] == ["hello"]
+                group.cancel_scope.cancel()
+
+
+async def test_to_stop_in_the_moment_in_which_data_arrives_breaks_no_callback() -> None:
+    loop = asyncio.get_running_loop()
+    broken: list[Mapping[str, object]] = []
+    loop.set_exception_handler(lambda _, context: broken.append(context))
+    for _ in range(20):
+        async with anyio.create_task_group() as group:
+            port = await group.start(serve_rooms, {"plain": Rooms()})
+            with socket.create_connection(("127.0.0.1", port)) as client:
+                await until_served(len(asyncio.all_tasks()))
+                # The next round finds the socket readable, and cancels before it looks at it.
+                client.send(b"x")
+                loop.call_soon(group.cancel_scope.cancel)
+                await anyio.sleep_forever()
+    assert broken == []
+
+
+async def until_served(tasks: int) -> None:
+    """Returns when a connection has a task of its own."""
+    await until(lambda: len(asyncio.all_tasks()) > tasks)
