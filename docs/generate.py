@@ -12,7 +12,8 @@ import anyio
 import click
 
 from hermes import hookspecs
-from hermes.app.agent import AgentBuilder, chosen_backend
+from hermes.app.agent import AgentBuilder
+from hermes.app.backends import configured_backend
 from hermes.app.builtins import all_plugins, configured_models
 from hermes.app.gateway import home_store
 from hermes.control.commands import CommandTable, builtin_commands
@@ -134,7 +135,7 @@ def every_tool() -> tuple[AnyTool, ...]:
             async with home_store(settings.home) as store, aiohttp.ClientSession() as session:
                 models = configured_models(settings, all_plugins())
                 model = ModelClient(session, models.wires)
-                backend = chosen_backend(settings, all_plugins().backends())
+                backend = configured_backend(settings, all_plugins().backends())
                 builder = AgentBuilder(
                     DEFAULT_AGENT, settings, models, store, session, model, backend
                 )

@@ -38,6 +38,11 @@ def register_tools(profile: AgentProfile) -> Sequence[AnyTool]:  # type: ignore[
 
 
 @hookspec
+def register_backends() -> Sequence[BackendManifest]:  # type: ignore[empty-body]
+    """Execution backends, which `terminal.backend` chooses by name."""
+
+
+@hookspec
 def register_models() -> Sequence[WireFormat | Provider]:  # type: ignore[empty-body]
     """Wire formats, and providers beside those of our own table."""
 

@@ -45,6 +45,10 @@ class Plugins:
         found = _joined(self._hook.register_tools(profile=profile))
         return _unique("tool", found, lambda tool: tool.name)
 
+    def backends(self) -> list[BackendManifest]:
+        found = _joined(self._hook.register_backends())
+        return _unique("execution backend", found, lambda manifest: manifest.name)
+
     def models(self) -> list[WireFormat | Provider]:
         return _joined(self._hook.register_models())
 

@@ -16,7 +16,7 @@ import aiohttp
 import anyio
 import pytest
 
-from hermes.boundary.execution.environment import PASSED_VARIABLES
+from hermes.boundary.execution.environment import VISIBLE_VARIABLES
 from hermes.testing.model import FakeModel
 from hermes.testing.running import until
 from hermes.testing.scripted import Plan
@@ -322,7 +322,7 @@ async def test_no_secret_leaves_its_place(tmp_path: Path) -> None:
 
     for environment in seen:
         named = {name for name in names_in(environment) if not name.startswith("LC_")}
-        assert named <= PASSED_VARIABLES | ADDED
+        assert named <= VISIBLE_VARIABLES | ADDED
     # The model did see what it asked for, and each kind of process was met.
     assert [beside for beside in SEEN if beside not in sent] == []
     commands = b"\n".join(command for command, _ in gateway.environs.values())

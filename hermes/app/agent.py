@@ -13,7 +13,6 @@ import anyio.to_thread
 import msgspec
 
 from hermes.boundary.egress import Egress
-from hermes.boundary.execution.environment import child_environment
 from hermes.boundary.execution.local import LocalBackend
 from hermes.boundary.search import search as search_file
 from hermes.core.agent import Agent, recall_nothing
@@ -47,7 +46,7 @@ from hermes.state.spill import Spill
 from hermes.text.redact import hide as hide_secrets
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import ConfigError
-from hermes.types.execution import BackendManifest, BackendOptions, ExecutionBackend
+from hermes.types.execution import ExecutionBackend
 from hermes.types.identity import AgentId
 from hermes.types.messages import AssistantMessage, Message, UserMessage
 from hermes.types.models import ModelProvider, ModelRequest
@@ -78,14 +77,17 @@ class AgentBuilder:
         store: Store,
         session: aiohttp.ClientSession,
         model: ModelProvider,
-        backend: ExecutionBackend | None = None,
+        backend: ExecutionBackend | None,
     ) -> None:
+        """Without a backend, tools can use files only, and no command runs."""
         limits = Limits(memory=settings.memory.memory_chars, user=settings.memory.user_chars)
         self.profile = profile_of(settings, models, id)
         self._settings = settings
         self._store = store
         self._session = session
         self._model = model
+        self._commands = backend is not None
+        self._backend = backend or LocalBackend(settings.home.processes, None)
         self._models = models
         self._backend = backend or LocalBackend(settings.home.processes, None)
         self._commands = backend is not None
@@ -102,6 +104,7 @@ class AgentBuilder:
         return HostedAgent(
             profile=self.profile,
             runner=self._runner(tools),
+            backend=self._backend,
             end_session=self._end_session,
             end_command=self._backend.end,
             write_title=self._write_title,
@@ -203,31 +206,6 @@ class _Placed:
     async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
         place = self._local if request.choice.provider == LOCAL else self._client
         return await place.complete(request, emit)
-
-
-NO_BACKEND = "none"
-"""The value of `terminal.backend` with which commands run nowhere."""
-
-
-def chosen_backend(
-    settings: Settings, backends: Mapping[str, BackendManifest]
-) -> ExecutionBackend | None:
-    """The machine that commands run on; None where they run nowhere."""
-    terminal = settings.terminal
-    chosen = backends.get(terminal.backend)
-    if chosen is None:
-        if terminal.backend != NO_BACKEND:
-            # Never on this machine instead: an operator who names a container does not mean that.
-            known = ", ".join((NO_BACKEND, *backends))
-            log.warning(
-                "terminal.backend: %r is not known, so no command is run; there is %s",
-                terminal.backend,
-                known,
-            )
-        return None
-    environment = child_environment(settings.sources.environ, terminal.env_passthrough)
-    options = BackendOptions(processes=settings.home.processes, environment=environment)
-    return chosen.make(options)
 
 
 def profile_of(settings: Settings, models: ConfiguredModels, agent: AgentId) -> AgentProfile:

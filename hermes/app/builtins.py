@@ -47,6 +47,10 @@ class Builtins:
         return builder.tools() if builder else ()
 
     @hookimpl
+    def register_backends(self) -> Sequence[BackendManifest]:
+        return (LOCAL_BACKEND,)
+
+    @hookimpl
     def register_models(self) -> Sequence[WireFormat]:
         return builtin_wire_formats()
 

@@ -13,7 +13,8 @@ import msgspec
 from msgspec.structs import replace
 
 from hermes import settings as configuration
-from hermes.app.agent import AgentBuilder, chosen_backend, opened_model
+from hermes.app.agent import AgentBuilder, opened_model
+from hermes.app.backends import configured_backend
 from hermes.app.builtins import Builtins, all_plugins, configured_models
 from hermes.control.access import AccessPolicy, Allowed
 from hermes.control.commands import CommandTable
@@ -59,7 +60,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """In place of all tools that the settings and plugins offer."""
     model: ModelProvider | None = None
     backend: ExecutionBackend | None = None
-    """In place of the one that the settings choose."""
+    """In place of the backend that the settings choose."""
     wrap_store: Callable[[Store], Store] = lambda store: store
     unread_seconds: float = 10.0
     """How long a stateless request goes on after its last reader has gone."""
@@ -87,7 +88,7 @@ async def open_gateway(
             models, model = configured_models(own, plugins), parts.model
             if model is None:
                 model = await opened.enter_async_context(opened_model(own, models, session))
-            backend = parts.backend or chosen_backend(own, plugins.backends())
+            backend = parts.backend or configured_backend(own, plugins.backends())
             builders[id] = AgentBuilder(id, own, models, watched, session, model, backend)
         builtins.builders = builders
         agents = hosted_agents(builders, plugins, parts.tools)

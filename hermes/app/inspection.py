@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hermes.app.agent import AgentBuilder, choose_model, chosen_backend
+from hermes.app.agent import AgentBuilder, choose_model
+from hermes.app.backends import configured_backend
 from hermes.app.builtins import Builtins, all_plugins, configured_models
 from hermes.app.gateway import agent_settings, home_store, hosted_agents, http_session
 from hermes.control.keys import session_key
@@ -31,7 +32,7 @@ async def agent_builders(
         for id, own in agent_settings(settings, plugins).items():
             models = configured_models(own, plugins)
             client = ModelClient(session, models.wires)
-            backend = chosen_backend(own, plugins.backends())
+            backend = configured_backend(own, plugins.backends())
             builders[id] = AgentBuilder(id, own, models, store, session, client, backend)
         builtins.builders = builders
         yield builders, plugins

@@ -11,7 +11,7 @@ from hermes.state import inbox, owners, turns
 from hermes.state.turns import TurnRow
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import ClaimLost, HermesError
-from hermes.types.identity import AgentId, CallId, OwnerId, SessionKey, TurnId
+from hermes.types.identity import AgentId, CallId, OwnerId, TurnId
 from hermes.types.store import OwnerKind, Store, Work
 
 log = logging.getLogger(__name__)
@@ -50,11 +50,20 @@ class Recovery:
         return claims
 
     async def _take_turn(self, row: TurnRow) -> Claim:
-        agent = self._agents[SessionKey.parse(row.session).agent]
         for call, handle in (await self._store.run(turns.started_calls, row.id)).items():
             if handle is not None:
-                await _end(agent, call, handle)
+                await self._end_command(call, handle)
         return await self._resume_turn(row)
+
+    async def _end_command(self, call: CallId, handle: str) -> None:
+        """Ends the command, whichever backend it belongs to."""
+        for agent in self._agents.values():
+            try:
+                if await agent.backend.end(handle):
+                    log.warning("ended the command that call %s had left running", call)
+                    return
+            except HermesError as error:
+                log.error("the command of call %s may still be running: %s", call, error)
 
     async def resume(self, runs: Callable[[TurnId], bool]) -> list[Claim]:
         """The turns to run now.
@@ -119,11 +128,3 @@ class Recovery:
         running = yield from turns.running_of(self._store.owner)
         idle = yield from inbox.idle_sessions(self._store.owner)
         return [*suspended, *(row for row in running if row.stop_requested)], idle
-
-
-async def _end(agent: HostedAgent, call: CallId, handle: str) -> None:
-    try:
-        if await agent.end_command(handle):
-            log.warning("ended the command that call %s of a dead process left running", call)
-    except HermesError as error:
-        log.error("the command of call %s may still be running: %s", call, error)

@@ -31,6 +31,8 @@ from hermes.types.value import Value
 
 ENVIRON: Mapping[str, str] = os.environ
 """The process environment, for those who hand it on."""
+PLANNED_BACKENDS = ("docker", "singularity", "ssh", "modal", "daytona")
+"""Execution backends that configurations name already, and that do not exist yet."""
 
 
 class Settings(Value):
@@ -167,6 +169,12 @@ def _ignored(settings: Settings) -> list[str]:
     warnings = []
     if settings.display.busy_input_mode != "queue":
         warnings.append("display.busy_input_mode: only 'queue' works so far; messages are queued")
+    if settings.terminal.backend in PLANNED_BACKENDS:
+        # Never on the host instead: who asks for a container does not mean that.
+        warnings.append(
+            f"terminal.backend: {settings.terminal.backend!r} is not supported yet;"
+            " no command is run"
+        )
     return warnings
 
 

@@ -216,8 +216,8 @@ class MemorySettings(Value):
 
 class TerminalSettings(Value):
     backend: Annotated[str, Also(env=("TERMINAL_ENV",))] = "none"
-    """Where commands run: `none` for nowhere, `local` for this machine with your rights, or the
-    backend of a plugin."""
+    """Where commands run: `none` (nowhere), `local` (on this machine with your rights), or the name
+    of a plugin's backend."""
     timeout: Annotated[Seconds, Also(env=("TERMINAL_TIMEOUT",))] = 180.0
     """Seconds that a command gets, where the agent says nothing else."""
     env_passthrough: tuple[str, ...] = ()

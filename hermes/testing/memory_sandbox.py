@@ -31,7 +31,7 @@ from hermes.types.errors import ToolFailed
 from hermes.types.execution import (
     LARGEST_FILE,
     CommandObserver,
-    CommandResult,
+    CommandOutcome,
     FileInfo,
     ProcessOutput,
     ProcessStatus,
@@ -218,7 +218,7 @@ class MemorySandbox:
 
     async def run(
         self, command: str, observer: CommandObserver, *, workdir: str = ".", seconds: float
-    ) -> CommandResult:
+    ) -> CommandOutcome:
         folder = self._folder(command, workdir)
         handle = f"memory:{new_id()}"
         await observer.started(handle)
@@ -233,7 +233,7 @@ class MemorySandbox:
             await running.kill()
             self._machine.foreground.pop(handle, None)
         assert running.code is not None
-        return CommandResult(
+        return CommandOutcome(
             text=console_text(bytes(running.output)),
             code=running.code,
             seconds=running.seconds,

@@ -61,7 +61,7 @@ class Conditions(Value):
     workspace: str = "workspace"
     """A folder in the home."""
     backend: ExecutionBackend | None = None
-    """None for this machine, with commands allowed."""
+    """None for this machine; commands are allowed if `tools` are given."""
     wrap_store: Callable[[Store], Store] = lambda store: store
     terminal: bool = False
 
@@ -92,6 +92,13 @@ def wrapped_store(store: Store, wrap: Callable[[Store], Store]) -> Store:
     return wrap(store)
 
 
+def _test_backend(home: Path, conditions: Conditions) -> ExecutionBackend | None:
+    """This machine, for tools that a test gives; otherwise the settings decide."""
+    if conditions.tools is None:
+        return None
+    return LocalBackend(home / "processes", EMPTY_ENVIRONMENT)
+
+
 @asynccontextmanager
 async def running(
     home: Path,
@@ -114,7 +121,7 @@ async def running(
         plugins=conditions.plugins,
         tools=conditions.tools,
         model=model,
-        backend=conditions.backend or LocalBackend(home / "processes", EMPTY_ENVIRONMENT),
+        backend=conditions.backend or _test_backend(home, conditions),
         wrap_store=partial(wrapped_store, wrap=conditions.wrap_store),
     )
     opened = open_gateway(settings, parts, terminal=conditions.terminal)

@@ -21,7 +21,7 @@ from hermes.testing.turns import GROUP, PRIVATE, a_turn
 from hermes.types.errors import ClaimLost, ToolFailed
 from hermes.types.execution import (
     LARGEST_FILE,
-    CommandResult,
+    CommandOutcome,
     ExecutionBackend,
     Sandbox,
     SandboxScope,
@@ -60,7 +60,7 @@ class LostCommand(RecordedCommand):
         raise ClaimLost("taken over")
 
 
-async def run(sandbox: Sandbox, command: str, workdir: str = ".") -> CommandResult:
+async def run(sandbox: Sandbox, command: str, workdir: str = ".") -> CommandOutcome:
     return await sandbox.run(command, RecordedCommand(), workdir=workdir, seconds=30.0)
 
 
@@ -298,7 +298,7 @@ class SandboxContract:
     async def test_a_later_gateway_ends_a_command_by_its_handle(
         self, sandbox: Sandbox, backend: Callable[[], ExecutionBackend]
     ) -> None:
-        observer, ended = RecordedCommand(), list[CommandResult]()
+        observer, ended = RecordedCommand(), list[CommandOutcome]()
 
         async def sleep() -> None:
             command = "echo half; sleep 600; echo x > late"

@@ -124,6 +124,7 @@ def hosted_agent(id: AgentId = DEFAULT_AGENT) -> HostedAgent:
     return HostedAgent(
         profile=AgentProfile(id=id),
         runner=an_agent(ScriptedModel([]), ()),
+        backend=FILES_ONLY,
         end_session=end_session,
         end_command=end_command,
         write_title=write_title,

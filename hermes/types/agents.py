@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from hermes.types.execution import ExecutionBackend
 from hermes.types.identity import AgentId
 from hermes.types.profile import AgentProfile
 from hermes.types.protocols import AgentRunner
@@ -29,6 +30,8 @@ class HostedAgent(Value):
 
     profile: AgentProfile
     runner: AgentRunner
+    backend: ExecutionBackend
+    """The machine that its tools act on."""
     end_session: EndSession
     end_command: EndCommand
     write_title: WriteTitle

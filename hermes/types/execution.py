@@ -65,7 +65,7 @@ class SearchResult(Value):
     """Reasons why there may be more hits than these."""
 
 
-class CommandResult(Value):
+class CommandOutcome(Value):
     """How a foreground command ended."""
 
     text: str
@@ -168,7 +168,7 @@ class Sandbox(Protocol):
 
     async def run(
         self, command: str, observer: CommandObserver, *, workdir: str = ".", seconds: float
-    ) -> CommandResult:
+    ) -> CommandOutcome:
         """Runs a shell command without input, for so many seconds at most.
 
         When it returns, raises or is cancelled, nothing that the command started is running.

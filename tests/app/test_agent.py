@@ -8,9 +8,10 @@ import aiohttp
 import pytest
 from msgspec.structs import replace
 
-from hermes.app.agent import AgentBuilder, choose_model, chosen_backend, prefill_of, profile_of
-from hermes.app.builtins import all_plugins
+from hermes.app.agent import AgentBuilder, choose_model, prefill_of, profile_of
+from hermes.app.backends import configured_backend
 from hermes.app.gateway import home_store
+from hermes.boundary.execution.local import LOCAL_BACKEND
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.core.models.client import ModelClient
 from hermes.core.tools.registry import Registry
@@ -59,7 +60,7 @@ async def builder_of(settings: Settings) -> AsyncIterator[AgentBuilder]:
     async with home_store(settings.home) as store, aiohttp.ClientSession() as session:
         models = models_of(settings)
         client = ModelClient(session, models.wires)
-        backend = chosen_backend(settings, all_plugins().backends())
+        backend = configured_backend(settings, [LOCAL_BACKEND])
         yield AgentBuilder(DEFAULT_AGENT, settings, models, store, session, client, backend)
 
 
@@ -209,7 +210,7 @@ async def test_with_compression_off_a_long_conversation_goes_to_the_model_as_it_
     model = ScriptedModel([says("hello")])
     turn = a_turn(*[UserMessage(text="word " * 200_000)] * 3)
     async with home_store(off.home) as store, aiohttp.ClientSession() as session:
-        builder = AgentBuilder(DEFAULT_AGENT, off, models_of(off), store, session, model)
+        builder = AgentBuilder(DEFAULT_AGENT, off, models_of(off), store, session, model, None)
         agent = builder.build(builder.tools()).runner
         outcome = await agent.run(turn, lambda event: None, Notebook())
     assert isinstance(outcome, Completed)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-PASSED_VARIABLES = frozenset(
+VISIBLE_VARIABLES = frozenset(
     {"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}
 )
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -12,7 +12,7 @@ def child_environment(
     environ: Mapping[str, str], passthrough: Iterable[str] = ()
 ) -> dict[str, str]:
     """The variables with harmless names and those that the operator names, and no others."""
-    allowed = PASSED_VARIABLES.union(passthrough)
+    allowed = VISIBLE_VARIABLES.union(passthrough)
     chosen = {
         name: value for name, value in environ.items() if name in allowed or name.startswith("LC_")
     }

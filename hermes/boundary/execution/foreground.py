@@ -20,7 +20,7 @@ from hermes.boundary.execution.process import (
     spawn_gated,
 )
 from hermes.types.errors import ToolFailed
-from hermes.types.execution import CommandObserver, CommandResult
+from hermes.types.execution import CommandObserver, CommandOutcome
 from hermes.types.identity import new_id
 
 OUTPUT_GRACE = 0.5
@@ -37,7 +37,7 @@ class Foreground:
 
     async def run(
         self, command: str, folder: Path, seconds: float, observer: CommandObserver
-    ) -> CommandResult:
+    ) -> CommandOutcome:
         """Runs it for so many seconds at most. ToolFailed if it can't begin."""
         mark = new_id()
         environment = {**self._environment, CALL_MARK: mark}
@@ -61,7 +61,7 @@ class Foreground:
 
 async def _attend(
     gated: Gated, marked: str, seconds: float, observer: CommandObserver
-) -> CommandResult:
+) -> CommandOutcome:
     since, output, silent = time.monotonic(), Output(), anyio.Event()
     assert gated.process.stdout
     async with anyio.create_task_group() as group:
@@ -77,7 +77,7 @@ async def _attend(
         end_group(gated.record)
         await _quiet(gated, silent, OUTPUT_GRACE)
         group.cancel_scope.cancel()
-    return CommandResult(
+    return CommandOutcome(
         text=output.text(),
         code=await gated.process.wait(),
         seconds=time.monotonic() - since,

@@ -18,7 +18,7 @@ from hermes.types.execution import (
     BackendManifest,
     BackendOptions,
     CommandObserver,
-    CommandResult,
+    CommandOutcome,
     FileInfo,
     ProcessOutput,
     ProcessStatus,
@@ -85,7 +85,7 @@ class LocalSandbox:
 
     async def run(
         self, command: str, observer: CommandObserver, *, workdir: str = ".", seconds: float
-    ) -> CommandResult:
+    ) -> CommandOutcome:
         foreground = self._commands().foreground
         folder = await self._folder(command, workdir)
         return await foreground.run(command, folder, seconds, observer)

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 
 from hermes.core.tools.process import process_tool
-from hermes.types.execution import CommandResult
+from hermes.types.execution import CommandOutcome
 from hermes.types.tools import AnyTool, Tool, ToolContext
 
 LONGEST_COMMAND = 600.0
@@ -52,7 +52,7 @@ async def _terminal(timeout: float, context: ToolContext, arguments: RunCommand)
     return _told(await context.sandbox.run(command, context, workdir=workdir, seconds=seconds))
 
 
-def _told(result: CommandResult) -> str:
+def _told(result: CommandOutcome) -> str:
     lines = [result.text.rstrip("\n") or "[no output]"]
     if result.timed_out:
         lines.append(

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.boundary.execution.environment import DEFAULT_PATH, PASSED_VARIABLES, child_environment
+from hermes.boundary.execution.environment import DEFAULT_PATH, VISIBLE_VARIABLES, child_environment
 
 HARMLESS = {"PATH": "/opt/bin", "HOME": "/home/ada", "LANG": "C.UTF-8", "LC_ALL": "C", "TZ": "UTC"}
 
@@ -25,4 +25,4 @@ def test_there_is_always_a_path() -> None:
 @given(st.dictionaries(st.text(), st.text()))
 def test_no_other_name_ever_passes(environ: dict[str, str]) -> None:
     passed = child_environment(environ)
-    assert all(name in PASSED_VARIABLES or name.startswith("LC_") for name in passed)
+    assert all(name in VISIBLE_VARIABLES or name.startswith("LC_") for name in passed)

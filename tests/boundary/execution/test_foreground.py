@@ -18,7 +18,7 @@ from hermes.testing.running import until
 from hermes.testing.turns import Notebook, a_turn, files_of
 from hermes.types.errors import ClaimLost, ToolFailed
 from hermes.types.events import AgentEvent, ToolProgress
-from hermes.types.execution import CommandResult
+from hermes.types.execution import CommandOutcome
 from hermes.types.identity import CallId, new_id
 
 BASH = shutil.which("bash") or ""
@@ -44,7 +44,7 @@ def local() -> Iterator[Foreground]:
 
 async def run(
     local: Foreground, command: str, folder: Path, seconds: float = 60.0
-) -> CommandResult:
+) -> CommandOutcome:
     return await local.run(command, folder, seconds, context())
 
 
@@ -187,7 +187,7 @@ async def test_people_see_the_last_line_twice_a_second_at_the_most(
     events: list[AgentEvent] = []
     read = shlex.join([sys.executable, "-c", "for n in range(100000): print(n, flush=True)"])
     command = f"{read}; until [ -e seen ]; do sleep 0.01; done"
-    ended: list[CommandResult] = []
+    ended: list[CommandOutcome] = []
 
     async def attend() -> None:
         ended.append(await local.run(command, tmp_path, 60.0, context(None, events)))
