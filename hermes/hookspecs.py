@@ -48,11 +48,6 @@ def register_models() -> Sequence[WireFormat | Provider]:  # type: ignore[empty-
 
 
 @hookspec
-def register_backends() -> Sequence[BackendManifest]:  # type: ignore[empty-body]
-    """Execution backends: machines that an agent's tools can act on."""
-
-
-@hookspec
 def register_commands() -> Sequence[SlashCommand]:  # type: ignore[empty-body]
     """Slash commands, for every entry point."""
 

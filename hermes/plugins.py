@@ -52,11 +52,6 @@ class Plugins:
     def models(self) -> list[WireFormat | Provider]:
         return _joined(self._hook.register_models())
 
-    def backends(self) -> dict[str, BackendManifest]:
-        found = _joined(self._hook.register_backends())
-        named = _unique("execution backend", found, lambda backend: backend.name)
-        return {backend.name: backend for backend in named}
-
     def commands(self) -> list[SlashCommand]:
         found = _joined(self._hook.register_commands())
         return _unique("slash command", found, lambda command: command.name)

@@ -1,7 +1,6 @@
 """Builds one hosted agent from the settings of its profile."""
 
-import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -56,8 +55,6 @@ from hermes.types.store import Store
 from hermes.types.tools import AnyTool
 from hermes.types.turns import PromptPart, Turn
 
-log = logging.getLogger(__name__)
-
 TITLE = "Name this conversation in three to six words, in its language. Write the name only."
 TITLE_CHARS = 1000
 """Characters of the question and of the answer that the title is written from."""
@@ -89,8 +86,6 @@ class AgentBuilder:
         self._commands = backend is not None
         self._backend = backend or LocalBackend(settings.home.processes, None)
         self._models = models
-        self._backend = backend or LocalBackend(settings.home.processes, None)
-        self._commands = backend is not None
         self._auxiliary = Auxiliary(model, lambda main: self._models.auxiliary() or main)
         self._memory = Memory(limits)
         self._hide = partial(hide_secrets, secrets=settings.secrets())
@@ -106,7 +101,6 @@ class AgentBuilder:
             runner=self._runner(tools),
             backend=self._backend,
             end_session=self._end_session,
-            end_command=self._backend.end,
             write_title=self._write_title,
         )
 

@@ -55,10 +55,6 @@ class Builtins:
         return builtin_wire_formats()
 
     @hookimpl
-    def register_backends(self) -> Sequence[BackendManifest]:
-        return (LOCAL_BACKEND,)
-
-    @hookimpl
     def register_commands(self) -> Sequence[SlashCommand]:
         return builtin_commands()
 

@@ -115,9 +115,6 @@ def hosted_agent(id: AgentId = DEFAULT_AGENT) -> HostedAgent:
     async def end_session(turn: Turn, ended_at: float) -> None:
         raise AssertionError("no conversation ends")
 
-    async def end_command(handle: str) -> bool:
-        raise AssertionError("no command was started")
-
     async def write_title(turn: Turn, answer: str) -> str:
         raise AssertionError("no conversation begins")
 
@@ -126,7 +123,6 @@ def hosted_agent(id: AgentId = DEFAULT_AGENT) -> HostedAgent:
         runner=an_agent(ScriptedModel([]), ()),
         backend=FILES_ONLY,
         end_session=end_session,
-        end_command=end_command,
         write_title=write_title,
     )
 

@@ -12,8 +12,6 @@ from hermes.types.value import Value
 
 EndSession = Callable[[Turn, float], Awaitable[None]]
 """Called with a conversation that is over, and the time of its end. May be called again."""
-EndCommand = Callable[[str], Awaitable[bool]]
-"""Ends the command with this handle, as an execution backend does; False if there is none."""
 WriteTitle = Callable[[Turn, str], Awaitable[str]]
 """Returns a title for the conversation that a turn and its answer began; empty for none."""
 
@@ -33,5 +31,4 @@ class HostedAgent(Value):
     backend: ExecutionBackend
     """The machine that its tools act on."""
     end_session: EndSession
-    end_command: EndCommand
     write_title: WriteTitle
