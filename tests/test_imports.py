@@ -1,4 +1,4 @@
-"""Who may import whom: the contracts hold, and each would notice."""
+"""The import contracts hold, and each of them notices a forbidden import."""
 
 import configparser
 import shutil
@@ -11,11 +11,13 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PLANTED = {
     "Imports point down": ("streaming/fold.py", "hermes.control.keys"),
-    "Entry accepts and renders": ("entry/messaging.py", "hermes.state.paths"),
-    "Doors don't know each other": ("entry/messaging.py", "hermes.entry.http.server"),
-    "Drivers are named": ("control/keys.py", "hermes.state.sqlite"),
+    "Entry points accept and render": ("entry/messaging.py", "hermes.state.paths"),
+    "Entry points don't import": ("entry/messaging.py", "hermes.entry.http.server"),
+    "The terminal imports no command": ("entry/terminal/draft.py", "hermes.entry.cli.main"),
+    "Only the composition root": ("control/keys.py", "hermes.state.sqlite"),
+    "Execution backends are reached": ("control/keys.py", "hermes.boundary.execution.local"),
     "SDKs stay at their edge": ("control/keys.py", "sqlite3"),
-    "Nobody ships the test kit": ("app.py", "hermes.testing.scripted"),
+    "No product code imports the test kit": ("app/gateway.py", "hermes.testing.scripted"),
 }
 
 

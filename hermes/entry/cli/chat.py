@@ -10,12 +10,13 @@ import anyio
 import click
 
 from hermes import settings as configuration
-from hermes.entry.cli.conversation import Conversation, Screen
+from hermes.entry.cli.conversation import Conversation
 from hermes.entry.cli.folder import here
 from hermes.entry.cli.logs import start_logging
-from hermes.entry.cli.plain import JsonScreen, PlainTerminal, words
 from hermes.entry.cli.runtime import Runtime
-from hermes.entry.cli.talk import Talk, Terminal, Wish, session_of
+from hermes.entry.cli.talk import Talk, Wish, session_of
+from hermes.entry.terminal.plain import JsonScreen, PlainTerminal, words
+from hermes.entry.terminal.protocols import AnswerScreen, ChatTerminal
 from hermes.settings import Settings
 from hermes.types.errors import HermesError
 
@@ -87,7 +88,7 @@ class Asking:
         self._settings = settings
         self._wish = wish
 
-    async def run(self, text: str, new_screen: Callable[[str], Screen]) -> int:
+    async def run(self, text: str, new_screen: Callable[[str], AnswerScreen]) -> int:
         """The exit code."""
         async with self._runtime.open_gateway(self._settings, terminal=True) as gateway:
             session = await session_of(gateway, self._wish)
@@ -123,7 +124,7 @@ def can_draw() -> bool:
     return sys.stdout.isatty() and configuration.ENVIRON.get("TERM", "").lower() not in DUMB
 
 
-def terminal_of(runtime: Runtime, settings: Settings, *, color: bool) -> Terminal:
+def terminal_of(runtime: Runtime, settings: Settings, *, color: bool) -> ChatTerminal:
     """The best that this terminal can do."""
     if not can_draw():
         return PlainTerminal(color=color)

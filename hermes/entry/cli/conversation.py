@@ -7,15 +7,16 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from typing import Literal, Protocol
+from typing import Literal
 
 import anyio
 
 from hermes.control import sessions
 from hermes.control.following import Following
 from hermes.control.gateway import Gateway
+from hermes.entry.terminal.protocols import AnswerScreen
 from hermes.types.errors import HermesError
-from hermes.types.events import AgentEvent, Envelope, QuestionAsked, TurnFinished
+from hermes.types.events import Envelope, QuestionAsked, TurnFinished
 from hermes.types.identity import Principal, Source, TurnId, new_id
 from hermes.types.messages import (
     Accepted,
@@ -39,28 +40,6 @@ TERMINAL = Principal(name=PLATFORM)
 """Whoever can start the command owns the home."""
 
 Ending = Literal["completed", "suspended", "stopped", "failed", "left", "refused"]
-
-
-class Screen(Protocol):
-    """Where one answer is shown."""
-
-    def show(self, event: AgentEvent) -> None: ...
-
-    def tell(self, text: str) -> None:
-        """What the gateway answers itself, outside any turn."""
-        ...
-
-    def remark(self, text: str) -> None:
-        """The last word where there is no answer, or no more of it."""
-        ...
-
-    def note(self, text: str) -> None:
-        """What is said while the answer goes on."""
-        ...
-
-    def draw(self) -> float:
-        """Brings it up to date; in how many seconds it wants to be called again."""
-        ...
 
 
 class Interrupts:
@@ -104,7 +83,9 @@ class Interrupts:
 class Conversation:
     """One session of the terminal with the gateway."""
 
-    def __init__(self, gateway: Gateway, session: str, new_screen: Callable[[], Screen]) -> None:
+    def __init__(
+        self, gateway: Gateway, session: str, new_screen: Callable[[], AnswerScreen]
+    ) -> None:
         self._gateway = gateway
         self._new_screen = new_screen
         self.interrupts = Interrupts()
@@ -112,7 +93,7 @@ class Conversation:
         """Asked last, and not answered since."""
         self._queued: list[Queued] = []
         """Said while a turn ran, and not shown since."""
-        self._screen: Screen | None = None
+        self._screen: AnswerScreen | None = None
         """Where the present turn is shown."""
         self._source = Source(
             platform=PLATFORM,
@@ -188,7 +169,7 @@ class Conversation:
                 return receipt
         return await self._gateway.accept(self._event(Said(text=text)))
 
-    async def _show(self, following: Following, screen: Screen) -> Ending:
+    async def _show(self, following: Following, screen: AnswerScreen) -> Ending:
         self._screen = screen
         tell_at = anyio.current_time() + EARLIER_SECONDS
         wait, stopped = 0.0, False
@@ -231,7 +212,7 @@ class Queued:
         self.following = self.kept.enter_context(gateway.following(turn, after))
 
 
-def _ending(events: Sequence[Envelope], screen: Screen) -> Ending:
+def _ending(events: Sequence[Envelope], screen: AnswerScreen) -> Ending:
     """How the turn ended, as its last events say."""
     if events and isinstance(events[-1].event, TurnFinished):
         return events[-1].event.outcome

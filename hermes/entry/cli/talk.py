@@ -2,18 +2,17 @@
 
 import shlex
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import anyio
 
 from hermes import __version__
 from hermes.control import sessions
 from hermes.control.gateway import Gateway
-from hermes.entry.cli.conversation import PLATFORM, Conversation, Ending, Screen
+from hermes.entry.cli.conversation import PLATFORM, Conversation, Ending
 from hermes.entry.cli.runtime import Runtime
+from hermes.entry.terminal.protocols import ChatTerminal
 from hermes.settings import Settings
 from hermes.types.commands import SlashCommand
 from hermes.types.errors import HermesError
@@ -30,38 +29,6 @@ KEYS = """\
 /exit: leave; so do /quit and Ctrl-D
 Enter sends, Alt-Enter or a \\ before Enter begins a new line, Tab completes, Up brings back.
 While the agent works a command acts at once and other lines are queued; Ctrl-C stops the answer."""
-
-
-class Terminal(Protocol):
-    """Where a person reads and types."""
-
-    def greet(self, title: str, notes: Sequence[str]) -> None: ...
-
-    def remark(self, text: str) -> None:
-        """A line of ours, not of the agent's."""
-        ...
-
-    def recall(self, asked: str, answer: str) -> None:
-        """Shows what was said before."""
-        ...
-
-    def new_screen(self) -> Screen: ...
-
-    def working(self) -> AbstractContextManager[None]:
-        """The agent works inside the block."""
-        ...
-
-    async def overhear(self, say: Callable[[str], Awaitable[None]]) -> None:
-        """Hands on what is sent while the agent works; a line not sent is for the next `read`."""
-        ...
-
-    async def read(self) -> str | None:
-        """What the person types; None when they leave."""
-        ...
-
-    def leave(self) -> None:
-        """Ends `read` as if they had left."""
-        ...
 
 
 class Wish(Value):
@@ -101,7 +68,7 @@ class Talk:
     """Question and answer, until the person leaves."""
 
     def __init__(
-        self, runtime: Runtime, settings: Settings, wish: Wish, terminal: Terminal
+        self, runtime: Runtime, settings: Settings, wish: Wish, terminal: ChatTerminal
     ) -> None:
         self._runtime = runtime
         self._settings = settings

@@ -12,10 +12,10 @@ from typing import TextIO
 import anyio
 from rich.text import Text
 
-from hermes.entry.cli.plain import PlainTerminal
 from hermes.entry.terminal.completion import Completions
 from hermes.entry.terminal.draft import Draft
 from hermes.entry.terminal.page import Page
+from hermes.entry.terminal.plain import PlainTerminal
 from hermes.entry.terminal.prompt import MARK, Prompt
 from hermes.entry.terminal.screen import Screen
 from hermes.streaming.stdout import printable

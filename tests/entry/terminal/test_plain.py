@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
-from hermes.entry.cli.plain import (
+from hermes.entry.terminal.plain import (
     JsonScreen,
     PlainScreen,
     PlainTerminal,

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import anyio
 import click
 
-from hermes.entry.cli.conversation import Screen
+from hermes.entry.terminal.protocols import AnswerScreen
 from hermes.streaming.stdout import JsonLines, Session, SplitStream, StdoutStream
 from hermes.types.events import AgentEvent, Notice
 
@@ -93,7 +93,7 @@ def write(text: str) -> None:
         sys.stdout.flush()
 
 
-def words(*, color: bool) -> Screen:
+def words(*, color: bool) -> AnswerScreen:
     """Where an answer is written as words: in one stream only if a person sees both."""
     together = sys.stdout.isatty() and sys.stderr.isatty()
     return PlainScreen(color=color) if together else SplitScreen()
@@ -116,7 +116,7 @@ class PlainTerminal:
     def recall(self, asked: str, answer: str) -> None:
         click.echo(f"{PROMPT}{asked}\n{answer}")
 
-    def new_screen(self) -> Screen:
+    def new_screen(self) -> AnswerScreen:
         return words(color=self._color)
 
     @contextmanager
