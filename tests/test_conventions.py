@@ -49,14 +49,6 @@ UNTESTED_ALONE = {
 """Modules that only the tests of others exercise."""
 
 
-COMPARES_PLATFORMS = {
-    "control/access.py",
-    "control/claims.py",
-    "control/gateway.py",
-    "core/context_files.py",
-    "core/prompt.py",
-}
-"""Modules below the entry points that still tell platforms apart by their names."""
 # fmt: off
 SAME_NAMES = {
     "Agent", "Allowed", "Answer", "Append", "Ask", "BACKOFF", "CONTEXT", "ChatRequest",
@@ -282,7 +274,7 @@ def test_only_entry_points_and_the_application_know_platforms_by_name() -> None:
     found = {
         name_of(path) for path in SHIPPED if not may(path) and compares_platforms(tree_of(path))
     }
-    assert found <= COMPARES_PLATFORMS
+    assert found == set()
 
 
 def public_names(tree: ast.Module) -> set[str]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hermes.settings import Settings
     from hermes.types.commands import SlashCommand
     from hermes.types.deployment import GatewayRegistration, RunningGateway
-    from hermes.types.messages import AssistantMessage
+    from hermes.types.messages import AssistantMessage, Origin
     from hermes.types.offers import ModelOffers, ModelResolver
     from hermes.types.profile import ModelChoice
     from hermes.types.protocols import Emit
@@ -66,10 +66,10 @@ class Application:
 
         await check(settings)
 
-    async def new_prompt(self, settings: Settings, platform: str) -> Prompt:
+    async def new_prompt(self, settings: Settings, platform: str, origin: Origin) -> Prompt:
         from hermes.app.inspection import new_prompt
 
-        return await new_prompt(settings, platform)
+        return await new_prompt(settings, platform, origin)
 
     async def keep_house(self, settings: Settings) -> None:
         from hermes.app.housekeeping import keep_house

@@ -17,6 +17,7 @@ from hermes.plugins import Plugins
 from hermes.settings import Settings
 from hermes.state.paths import Home
 from hermes.types.identity import OWNER, AgentId, Source, TurnId, new_id
+from hermes.types.messages import Origin
 from hermes.types.turns import Prompt, Turn
 
 
@@ -50,8 +51,8 @@ async def check(settings: Settings) -> None:
     plugins.commands()
 
 
-async def new_prompt(settings: Settings, platform: str) -> Prompt:
-    """The prompt with which the owner's next conversation on the platform would begin."""
+async def new_prompt(settings: Settings, platform: str, origin: Origin) -> Prompt:
+    """The prompt with which the owner's next conversation of that origin would begin."""
     source = Source(
         platform=platform, account=platform, chat_kind="private", chat_id="new", user_id=OWNER
     )
@@ -66,6 +67,8 @@ async def new_prompt(settings: Settings, platform: str) -> Prompt:
             profile=builder.profile,
             history=(),
             person=OWNER,
+            principal=origin.principal,
+            place=origin.place,
         )
         offered = Registry(plugins.tools(builder.profile)).for_turn(turn)
         return await builder.prompter().prompt(turn, choice, offered if choice.tools else {})

@@ -280,6 +280,7 @@ class Desk:
             trigger=origin.trigger,
             person=row.person,
             principal=origin.principal,
+            place=origin.place,
             stateless=row.transient,
             reply_to=origin.reply_to,
             # A preview on a platform is edited once a second at the most.

@@ -27,9 +27,8 @@ IDENTITY = (
 )
 TALKER = f"{_WHO} Say so when you don't know."
 """The identity of a model that is given no tools."""
-TERMINAL = "You talk with a person in a terminal; Markdown is rendered."
-PRIVATE = "You talk with one person in a private chat on {platform}."
-SHARED = (
+PRIVATE_CHAT = "You talk with one person in a private chat on {platform}."
+SHARED_CHAT = (
     "You talk in a {kind} on {platform}, where several people read along. A name in brackets before"
     " a message says who wrote it. Don't tell what you know of somebody from elsewhere."
 )
@@ -145,15 +144,11 @@ class Prompter:
 def place(turn: Turn) -> str:
     """Where the conversation takes place, in words that no message changes."""
     source = turn.source
-    match source.platform, source.chat_kind:
-        case "cli", _:
-            return TERMINAL
-        case "api" | "embedded", _:
-            return ""
-        case platform, "private":
-            return PRIVATE.format(platform=platform)
-        case platform, kind:
-            return SHARED.format(platform=platform, kind=kind)
+    if turn.principal is not None:
+        return turn.place
+    if source.chat_kind == "private":
+        return PRIVATE_CHAT.format(platform=source.platform)
+    return SHARED_CHAT.format(platform=source.platform, kind=source.chat_kind)
 
 
 def ephemeral(turn: Turn) -> str:

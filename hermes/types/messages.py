@@ -124,6 +124,8 @@ class Origin(Value):
     """None on chat platforms, where the access rules decide."""
     reply_to: Target | None = None
     """The chat that is sent the answer; None where the caller reads the answer directly."""
+    place: str = ""
+    """A sentence that tells the model where the conversation takes place. Chats need none."""
 
 
 class MessageEvent(Value):

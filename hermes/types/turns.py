@@ -81,6 +81,8 @@ class Turn(Value):
     person: PersonId | None = None
     principal: Principal | None = None
     """The identity that the entry point has authenticated; None for a chat platform."""
+    place: str = ""
+    """The entry point's sentence for the model about where the conversation takes place."""
     reply_to: Target | None = None
     stateless: bool = False
     """A request that belongs to no session."""

@@ -7,6 +7,7 @@ import pytest
 from hermes.app.inspection import check, new_prompt
 from hermes.settings import load
 from hermes.types.errors import ConfigError
+from hermes.types.messages import Origin
 
 
 def written(home: Path, text: str) -> Path:
@@ -35,7 +36,7 @@ async def test_a_check_finds_what_would_keep_the_agent_from_working(
 async def test_the_prompt_of_a_platform_names_its_tools(tmp_path: Path) -> None:
     text = "model: {default: m, base_url: 'http://127.0.0.1:9/v1'}\n"
     settings = load(written(tmp_path / "home", text), {})
-    prompt = await new_prompt(settings, "telegram")
+    prompt = await new_prompt(settings, "telegram", Origin())
     assert {"identity", "place"} <= {part.name for part in prompt.parts}
     assert "telegram" in prompt.text.lower()
     assert prompt.tools > 1000

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from hermes.core.prompt import IDENTITY, TALKER, Prompter, ephemeral
 from hermes.testing.tools import append, ask
 from hermes.testing.turns import CHOICE, GROUP, PRIVATE, a_turn
-from hermes.types.identity import PersonId, Source
+from hermes.types.identity import PersonId, Principal, Source
 from hermes.types.tools import AnyTool
 from hermes.types.turns import Prompt, PromptPart, Turn
 
@@ -50,13 +50,19 @@ async def test_a_soul_stands_in_place_of_the_identity() -> None:
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        (replace(PRIVATE, platform="cli"), "in a terminal"),
         (replace(PRIVATE, platform="telegram"), "one person in a private chat on telegram"),
         (GROUP, "group on p, where several people read along"),
     ],
 )
 async def test_it_says_where_the_conversation_is(source: Source, words: str) -> None:
     assert words in (await written(a_turn(source=source))).text
+
+
+async def test_an_entry_point_with_a_principal_says_itself_where_the_conversation_is() -> None:
+    api = replace(a_turn(principal=Principal(name="default")), place="")
+    assert "place" not in names(await written(api))
+    terminal = replace(api, place="You talk in a terminal.")
+    assert "You talk in a terminal." in (await written(terminal)).text
 
 
 async def test_who_speaks_does_not_change_it() -> None:

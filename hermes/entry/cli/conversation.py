@@ -36,8 +36,11 @@ EARLIER = "An earlier message of this conversation is answered first; /stop ends
 EARLIER_SECONDS = 1.0
 """How long a turn may take to begin before its reader is told that it waits."""
 PLATFORM = "cli"
-TERMINAL = Principal(name=PLATFORM)
-"""Whoever can start the command owns the home."""
+TERMINAL_ORIGIN = Origin(
+    # Whoever can start the command owns the home.
+    principal=Principal(name=PLATFORM),
+    place="You talk with a person in a terminal; Markdown is rendered.",
+)
 
 Ending = Literal["completed", "suspended", "stopped", "failed", "left", "refused"]
 
@@ -198,7 +201,7 @@ class Conversation:
         return MessageEvent(
             dedupe_key=f"cli:{new_id()}",
             source=self._source,
-            origin=Origin(principal=TERMINAL),
+            origin=TERMINAL_ORIGIN,
             received_at=time.time(),
             body=body,
         )

@@ -5,10 +5,19 @@ import click
 import msgspec
 
 from hermes import settings as configuration
+from hermes.entry.cli.conversation import PLATFORM, TERMINAL_ORIGIN
 from hermes.entry.cli.folder import here
 from hermes.entry.cli.runtime import Runtime
 from hermes.settings.schema import PLATFORMS
+from hermes.types.identity import Principal
+from hermes.types.messages import Origin
 from hermes.types.turns import Prompt
+
+ORIGINS = {
+    PLATFORM: TERMINAL_ORIGIN,
+    "api": Origin(trigger="api", principal=Principal(name="api")),
+}
+"""The origin of messages that come through our own entry points; all others come from chats."""
 
 
 @click.group()
@@ -31,9 +40,10 @@ def prompt() -> None:
 def show(runtime: Runtime, platform: str, full: bool, as_json: bool) -> None:
     """Show each part of the prompt with its size, as a new conversation would begin."""
     settings = configuration.load()
-    if platform == "cli":
+    if platform == PLATFORM:
         settings = here(settings)
-    made = anyio.run(runtime.new_prompt, settings, platform)
+    origin = ORIGINS.get(platform, Origin())
+    made = anyio.run(runtime.new_prompt, settings, platform, origin)
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(made), indent=2).decode())
         return

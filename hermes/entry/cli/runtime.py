@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hermes.settings import Settings
     from hermes.types.commands import SlashCommand
     from hermes.types.deployment import GatewayRegistration, RunningGateway
-    from hermes.types.messages import AssistantMessage
+    from hermes.types.messages import AssistantMessage, Origin
     from hermes.types.offers import ModelOffers, ModelResolver
     from hermes.types.profile import ModelChoice
     from hermes.types.protocols import Emit
@@ -54,8 +54,8 @@ class Runtime(Protocol):
         """ConfigError for what would keep the agent from its work; the home stays as it is."""
         ...
 
-    async def new_prompt(self, settings: Settings, platform: str) -> Prompt:
-        """What the model is told when the owner begins a conversation there."""
+    async def new_prompt(self, settings: Settings, platform: str, origin: Origin) -> Prompt:
+        """The prompt with which the owner's next conversation of that origin would begin."""
         ...
 
     async def keep_house(self, settings: Settings) -> None:
