@@ -21,7 +21,7 @@ from hermes.types.providers import Provider
 from hermes.types.tools import AnyTool
 
 PROJECT = "hermes"
-GROUP = "hermes.plugins"
+ENTRY_POINT_GROUP = "hermes.plugins"
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)

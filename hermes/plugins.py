@@ -8,7 +8,7 @@ from typing import TypeVar
 import pluggy
 
 from hermes import hookspecs
-from hermes.hookspecs import GROUP, PROJECT
+from hermes.hookspecs import ENTRY_POINT_GROUP, PROJECT
 from hermes.types.agents import AgentHome
 from hermes.types.commands import SlashCommand
 from hermes.types.errors import ConfigError
@@ -63,7 +63,7 @@ class Plugins:
 
 def installed_plugins() -> list[object]:
     """The plugins of installed packages; ConfigError for one that can't be loaded."""
-    return [_loaded(point) for point in entry_points(group=GROUP)]
+    return [_loaded(point) for point in entry_points(group=ENTRY_POINT_GROUP)]
 
 
 def _loaded(point: EntryPoint) -> object:

@@ -49,19 +49,7 @@ UNTESTED_ALONE = {
 """Modules that only the tests of others exercise."""
 
 
-# fmt: off
-SAME_NAMES = {
-    "Agent", "Allowed", "Answer", "Append", "Ask", "BACKOFF", "CONTEXT", "ChatRequest",
-    "Compaction", "Connection", "Conversation", "DAY", "DESCRIPTION", "Edit", "Ending", "Events",
-    "FRAME", "Family", "Fence", "Found", "HEAD", "Handler", "History", "KEY", "Kept", "Kind",
-    "LINGER", "LONGEST", "LONGEST_LINE", "LOOK_SECONDS", "Limits", "Link", "Log", "MARK",
-    "MEMORY", "MIGRATIONS", "MILLION", "MOST", "MOST_SECONDS", "ModelList", "NAMES", "NOTICED",
-    "PARTS", "PASSED", "PATH", "PIECE", "PLATFORM", "PRIVATE", "Page", "Part", "Person", "Place",
-    "Price", "Problem", "Process", "Prompt", "QUESTION", "Reader", "Reply", "STEPS",
-    "STOP_SECONDS", "SYSTEM", "Schema", "Screen", "Service", "Spawn", "Status", "THREADS",
-    "Terminal", "Text", "Told", "UNKNOWN", "VERSION", "WIDTH", "Wire", "Wish",
-}
-# fmt: on
+SAME_NAMES = {"BACKOFF", "Fence", "Link"}
 """Public names that several modules still give to different things."""
 CHANGES_MORE = {
     "control/claims.py: Desk._prompt_of",  # a cache by hash: true whatever is committed

@@ -26,7 +26,7 @@ from hermes.state.spill import Spill
 from hermes.state.sqlite.store import open_store
 from hermes.testing import crash_checks, vendors
 from hermes.testing.crash_child import APPENDED, READS
-from hermes.testing.crash_stage import Armed, Person, Stage, forked
+from hermes.testing.crash_stage import Armed, SimulatedPerson, Stage, forked
 from hermes.testing.long_turn import ANSWER, FILE, PLANS, STEPS, TOKENS, LongModel
 from hermes.testing.model import FakeModel
 from hermes.testing.platforms import ChatServer, PlainAdapter
@@ -263,7 +263,7 @@ async def test_a_long_turn_survives_one_kill_after_the_other(tmp_path: Path, acc
             stage.armed[number] = Armed(fail_at=point, count=False, from_start=True)
         with anyio.fail_after(60):
             async with stage.open():
-                await Person(stage, account, "1").ask("plain")
+                await SimulatedPerson(stage, account, "1").ask("plain")
                 await stage.quiet()
     assert crash_checks.check(stage).violations == []
     assert stage.deaths[-9] == len(KILLS)

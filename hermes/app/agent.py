@@ -14,7 +14,7 @@ import msgspec
 from hermes.boundary.egress import Egress
 from hermes.boundary.execution.local import LocalBackend
 from hermes.boundary.search import search as search_file
-from hermes.core.agent import Agent, recall_nothing
+from hermes.core.agent import AgentLoop, recall_nothing
 from hermes.core.auxiliary import Auxiliary
 from hermes.core.compaction import Compactor
 from hermes.core.flush import flush
@@ -39,7 +39,7 @@ from hermes.core.tools.todo import forget_todos, todo_tool
 from hermes.core.tools.web_extract import web_extract_tool
 from hermes.core.tools.web_search import choose_search, web_search_tool
 from hermes.settings import Settings
-from hermes.state.memory import Limits, Memory
+from hermes.state.memory import Memory, NoteLimits
 from hermes.state.paths import Home
 from hermes.state.spill import Spill
 from hermes.text.redact import hide as hide_secrets
@@ -56,7 +56,7 @@ from hermes.types.tools import AnyTool
 from hermes.types.turns import PromptPart, Turn
 
 TITLE = "Name this conversation in three to six words, in its language. Write the name only."
-TITLE_CHARS = 1000
+TITLE_SOURCE_CHARS = 1000
 """Characters of the question and of the answer that the title is written from."""
 
 PATIENT, HURRIED = 60.0, 10.0
@@ -77,7 +77,7 @@ class AgentBuilder:
         backend: ExecutionBackend | None,
     ) -> None:
         """Without a backend, tools can use files only, and no command runs."""
-        limits = Limits(memory=settings.memory.memory_chars, user=settings.memory.user_chars)
+        limits = NoteLimits(memory=settings.memory.memory_chars, user=settings.memory.user_chars)
         self.profile = profile_of(settings, models, id)
         self._settings = settings
         self._store = store
@@ -104,14 +104,14 @@ class AgentBuilder:
             write_title=self._write_title,
         )
 
-    def _runner(self, tools: Sequence[AnyTool]) -> Agent:
+    def _runner(self, tools: Sequence[AnyTool]) -> AgentLoop:
         settings, compression = self._settings, self._settings.compression
         registry = Registry(tools)
         registry.check("agent.toolsets", settings.agent.toolsets)
         registry.check("agent.disabled_toolsets", settings.agent.disabled_toolsets)
         for name, platform in settings.platforms.items():
             registry.check(f"platforms.{name}.toolsets", platform.toolsets or ())
-        return Agent(
+        return AgentLoop(
             self._model,
             registry,
             partial(choose_model, self._models),
@@ -164,7 +164,7 @@ class AgentBuilder:
         if main is None or self._models.auxiliary() is None:
             return ""
         asked = next((m.text for m in turn.history if isinstance(m, UserMessage)), "")
-        text = f"{asked[:TITLE_CHARS]}\n\n{answer[:TITLE_CHARS]}"
+        text = f"{asked[:TITLE_SOURCE_CHARS]}\n\n{answer[:TITLE_SOURCE_CHARS]}"
         return await self._auxiliary.write(main, TITLE, text, 30, lambda event: None)
 
     async def _remembered(self, turn: Turn) -> Sequence[PromptPart]:

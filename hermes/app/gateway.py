@@ -16,7 +16,7 @@ from hermes import settings as configuration
 from hermes.app.agent import AgentBuilder, opened_model
 from hermes.app.backends import configured_backend
 from hermes.app.builtins import Builtins, all_plugins, configured_models
-from hermes.control.access import AccessPolicy, Allowed
+from hermes.control.access import AccessPolicy, AllowedUsers
 from hermes.control.commands import CommandTable
 from hermes.control.gateway import Gateway, GatewayOptions, running_gateway
 from hermes.control.routing import Router
@@ -155,10 +155,10 @@ def options_of(settings: Settings, *, terminal: bool) -> GatewayOptions:
     streaming = settings.streaming
     access = AccessPolicy(
         platforms={
-            name: Allowed(everyone=one.allow_all, users=frozenset(one.allowed_users))
+            name: AllowedUsers(everyone=one.allow_all, users=frozenset(one.allowed_users))
             for name, one in settings.platforms.items()
         },
-        anywhere=Allowed(
+        anywhere=AllowedUsers(
             everyone=settings.access.allow_all, users=frozenset(settings.access.allowed_users)
         ),
     )

@@ -18,12 +18,12 @@ from hermes.types.web import WebPage
 CONNECT_SECONDS, SECONDS = 10.0, 30.0
 """For a connection, and for a page with all that leads to it."""
 REDIRECTS = 5
-MOST = 5_000_000
+LARGEST_PAGE = 5_000_000
 """Bytes of a page, decompressed; the rest is not read."""
 LONGEST_URL = 4096
 QUOTED = 200
 
-Allowed = Callable[[str, int], bool]
+IsAllowed = Callable[[str, int], bool]
 """Whether a connection may be made to an address and a port."""
 
 # Servers that would take the lines of a request for commands, and that listen high up.
@@ -55,7 +55,7 @@ class Egress:
     def __init__(
         self,
         resolver: AbstractResolver | None = None,
-        allowed: Allowed = may_reach,
+        allowed: IsAllowed = may_reach,
         seconds: float = SECONDS,
     ) -> None:
         self._resolver = resolver
@@ -92,7 +92,7 @@ class _NotPublic(OSError):
 class _GuardedConnector(aiohttp.TCPConnector):
     """Opens sockets to allowed addresses only, and looks again at whom they reached."""
 
-    def __init__(self, resolver: AbstractResolver | None, allowed: Allowed) -> None:
+    def __init__(self, resolver: AbstractResolver | None, allowed: IsAllowed) -> None:
         self._allowed = allowed
         super().__init__(
             resolver=resolver, use_dns_cache=False, force_close=True, socket_factory=self._socket
@@ -141,10 +141,10 @@ async def _read(response: aiohttp.ClientResponse) -> WebPage:
     body = bytearray()
     async for piece in response.content.iter_any():
         body += piece
-        if len(body) > MOST:
+        if len(body) > LARGEST_PAGE:
             break
-    text = _decoded(bytes(body[:MOST]), response.charset)
-    return WebPage(url=url, media_type=media_type, text=text, cut=len(body) > MOST)
+    text = _decoded(bytes(body[:LARGEST_PAGE]), response.charset)
+    return WebPage(url=url, media_type=media_type, text=text, cut=len(body) > LARGEST_PAGE)
 
 
 def _is_text(media_type: str) -> bool:

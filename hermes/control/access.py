@@ -6,7 +6,7 @@ from hermes.types.identity import PersonId, Principal, Source
 from hermes.types.value import Value
 
 
-class Allowed(Value):
+class AllowedUsers(Value):
     """Who is let in on a platform, or everywhere."""
 
     everyone: bool = False
@@ -14,8 +14,8 @@ class Allowed(Value):
 
 
 class AccessPolicy(Value):
-    platforms: Mapping[str, Allowed] = {}
-    anywhere: Allowed = Allowed()
+    platforms: Mapping[str, AllowedUsers] = {}
+    anywhere: AllowedUsers = AllowedUsers()
 
 
 class Access:
@@ -30,7 +30,7 @@ class Access:
         """Whether the sender may talk to us. An entry point vouches for its principal."""
         if principal is not None:
             return True
-        platform = self._policy.platforms.get(source.platform, Allowed())
+        platform = self._policy.platforms.get(source.platform, AllowedUsers())
         return (
             platform.everyone
             or source.user_id in platform.users

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import anyio
 
 from hermes.state import sessions, transcript
-from hermes.state.sessions import Ending
+from hermes.state.sessions import EndedConversation
 from hermes.state.transcript import History
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import HermesError
@@ -64,7 +64,7 @@ class Endings:
                 await self._agents[ended.agent].end_session(ended, ending.ended_at)
             await self._store.run(sessions.forget_ending, ending)
 
-    def _turn(self, ending: Ending) -> Work[Turn | None]:
+    def _turn(self, ending: EndedConversation) -> Work[Turn | None]:
         """The conversation as a turn that has nothing left to answer."""
         whose = yield from sessions.whose(ending.session)
         said = yield from transcript.history(ending.session, History(generation=ending.generation))

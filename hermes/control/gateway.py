@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 P = ParamSpec("P")
 
-STOP_SECONDS = 5.0
+STOP_TURNS_SECONDS = 5.0
 
 
 class GatewayOptions(Value):
@@ -183,7 +183,7 @@ class Gateway:
             await self._lanes.idle()
             await self.outbox.idle()
         self._runner.stop_all("shutdown")
-        with anyio.move_on_after(STOP_SECONDS):
+        with anyio.move_on_after(STOP_TURNS_SECONDS):
             await self._lanes.idle()
 
     async def _watch(self) -> None:

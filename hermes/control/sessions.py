@@ -2,14 +2,14 @@
 
 from hermes.state import compactions, search, sessions, transcript, turns
 from hermes.state.audience import Operator
-from hermes.state.search import Found
+from hermes.state.search import FoundMessage
 from hermes.state.sessions import Summary
 from hermes.state.transcript import Entry
 from hermes.state.turns import OpenQuestion
 from hermes.types.errors import HermesError
 from hermes.types.store import Work
 
-__all__ = ["Entry", "Found", "Summary"]
+__all__ = ["Entry", "FoundMessage", "Summary"]
 
 
 class NoSuchSession(HermesError):
@@ -57,7 +57,7 @@ def waiting(name: str) -> Work[list[OpenQuestion]]:
     return (yield from turns.open_questions(turn.id)) if turn else []
 
 
-def searched(query: str, limit: int = 20) -> Work[list[Found]]:
+def searched(query: str, limit: int = 20) -> Work[list[FoundMessage]]:
     """Messages of all sessions that hold words of the query, best first."""
     return (yield from search.search(query, Operator(), limit=limit))
 

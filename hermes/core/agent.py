@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import anyio
 
 from hermes.core.compaction import Compactor
-from hermes.core.conversation import Conversation
+from hermes.core.conversation import ModelConversation
 from hermes.core.prompt import Prompter
 from hermes.core.tools.call import CallRunner, ToolRuntime
 from hermes.core.window import Window, context_length
@@ -34,7 +34,7 @@ async def recall_nothing(turn: Turn) -> str:
     return ""
 
 
-class Agent:
+class AgentLoop:
     """Runs turns; safe to run any number at once."""
 
     def __init__(
@@ -73,7 +73,7 @@ class Agent:
         # A summary for a request without a session would be made again for the next one.
         threshold = None if turn.stateless else self._threshold
         window = Window.of(context_length(choice), choice.max_tokens, threshold)
-        conversation = Conversation(turn, choice, tools, window, emit, checkpoint)
+        conversation = ModelConversation(turn, choice, tools, window, emit, checkpoint)
         await conversation.begin(self._prompter)
         conversation.recalled = await self._recall(turn)
         step = turn.steps
@@ -99,7 +99,7 @@ class Agent:
             await checkpoint.said(message)
             conversation.add(message)
 
-    async def _ask(self, conversation: Conversation, step: int) -> AssistantMessage:
+    async def _ask(self, conversation: ModelConversation, step: int) -> AssistantMessage:
         """The model's next message; a conversation that is too long for it is summarised first."""
         if conversation.is_long():
             await conversation.shrink(self._compactor, self._prompter)

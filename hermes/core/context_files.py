@@ -9,9 +9,9 @@ from hermes.types.turns import PromptPart, Turn
 
 NAMES = (".hermes.md", "HERMES.md", "AGENTS.md", "CLAUDE.md", ".cursorrules")
 """The first that is there counts, here or in a folder above, up to the root of the repository."""
-MOST = 1_000_000
+LARGEST_CONTEXT_FILE = 1_000_000
 """Characters of a file that are looked at."""
-HEAD = 0.7
+HEAD_SHARE = 0.7
 """The part of a file that is too long which is kept of its beginning; the rest is its end."""
 
 
@@ -50,7 +50,7 @@ def _read(path: Path) -> str:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(f"{path} is not a regular file")
         with os.fdopen(descriptor, encoding="utf-8", errors="replace", closefd=False) as file:
-            return file.read(MOST)
+            return file.read(LARGEST_CONTEXT_FILE)
     finally:
         os.close(descriptor)
 
@@ -65,6 +65,6 @@ def _upwards(workspace: Path) -> list[Path]:
 def _shortened(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
-    head = int(limit * HEAD)
+    head = int(limit * HEAD_SHARE)
     left_out = len(text) - limit
     return f"{text[:head]}\n\n[… {left_out} characters left out …]\n\n{text[head + left_out :]}"

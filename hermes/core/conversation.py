@@ -21,7 +21,7 @@ GROWN = 0.1
 """The part of the window by which a conversation that stayed long grows before a new attempt."""
 
 
-class Conversation:
+class ModelConversation:
     """Holds the history of one run, and makes the model's requests of it."""
 
     def __init__(

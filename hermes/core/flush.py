@@ -18,12 +18,12 @@ from hermes.types.turns import Turn
 
 log = logging.getLogger(__name__)
 
-STEPS = 3
+FLUSH_STEPS = 3
 FEWEST = 4
 """Messages of a conversation that may be worth a note."""
-LONGEST = 24_000
+FLUSH_CHARS = 24_000
 """Characters of it that are shown; of a longer one the beginning and the end."""
-HEAD = 0.25
+FLUSH_HEAD_SHARE = 0.25
 
 SYSTEM = """\
 A conversation of yours has ended. Read the record and note with `memory` what will matter in later
@@ -40,7 +40,7 @@ async def flush(ended: Turn, model: ModelProvider, choice: ModelChoice, memory: 
     spoken = [_written(message) for message in ended.history if _is_speech(message)]
     if len(spoken) < FEWEST or not choice.tools or folder_of(ended) is None:
         return 0
-    longest = min(LONGEST, 2 * (choice.context_length or LONGEST))
+    longest = min(FLUSH_CHARS, 2 * (choice.context_length or FLUSH_CHARS))
     request = ModelRequest(
         choice=choice,
         system="\n\n".join([SYSTEM, *(part.text for part in as_prompt(memory.read(ended)))]),
@@ -50,7 +50,7 @@ async def flush(ended: Turn, model: ModelProvider, choice: ModelChoice, memory: 
         live=False,
     )
     made = 0
-    for step in range(1, STEPS + 1):
+    for step in range(1, FLUSH_STEPS + 1):
         try:
             answer = await model.complete(request, _ignore)
         except HermesError as error:
@@ -92,7 +92,7 @@ def _written(message: Message) -> str:
 def _ends(text: str, longest: int) -> str:
     if len(text) <= longest:
         return text
-    head = int(longest * HEAD)
+    head = int(longest * FLUSH_HEAD_SHARE)
     left_out = len(text) - longest
     return f"{text[:head]}\n[{left_out} characters left out]\n{text[head + left_out :]}"
 

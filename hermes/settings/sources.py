@@ -49,7 +49,7 @@ class Files(Value):
         return Files(config=_text(home.config), dotenv=_text(home.dotenv))
 
 
-class Found(Value):
+class FoundValue(Value):
     """One value that a setting was given, and by whom."""
 
     layer: int
@@ -78,7 +78,7 @@ class Explanation(Value):
 class Sources(Value):
     """Everything that was found, before any of it is believed."""
 
-    found: dict[str, tuple[Found, ...]] = msgspec.field(default_factory=dict)
+    found: dict[str, tuple[FoundValue, ...]] = msgspec.field(default_factory=dict)
     """By key, the strongest last; defaults are not listed."""
     dotenv: dict[str, str] = msgspec.field(default_factory=dict)
     process: dict[str, str] = msgspec.field(default_factory=dict)
@@ -111,7 +111,7 @@ class Sources(Value):
         )
 
 
-def _converted(field: Field, found: Found) -> object:
+def _converted(field: Field, found: FoundValue) -> object:
     try:
         return convert(field, found.value)
     except ValueError:
@@ -143,7 +143,7 @@ def gather(
         warnings.append(f"{home.config} has an older form: `hermes config migrate` renews it")
     config = _Config(schema, home.config, tree.lines, merged, foreign=version(raw) > VERSION)
     config.walk(raw)
-    found: dict[str, list[Found]] = {}
+    found: dict[str, list[FoundValue]] = {}
     # A setting's own place beats the other places it may stand in.
     for place, one in sorted(config.found, key=lambda pair: pair[0] in schema.fields):
         found.setdefault(schema.places[place], []).append(one)
@@ -152,7 +152,7 @@ def gather(
         (ENVIRONMENT, "environment", process),
     ):
         for key, name, value in _named(schema, values):
-            one = Found(layer=layer, source=f"{label} {name}", value=value)
+            one = FoundValue(layer=layer, source=f"{label} {name}", value=value)
             found.setdefault(key, []).append(one)
     sources = Sources(
         found={key: tuple(values) for key, values in found.items()},
@@ -185,7 +185,7 @@ class _Config:
     ) -> None:
         self.schema, self.path, self.lines, self.environ = schema, path, lines, environ
         self.foreign = foreign
-        self.found: list[tuple[str, Found]] = []
+        self.found: list[tuple[str, FoundValue]] = []
         self.warnings: list[str] = []
         self.problems: list[str] = []
 
@@ -220,7 +220,7 @@ class _Config:
         field = self.schema.field(key)
         if value == "" and _rejects_nothing(self.schema, field.key):
             return
-        self.found.append((key, Found(layer=CONFIG, source=self._where(key), value=value)))
+        self.found.append((key, FoundValue(layer=CONFIG, source=self._where(key), value=value)))
 
     def _unknown(self, key: str) -> None:
         # A newer Hermes Agent has keys we have not heard of; only a likeness to ours is a slip.
@@ -346,14 +346,16 @@ def _endpoint_into_model(raw: dict[str, object]) -> dict[str, object]:
     return {**rest, "model": loose}
 
 
-MIGRATIONS: tuple[Callable[[dict[str, object]], dict[str, object]], ...] = (_endpoint_into_model,)
+CONFIG_MIGRATIONS: tuple[Callable[[dict[str, object]], dict[str, object]], ...] = (
+    _endpoint_into_model,
+)
 """The one at index n makes version n + 1 of the file before it."""
 
 
 def migrated(raw: dict[str, object]) -> tuple[dict[str, object], bool]:
     """The file in today's form, and whether that differs from what is written."""
     fresh = raw
-    for migration in MIGRATIONS[version(raw) : VERSION]:
+    for migration in CONFIG_MIGRATIONS[version(raw) : VERSION]:
         fresh = migration(fresh)
     if fresh == raw:
         return raw, False

@@ -10,7 +10,7 @@ SEPARATOR = "§"
 BETWEEN = f"\n{SEPARATOR}\n"
 
 
-class Edit(Value):
+class EntryEdit(Value):
     action: Literal["add", "replace", "remove"]
     content: str = ""
     old: str = ""
@@ -29,7 +29,7 @@ def entries_of(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(entry for entry in found if entry))
 
 
-def edited(entries: Sequence[str], edits: Sequence[Edit]) -> tuple[str, ...]:
+def edited(entries: Sequence[str], edits: Sequence[EntryEdit]) -> tuple[str, ...]:
     """The entries after all edits; ToolFailed says which of them can't be made."""
     if not edits:
         raise ToolFailed("Give at least one edit.")
@@ -47,7 +47,7 @@ def edited(entries: Sequence[str], edits: Sequence[Edit]) -> tuple[str, ...]:
     return tuple(result)
 
 
-def _checked(edit: Edit) -> Edit:
+def _checked(edit: EntryEdit) -> EntryEdit:
     lines = edit.content.splitlines()
     content, old = "\n".join(lines).strip(), edit.old.strip()
     if edit.action != "remove" and not content:
@@ -58,14 +58,14 @@ def _checked(edit: Edit) -> Edit:
         raise ToolFailed(
             f"An entry can't hold a line of {SEPARATOR!r}: give an edit for each entry."
         )
-    return Edit(
+    return EntryEdit(
         action=edit.action,
         content="" if edit.action == "remove" else content,
         old="" if edit.action == "add" else old,
     )
 
 
-def _made(entries: Sequence[str], edits: Sequence[Edit]) -> bool:
+def _made(entries: Sequence[str], edits: Sequence[EntryEdit]) -> bool:
     """Whether all stands as it should already: a call is repeated after a crash."""
     wanted = {edit.content for edit in edits if edit.content}
     others = [entry for entry in entries if entry not in wanted]

@@ -13,7 +13,7 @@ from typing import Literal
 import anyio.to_thread
 
 from hermes.state.audience import Person, audience_of
-from hermes.state.entries import BETWEEN, Edit, edited, entries_of, listed, within
+from hermes.state.entries import BETWEEN, EntryEdit, edited, entries_of, listed, within
 from hermes.state.locks import FileLock
 from hermes.state.paths import Home, write_private
 from hermes.types.errors import ToolFailed
@@ -35,7 +35,7 @@ _SAFE = frozenset(string.ascii_lowercase + string.digits + "-_")
 _LONGEST_NAME = 120
 
 
-class Limits(Value):
+class NoteLimits(Value):
     """Characters that a file may hold."""
 
     memory: int = 2200
@@ -67,8 +67,8 @@ class _File(Value):
 class Memory:
     """Reads at no cost what has not changed; writes under a lock, all of a change or nothing."""
 
-    def __init__(self, limits: Limits | None = None, *, patience: float = 5.0) -> None:
-        limits = limits or Limits()
+    def __init__(self, limits: NoteLimits | None = None, *, patience: float = 5.0) -> None:
+        limits = limits or NoteLimits()
         self._limits: dict[Topic, int] = {"memory": limits.memory, "user": limits.user}
         self._patience = patience
 
@@ -83,7 +83,7 @@ class Memory:
             user="" if shared else self._shown(folder, "user"),
         )
 
-    async def change(self, turn: Turn, topic: Topic, edits: Sequence[Edit]) -> ChangedNotes:
+    async def change(self, turn: Turn, topic: Topic, edits: Sequence[EntryEdit]) -> ChangedNotes:
         """Makes all edits or none; one that was made before changes nothing."""
         folder = folder_of(turn)
         if folder is None:
@@ -160,7 +160,7 @@ def _load(path: Path) -> _File:
     return _File(entries=entries_of(text), trouble=trouble)
 
 
-def _change(path: Path, limit: int, edits: Sequence[Edit], patience: float) -> ChangedNotes:
+def _change(path: Path, limit: int, edits: Sequence[EntryEdit], patience: float) -> ChangedNotes:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with FileLock(path.parent / ".lock") as lock:
@@ -172,7 +172,7 @@ def _change(path: Path, limit: int, edits: Sequence[Edit], patience: float) -> C
         raise ToolFailed(f"{path.name} can't be written: {error.strerror}.") from error
 
 
-def _rewrite(path: Path, limit: int, edits: Sequence[Edit]) -> ChangedNotes:
+def _rewrite(path: Path, limit: int, edits: Sequence[EntryEdit]) -> ChangedNotes:
     before = _load(path)
     if before.trouble:
         log.error("%s %s: put it right by hand", path, before.trouble)

@@ -10,7 +10,7 @@ SNIPPET_TOKENS = 32
 """Words shown of a message, around those that were found."""
 
 
-class Found(Value):
+class FoundMessage(Value):
     """A message, or the piece of it that a search was after."""
 
     number: int
@@ -23,7 +23,7 @@ class Found(Value):
 
 def search(
     query: str, audience: Audience, *, turn: str = "", session: str = "", limit: int = 20
-) -> Work[list[Found]]:
+) -> Work[list[FoundMessage]]:
     """Messages that hold words of the query, best first.
 
     Leaves out the turn, and what was said in the session since it was begun anew.
@@ -52,7 +52,7 @@ def search(
     return [_found(row) for row in rows]
 
 
-def around(number: int, audience: Audience, span: int = 3) -> Work[list[Found]]:
+def around(number: int, audience: Audience, span: int = 3) -> Work[list[FoundMessage]]:
     """The message and its neighbours in the conversation, as far as the audience heard them."""
     heard, by = _heard(audience)
     spoken = (
@@ -86,6 +86,6 @@ def _heard(audience: Audience) -> tuple[str, tuple[str | int, ...]]:
             return ("true", ()) if agent is None else ("m.agent = ?", (agent,))
 
 
-def _found(row: Row) -> Found:
+def _found(row: Row) -> FoundMessage:
     number, session, role, text, at = row
-    return Found(number=number, session=session, role=role, text=text, at=at)
+    return FoundMessage(number=number, session=session, role=role, text=text, at=at)

@@ -28,7 +28,7 @@ class SessionRow(Value):
     """The newest summary in it."""
 
 
-class Ending(Value):
+class EndedConversation(Value):
     """A conversation that is over, whose memory has not been looked after yet."""
 
     session: str
@@ -106,7 +106,9 @@ def begin_anew(session: str, now: float) -> Work[None]:
     )
 
 
-def take_ending(now: float, patience: float, session: str | None = None) -> Work[Ending | None]:
+def take_ending(
+    now: float, patience: float, session: str | None = None
+) -> Work[EndedConversation | None]:
     """The oldest, of a session if one is named, that nobody looks after, or that somebody has for
     too long; it is ours now."""
     rows = yield (
@@ -119,7 +121,7 @@ def take_ending(now: float, patience: float, session: str | None = None) -> Work
     if not rows:
         return None
     session, generation, ended_at = rows[0]
-    return Ending(session=session, generation=generation, ended_at=ended_at)
+    return EndedConversation(session=session, generation=generation, ended_at=ended_at)
 
 
 def whose(session: str) -> Work[Whose | None]:
@@ -142,7 +144,7 @@ def whose(session: str) -> Work[Whose | None]:
     return Whose(source=source, person=person)
 
 
-def forget_ending(ending: Ending) -> Work[None]:
+def forget_ending(ending: EndedConversation) -> Work[None]:
     yield (
         "delete from endings where session = ? and generation = ?",
         (ending.session, ending.generation),

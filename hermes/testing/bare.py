@@ -2,14 +2,14 @@
 
 import anyio
 
-from hermes.testing.service import KEY
+from hermes.testing.service import SERVICE_KEY
 
 
 async def request(
     port: int, method: str, path: str, body: bytes = b"", **headers: str
 ) -> tuple[int, dict[str, str], bytes]:
     """One request over a bare socket: status, headers, body without its chunk marks."""
-    given = {"host": "127.0.0.1", "authorization": f"Bearer {KEY}", "connection": "close"}
+    given = {"host": "127.0.0.1", "authorization": f"Bearer {SERVICE_KEY}", "connection": "close"}
     lines = {**given, **{name.replace("_", "-"): value for name, value in headers.items()}}
     head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
     stream = await anyio.connect_tcp("127.0.0.1", port)

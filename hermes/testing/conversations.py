@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hermes.state import compactions, sessions, transcript, turns
 from hermes.state.compactions import Condensed, Span
 from hermes.state.search import search
-from hermes.state.sessions import Ending
+from hermes.state.sessions import EndedConversation
 from hermes.state.transcript import History, Scribe
 from hermes.testing.contracts import StoreFixture
 from hermes.testing.rows import (
@@ -202,7 +202,7 @@ class SessionsContract(StoreFixture):
         await store.run(touch)
         await store.run(sessions.begin_anew, SESSION, NOW)
         await store.run(sessions.begin_anew, SESSION, NOW + 1)
-        ended = [Ending(session=SESSION, generation=n, ended_at=NOW + n) for n in (0, 1)]
+        ended = [EndedConversation(session=SESSION, generation=n, ended_at=NOW + n) for n in (0, 1)]
         taken = [await store.run(sessions.take_ending, NOW, 60) for _ in range(3)]
         assert taken == [*ended, None]
         await store.run(sessions.forget_ending, ended[0])

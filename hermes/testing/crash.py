@@ -19,7 +19,15 @@ import click
 
 from hermes.testing.crash_checks import Report, check, refused
 from hermes.testing.crash_child import points_file
-from hermes.testing.crash_stage import Armed, Kind, Person, Stage, forked, running_model, spawned
+from hermes.testing.crash_stage import (
+    Armed,
+    CrashKind,
+    SimulatedPerson,
+    Stage,
+    forked,
+    running_model,
+    spawned,
+)
 
 AT_ONCE = 5
 ALIKE = 3
@@ -31,19 +39,19 @@ Script = Callable[[Stage], Awaitable[None]]
 # --- at every point --------------------------------------------------------------------------
 
 
-async def _alone(stage: Stage, account: str, kind: Kind) -> None:
-    await Person(stage, account, "1").ask(kind)
+async def _alone(stage: Stage, account: str, kind: CrashKind) -> None:
+    await SimulatedPerson(stage, account, "1").ask(kind)
 
 
 async def _two_queued(stage: Stage) -> None:
-    person = Person(stage, "editing", "1")
+    person = SimulatedPerson(stage, "editing", "1")
     sent = [person.say(kind) for kind in ("stream", "plain", "append")]
     for one in sent:
         await person.answered(one)
 
 
 async def _stopped(stage: Stage) -> None:
-    person = Person(stage, "editing", "1")
+    person = SimulatedPerson(stage, "editing", "1")
     sent = person.say("endless")
     await person.begun(sent)
     person.command("/stop")
@@ -52,7 +60,7 @@ async def _stopped(stage: Stage) -> None:
 
 
 async def _stopped_tool(stage: Stage) -> None:
-    person = Person(stage, "plain", "1")
+    person = SimulatedPerson(stage, "plain", "1")
     await person.ask("plain")
     sent = person.say("held")
     await stage.until(lambda: stage.calls() > 0)
@@ -64,8 +72,8 @@ async def _stopped_tool(stage: Stage) -> None:
 
 async def _recovered(stage: Stage) -> None:
     """The gateway dies with everything under way, and may die again while it recovers."""
-    spawner, queuer = Person(stage, "plain", "1"), Person(stage, "plain", "2")
-    reader, decider = Person(stage, "editing", "1"), Person(stage, "editing", "2")
+    spawner, queuer = SimulatedPerson(stage, "plain", "1"), SimulatedPerson(stage, "plain", "2")
+    reader, decider = SimulatedPerson(stage, "editing", "1"), SimulatedPerson(stage, "editing", "2")
     asked = decider.say("ask")
     await decider.questioned(asked)
     sent = [(spawner, spawner.say("spawn")), (reader, reader.say("stream"))]
@@ -79,7 +87,7 @@ async def _recovered(stage: Stage) -> None:
 
 
 def _scenarios() -> Mapping[str, Script]:
-    kinds: dict[str, tuple[str, Kind]] = {
+    kinds: dict[str, tuple[str, CrashKind]] = {
         "plain": ("plain", "plain"),
         "preview": ("editing", "stream"),
         "append": ("plain", "append"),
@@ -88,7 +96,7 @@ def _scenarios() -> Mapping[str, Script]:
         "spawn": ("plain", "spawn"),
     }
 
-    def script(account: str, kind: Kind) -> Script:
+    def script(account: str, kind: CrashKind) -> Script:
         return lambda stage: _alone(stage, account, kind)
 
     scripts: dict[str, Script] = {name: script(*how) for name, how in kinds.items()}
@@ -192,7 +200,7 @@ async def enumerate_points(names: list[str], point: str) -> bool:
 
 # --- at random -------------------------------------------------------------------------------
 
-MIX: dict[Kind, int] = {
+MIX: dict[CrashKind, int] = {
     "plain": 40,
     "stream": 20,
     "append": 15,
@@ -221,17 +229,19 @@ class Storm:
             group.start_soon(self._kill)
             group.start_soon(self._tell)
             for number in range(self._chats):
-                person = Person(self._stage, ("plain", "editing")[number % 2], f"c{number}")
+                person = SimulatedPerson(
+                    self._stage, ("plain", "editing")[number % 2], f"c{number}"
+                )
                 count = (self._messages - number - 1) // self._chats + 1
                 group.start_soon(self._talk, person, self._kinds(count))
             await self._stage.until(lambda: self._stage.answered == self._messages)
             await self._stage.quiet()
             group.cancel_scope.cancel()
 
-    def _kinds(self, count: int) -> list[Kind]:
+    def _kinds(self, count: int) -> list[CrashKind]:
         return self._random.choices(list(MIX), list(MIX.values()), k=count)
 
-    async def _talk(self, person: Person, kinds: list[Kind]) -> None:
+    async def _talk(self, person: SimulatedPerson, kinds: list[CrashKind]) -> None:
         waits = [self._random.random() < WAITING for _ in kinds]
         async with anyio.create_task_group() as group:
             for kind, wait in zip(kinds, waits, strict=True):

@@ -26,8 +26,8 @@ from hermes.types.value import Value
 POLL_SECONDS = 0.02
 EXIT_SECONDS = 0.005
 QUIET_SECONDS = 15.0
-Kind = Literal["plain", "stream", "append", "both", "ask", "spawn", "steps", "endless", "held"]
-TEXTS: dict[Kind, str] = {
+CrashKind = Literal["plain", "stream", "append", "both", "ask", "spawn", "steps", "endless", "held"]
+TEXTS: dict[CrashKind, str] = {
     "plain": "{q} how are you today",
     "stream": "{q} tokens:18 delay:0.02",
     "append": '{q} tool:append{{"token":"{q}"}}',
@@ -66,7 +66,7 @@ class Sent(Value):
     chat: str
     token: str
     """A word of it that no other message has: answers quote it."""
-    kind: Kind
+    kind: CrashKind
 
     def answered_by(self, text: str) -> bool:
         if self.kind in ("endless", "held") and STOPPED in text:
@@ -177,7 +177,7 @@ class Stage:
                 self._child = None
 
 
-class Person:
+class SimulatedPerson:
     """Somebody in a chat of their own."""
 
     def __init__(self, stage: Stage, account: str, chat: str) -> None:
@@ -187,7 +187,7 @@ class Person:
         self._room = stage.rooms[account]
         self._open = 0
 
-    def say(self, kind: Kind) -> Sent:
+    def say(self, kind: CrashKind) -> Sent:
         sent = Sent(account=self._account, chat=self._chat, token=self._stage.token(), kind=kind)
         self._stage.sent.append(sent)
         self._open += 1
@@ -200,7 +200,7 @@ class Person:
     def decide(self, sent: Sent) -> None:
         self._room.says(f"decided-{sent.token}", chat=self._chat)
 
-    async def ask(self, kind: Kind) -> None:
+    async def ask(self, kind: CrashKind) -> None:
         """Says it and waits for the answer; decides what there is to decide."""
         sent = self.say(kind)
         if kind == "ask":

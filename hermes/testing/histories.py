@@ -15,7 +15,7 @@ from hermes.types.messages import (
     UserMessage,
 )
 
-History = tuple[Message, ...]
+ScriptedHistory = tuple[Message, ...]
 
 texts = st.text(max_size=20)
 names = st.text(string.ascii_lowercase + "_", min_size=1, max_size=8)
@@ -28,7 +28,7 @@ NO_ECHO: st.SearchStrategy[Echo | None] = st.none()
 
 
 @st.composite
-def _steps(draw: st.DrawFn, step: str, echoes: st.SearchStrategy[Echo | None]) -> History:
+def _steps(draw: st.DrawFn, step: str, echoes: st.SearchStrategy[Echo | None]) -> ScriptedHistory:
     """The model asks for tools, and every call has its result."""
     wanted = draw(st.lists(st.tuples(names, arguments), min_size=1, max_size=3))
     calls = tuple(
@@ -47,10 +47,10 @@ def _steps(draw: st.DrawFn, step: str, echoes: st.SearchStrategy[Echo | None]) -
 @st.composite
 def histories(
     draw: st.DrawFn, echoes: st.SearchStrategy[Echo | None] = NO_ECHO
-) -> tuple[History, ...]:
+) -> tuple[ScriptedHistory, ...]:
     """Conversations that a model is asked to go on with, each the beginning of the next."""
     said: list[Message] = []
-    found: list[History] = []
+    found: list[ScriptedHistory] = []
     for turn in range(draw(st.integers(1, 4))):
         said += draw(st.lists(people, min_size=1, max_size=2))
         found.append(tuple(said))

@@ -16,10 +16,10 @@ from hermes.testing.model import FakeModel
 from hermes.testing.running import wrapped_store
 from hermes.testing.tools import TEST_TOOLS
 
-KEY = "a-key-for-tests-only"
+SERVICE_KEY = "a-key-for-tests-only"
 MODEL = "vendor/some-model"
 """What the gateway is configured with, and a client may ask for."""
-OPTIONS = ApiOptions(key=KEY, port=0, aliases=frozenset({"hermes-agent", MODEL}))
+OPTIONS = ApiOptions(key=SERVICE_KEY, port=0, aliases=frozenset({"hermes-agent", MODEL}))
 PARTS = Parts(tools=TEST_TOOLS, unread_seconds=0.2)
 
 

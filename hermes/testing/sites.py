@@ -7,7 +7,7 @@ import anyio
 import anyio.abc
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-LONGEST = 1 << 20
+LONGEST_HEAD = 1 << 20
 
 
 def answer(
@@ -66,7 +66,7 @@ async def serving(
 
 
 async def _request(lines: BufferedByteReceiveStream) -> bytes:
-    head = await lines.receive_until(b"\r\n\r\n", LONGEST)
+    head = await lines.receive_until(b"\r\n\r\n", LONGEST_HEAD)
     length = 0
     for line in head.lower().split(b"\r\n"):
         if line.startswith(b"content-length:"):

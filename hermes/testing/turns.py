@@ -7,7 +7,7 @@ import msgspec
 
 from hermes.boundary.execution.local import LocalSandbox
 from hermes.control.routing import DEFAULT_AGENT
-from hermes.core.agent import Agent
+from hermes.core.agent import AgentLoop
 from hermes.core.auxiliary import Auxiliary
 from hermes.core.compaction import Compactor
 from hermes.core.prompt import Prompter
@@ -134,9 +134,9 @@ def an_agent(
     choice: ModelChoice = CHOICE,
     prompter: Prompter | None = None,
     results: Results | None = None,
-) -> Agent:
+) -> AgentLoop:
     """An agent that asks the model, for everything."""
-    return Agent(
+    return AgentLoop(
         model,
         Registry(tools),
         lambda profile, named: choice,

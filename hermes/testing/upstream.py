@@ -17,7 +17,7 @@ from hermes.types.models import ModelRequest, WireFormat
 from hermes.types.profile import ModelChoice
 from hermes.types.tools import Tool, ToolContext
 
-KEY = "sk-secret"
+PROVIDER_KEY = "sk-secret"
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n\r\n"
 
 
@@ -65,7 +65,9 @@ LOOK = Tool(name="look", description="Looks.", arguments=Look, handler=_look)
 
 
 def choice_of(wire: str, base_url: str = "http://127.0.0.1:9/v1") -> ModelChoice:
-    return ModelChoice(provider="acme", model="some-1", base_url=base_url, api_key=KEY, wire=wire)
+    return ModelChoice(
+        provider="acme", model="some-1", base_url=base_url, api_key=PROVIDER_KEY, wire=wire
+    )
 
 
 def request_to(choice: ModelChoice, *messages: Message) -> ModelRequest:

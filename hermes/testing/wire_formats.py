@@ -28,8 +28,8 @@ from hermes.core.models.stream import PayloadStream
 from hermes.core.tools.schema import schema_of
 from hermes.testing.histories import histories, texts
 from hermes.testing.upstream import (
-    KEY,
     LOOK,
+    PROVIDER_KEY,
     STREAM,
     answering,
     choice_of,
@@ -165,11 +165,11 @@ class WireFormatContract:
     def test_the_key_is_sent_in_a_header_and_nowhere_else(self) -> None:
         wire, choice = self.wire(), self.choice()
         keyless = replace(choice, api_key="")
-        assert any(KEY in value for value in wire.headers(choice).values())
+        assert any(PROVIDER_KEY in value for value in wire.headers(choice).values())
         assert set(wire.headers(keyless)) < set(wire.headers(choice))
-        assert KEY.encode() not in wire.body(request_to(choice))
+        assert PROVIDER_KEY.encode() not in wire.body(request_to(choice))
         for url in (wire.url(choice), wire.list_url(choice)):
-            assert KEY not in url
+            assert PROVIDER_KEY not in url
 
     def test_addresses_begin_with_the_base_url(self) -> None:
         wire, base_url = self.wire(), "http://127.0.0.1:9/v1"
@@ -347,7 +347,7 @@ class WireFormatContract:
         async with answering(response) as base_url:
             with pytest.raises(HermesError) as caught:
                 await self._ask(self.choice(base_url))
-        assert KEY not in str(caught.value)
+        assert PROVIDER_KEY not in str(caught.value)
         assert "acme" in str(caught.value)
         return caught.value
 

@@ -11,10 +11,10 @@ TOLERANT = 500
 """Lines of an old text that may stand with other spaces."""
 AROUND = 2
 """Lines that are shown around a change."""
-MOST = 200
+MOST_DIFF_LINES = 200
 """Lines from the first to the last change that are shown: comparing takes their cube in time."""
 WIDTH = 200
-LONGEST = 4000
+LONGEST_DIFF = 4000
 """Characters of a diff."""
 
 
@@ -54,9 +54,9 @@ def diff(before: str, after: str) -> str:
     first = max(top - AROUND, 0)
     old = old[first : len(old) - max(below - AROUND, 0)]
     new = new[first : len(new) - max(below - AROUND, 0)]
-    if max(len(old), len(new)) > MOST:
+    if max(len(old), len(new)) > MOST_DIFF_LINES:
         return "[the changes are too far apart to be shown]"
-    shown, room = [], LONGEST
+    shown, room = [], LONGEST_DIFF
     for line in _hunks(old, new, first):
         cut = line if len(line) <= WIDTH else line[:WIDTH] + "…"
         room -= len(cut) + 1

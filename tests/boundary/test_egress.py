@@ -12,11 +12,11 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_reqrep import ConnectionKey
 
 from hermes.boundary.egress import (
+    LARGEST_PAGE,
     LONGEST_URL,
-    MOST,
     REDIRECTS,
-    Allowed,
     Egress,
+    IsAllowed,
     _reason,
     may_reach,
 )
@@ -127,7 +127,7 @@ def hostile(port: int) -> list[str]:
     return plain + secure + [one.format(host="127.0.0.1", port=port) for one in patterns]
 
 
-def lets(*sites: Site) -> Allowed:
+def lets(*sites: Site) -> IsAllowed:
     """Production's rule, with these sites taken for public ones."""
     places = {(site.host, site.port) for site in sites}
     return lambda address, port: (address, port) in places or may_reach(address, port)
@@ -307,24 +307,26 @@ async def test_redirects_have_an_end() -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 async def test_a_page_is_read_up_to_a_limit(packed: bool) -> None:
-    body = b"x" * (MOST + 100_000_000 * packed + 1)
+    body = b"x" * (LARGEST_PAGE + 100_000_000 * packed + 1)
     headers = {"Content-Encoding": "gzip"} if packed else {}
     data = gzip.compress(body, 1) if packed else body
     async with serving({"/": answer(data, media_type="text/plain", headers=headers)}) as public:
         page = await only(public).fetch(f"http://public.example:{public.port}/")
     assert page.cut
-    assert len(page.text) == MOST
+    assert len(page.text) == LARGEST_PAGE
 
 
 async def test_what_is_over_the_limit_is_not_waited_for() -> None:
-    endless = answer(b"x" * (MOST + 100_000), headers={"Content-Length": str(10 * MOST)})
+    endless = answer(
+        b"x" * (LARGEST_PAGE + 100_000), headers={"Content-Length": str(10 * LARGEST_PAGE)}
+    )
     async with serving({"/": endless}) as public:
         page = await only(public).fetch(f"http://public.example:{public.port}/")
     assert page.cut
 
 
 async def test_a_page_of_just_the_limit_is_whole() -> None:
-    async with serving({"/": answer(b"x" * MOST, media_type="text/plain")}) as public:
+    async with serving({"/": answer(b"x" * LARGEST_PAGE, media_type="text/plain")}) as public:
         page = await only(public).fetch(f"http://public.example:{public.port}/")
     assert not page.cut
 

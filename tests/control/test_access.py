@@ -5,13 +5,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hermes.control.access import Access, AccessPolicy, Allowed
+from hermes.control.access import Access, AccessPolicy, AllowedUsers
 from hermes.settings.sections import AccessSettings
 from hermes.testing.platforms import Update, to_event
 from hermes.testing.running import QUIET, rows, running
 from hermes.testing.scripted import ScriptedModel
 from hermes.types.identity import OWNER, PersonId, Principal, Source
 from hermes.types.messages import Refused
+
+OTHERS = frozenset({"8", "admin"})
 
 
 def source(user: str = "7", platform: str = "telegram") -> Source:
@@ -29,13 +31,16 @@ def source(user: str = "7", platform: str = "telegram") -> Source:
     ("policy", "admitted"),
     [
         (AccessPolicy(), False),
-        (AccessPolicy(platforms={"telegram": Allowed(everyone=True)}), True),
-        (AccessPolicy(platforms={"telegram": Allowed(users=frozenset({"7"}))}), True),
-        (AccessPolicy(platforms={"telegram": Allowed(users=frozenset({"8", "admin"}))}), False),
-        (AccessPolicy(platforms={"discord": Allowed(everyone=True)}), False),
-        (AccessPolicy(anywhere=Allowed(users=frozenset({"7"}))), True),
-        (AccessPolicy(anywhere=Allowed(users=frozenset({"8"}))), False),
-        (AccessPolicy(anywhere=Allowed(everyone=True)), True),
+        (AccessPolicy(platforms={"telegram": AllowedUsers(everyone=True)}), True),
+        (AccessPolicy(platforms={"telegram": AllowedUsers(users=frozenset({"7"}))}), True),
+        (
+            AccessPolicy(platforms={"telegram": AllowedUsers(users=frozenset({"8", "admin"}))}),
+            False,
+        ),
+        (AccessPolicy(platforms={"discord": AllowedUsers(everyone=True)}), False),
+        (AccessPolicy(anywhere=AllowedUsers(users=frozenset({"7"}))), True),
+        (AccessPolicy(anywhere=AllowedUsers(users=frozenset({"8"}))), False),
+        (AccessPolicy(anywhere=AllowedUsers(everyone=True)), True),
     ],
 )
 def test_closed_unless_opened(policy: AccessPolicy, admitted: bool) -> None:

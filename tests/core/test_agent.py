@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from hermes.core.agent import Agent, repeated, run_calls, unanswered
+from hermes.core.agent import AgentLoop, repeated, run_calls, unanswered
 from hermes.core.auxiliary import Auxiliary
 from hermes.core.compaction import Compactor
 from hermes.core.prompt import Prompter
@@ -343,7 +343,7 @@ def long_history() -> list[Message]:
 
 async def test_where_nothing_is_summarised_the_model_says_what_is_too_long() -> None:
     model = ScriptedModel([says("hello"), fails(TooLong("no"))])
-    agent = Agent(
+    agent = AgentLoop(
         model,
         Registry(()),
         lambda profile, named: CHOICE,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.core.context_files import MOST, NAMES, check_writable, context_file
+from hermes.core.context_files import LARGEST_CONTEXT_FILE, NAMES, check_writable, context_file
 from hermes.testing.turns import GROUP, PRIVATE, a_turn
 from hermes.types.errors import ToolFailed
 from hermes.types.identity import Principal
@@ -94,9 +94,9 @@ def test_what_is_no_file_is_passed_over_at_once_and_closed(tmp_path: Path) -> No
 
 
 def test_a_huge_file_is_read_up_to_a_bound(tmp_path: Path) -> None:
-    write(tmp_path, "AGENTS.md", "x" * MOST + "unseen")
+    write(tmp_path, "AGENTS.md", "x" * LARGEST_CONTEXT_FILE + "unseen")
     text = shown(tmp_path, 100) or ""
-    assert f"[… {MOST - 100} characters left out …]" in text
+    assert f"[… {LARGEST_CONTEXT_FILE - 100} characters left out …]" in text
     assert text.endswith("x")
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from hermes.control import sessions
 from hermes.core.auxiliary import Auxiliary
 from hermes.core.compaction import SUMMARY_SYSTEM, Compactor
-from hermes.core.conversation import Conversation
+from hermes.core.conversation import ModelConversation
 from hermes.core.prompt import Prompter
 from hermes.core.window import UNKNOWN_LENGTH, Window
 from hermes.settings.sections import ModelSettings
@@ -126,10 +126,10 @@ async def test_the_conversation_goes_on_after_a_restart_as_it_was(tmp_path: Path
 
 async def conversation(
     *texts: str, size: int = 1000, threshold: float | None = 0.75
-) -> Conversation:
+) -> ModelConversation:
     history = [UserMessage(text=text) for text in texts]
     window = Window.of(size, 100, threshold)
-    made = Conversation(a_turn(*history), CHOICE, {}, window, lambda event: None, Notebook())
+    made = ModelConversation(a_turn(*history), CHOICE, {}, window, lambda event: None, Notebook())
     await made.begin(Prompter())
     return made
 
@@ -187,7 +187,7 @@ async def test_prefilled_messages_stand_before_all_others() -> None:
     prefill = (UserMessage(text="ping"), AssistantMessage(text="pong"))
     turn = replace(turn, profile=replace(turn.profile, prefill=prefill))
     window = Window.of(UNKNOWN_LENGTH, None, 0.75)
-    made = Conversation(turn, CHOICE, {}, window, lambda event: None, Notebook())
+    made = ModelConversation(turn, CHOICE, {}, window, lambda event: None, Notebook())
     await made.begin(Prompter())
     assert [m.text for m in made.request(0).messages] == ["ping", "pong", "hi"]
 
@@ -197,7 +197,7 @@ async def test_results_stand_in_the_order_of_their_calls_also_after_a_restart() 
     a, b, c = (ToolMessage(call=call.id, text=call.id) for call in calls)
     asked = UserMessage(text="hi"), AssistantMessage(calls=tuple(calls))
     window = Window.of(1000, None, 0.75)
-    made = Conversation(a_turn(*asked, b), CHOICE, {}, window, lambda event: None, Notebook())
+    made = ModelConversation(a_turn(*asked, b), CHOICE, {}, window, lambda event: None, Notebook())
     made.answer([a, c])
     assert made.history == [*asked, a, b, c]
 
@@ -206,7 +206,7 @@ async def test_results_stand_in_the_order_of_their_calls_also_after_a_restart() 
 async def test_only_a_conversation_that_may_be_long_is_weighed(size: int, looked: bool) -> None:
     turn = replace(a_turn(UserMessage(text="x" * 2000), UserMessage(text="hi")), size=size)
     window = Window.of(8000, 1000, 0.75)
-    made = Conversation(turn, CHOICE, {}, window, lambda event: None, Notebook())
+    made = ModelConversation(turn, CHOICE, {}, window, lambda event: None, Notebook())
     await made.begin(Prompter())
     assert not made.is_long()
     assert (made._weight is not None) is looked

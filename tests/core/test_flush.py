@@ -6,8 +6,8 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from hermes.core.flush import LONGEST, STEPS, flush
-from hermes.state.entries import Edit
+from hermes.core.flush import FLUSH_CHARS, FLUSH_STEPS, flush
+from hermes.state.entries import EntryEdit
 from hermes.state.memory import Memory
 from hermes.testing.scripted import Answer, ScriptedModel, calls, fails, hangs, says
 from hermes.testing.turns import CALL, CHOICE, GROUP, a_turn
@@ -52,7 +52,7 @@ async def test_the_model_is_shown_the_conversation_and_the_notes_and_nothing_els
     ended: Turn,
 ) -> None:
     model, memory = ScriptedModel([says("done")]), Memory()
-    await memory.change(ended, "memory", [Edit(action="add", content="Likes tea")])
+    await memory.change(ended, "memory", [EntryEdit(action="add", content="Likes tea")])
     assert await flush(ended, model, CHOICE, memory) == 0
     (request,) = model.requests
     (record,) = request.messages
@@ -68,7 +68,7 @@ async def test_of_a_long_conversation_the_ends_are_shown(ended: Turn) -> None:
     long = replace(ended, history=(*TALK[:2], *middle, *TALK[2:]))
     await flush(long, model, CHOICE, Memory())
     await flush(long, model, replace(CHOICE, context_length=4000), Memory())
-    for request, longest in zip(model.requests, (LONGEST, 8000), strict=True):
+    for request, longest in zip(model.requests, (FLUSH_CHARS, 8000), strict=True):
         (record,) = request.messages
         assert isinstance(record, UserMessage)
         assert longest <= len(record.text) < longest + 100
@@ -86,8 +86,8 @@ async def test_a_repeat_notes_nothing_twice(ended: Turn) -> None:
 
 async def test_a_model_that_does_not_stop_is_stopped(ended: Turn) -> None:
     model = ScriptedModel([noting(f"note {number}") for number in range(9)])
-    assert await flush(ended, model, CHOICE, Memory()) == STEPS
-    assert len(model.requests) == STEPS
+    assert await flush(ended, model, CHOICE, Memory()) == FLUSH_STEPS
+    assert len(model.requests) == FLUSH_STEPS
 
 
 async def test_a_call_that_makes_no_sense_is_told(ended: Turn) -> None:

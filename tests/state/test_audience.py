@@ -18,7 +18,7 @@ from hermes.core.tools.memory import memory_tool
 from hermes.core.tools.session_search import session_search_tool
 from hermes.state import sessions, transcript
 from hermes.state.audience import Person, Room, audience_of
-from hermes.state.memory import Limits, Memory
+from hermes.state.memory import Memory, NoteLimits
 from hermes.state.sqlite.store import open_store
 from hermes.state.transcript import Scribe
 from hermes.testing.turns import GROUP, PRIVATE, a_turn, use
@@ -66,7 +66,7 @@ class World:
     def __init__(self, home: Path, store: Store) -> None:
         self._home = home
         self._store = store
-        self._memory = Memory(Limits(memory=100_000, user=100_000))
+        self._memory = Memory(NoteLimits(memory=100_000, user=100_000))
         self._count = 0
 
     def turn(self, who: str, where: str) -> Turn:

@@ -4,23 +4,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.state.entries import BETWEEN, Edit, edited, entries_of, within
+from hermes.state.entries import BETWEEN, EntryEdit, edited, entries_of, within
 from hermes.types.errors import ToolFailed
 
 TEA, RUNS = "Likes tea", "Runs on Sundays\nin the park"
 lines = st.text(alphabet=st.sampled_from("ab §\n\r\u2028 "), max_size=12)
 
 
-def add(content: str) -> Edit:
-    return Edit(action="add", content=content)
+def add(content: str) -> EntryEdit:
+    return EntryEdit(action="add", content=content)
 
 
-def replace(old: str, content: str) -> Edit:
-    return Edit(action="replace", old=old, content=content)
+def replace(old: str, content: str) -> EntryEdit:
+    return EntryEdit(action="replace", old=old, content=content)
 
 
-def remove(old: str) -> Edit:
-    return Edit(action="remove", old=old)
+def remove(old: str) -> EntryEdit:
+    return EntryEdit(action="remove", old=old)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ edits = st.one_of(st.builds(add, lines), st.builds(replace, lines, lines), st.bu
 
 @given(st.lists(lines), st.lists(edits, max_size=4))
 def test_a_change_that_leaves_something_behind_can_be_repeated(
-    before: list[str], batch: list[Edit]
+    before: list[str], batch: list[EntryEdit]
 ) -> None:
     entries = entries_of(BETWEEN.join(before))
     try:
@@ -105,7 +105,7 @@ def test_the_edits_of_a_change_see_each_other() -> None:
         (add("§"), "a line of '§'"),
     ],
 )
-def test_an_edit_that_makes_no_sense_says_what_to_do(edit: Edit, why: str) -> None:
+def test_an_edit_that_makes_no_sense_says_what_to_do(edit: EntryEdit, why: str) -> None:
     with pytest.raises(ToolFailed) as failure:
         edited([TEA, RUNS], [edit])
     assert why in str(failure.value)

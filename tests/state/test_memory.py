@@ -14,13 +14,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hermes.state.entries import Edit, entries_of
+from hermes.state.entries import EntryEdit, entries_of
 from hermes.state.locks import FileLock
 from hermes.state.memory import (
     LARGEST_NOTES,
     ChangedNotes,
-    Limits,
     Memory,
+    NoteLimits,
     Remembered,
     folder_name,
     folder_of,
@@ -54,8 +54,8 @@ def alice(tmp_path: Path) -> Turn:
     return a_turn(home=tmp_path)
 
 
-def note(content: str) -> list[Edit]:
-    return [Edit(action="add", content=content)]
+def note(content: str) -> list[EntryEdit]:
+    return [EntryEdit(action="add", content=content)]
 
 
 def written(turn: Turn, text: str | bytes, name: str = "MEMORY.md") -> Path:
@@ -156,7 +156,9 @@ def test_a_change_that_the_clock_has_not_noticed_is_seen(alice: Turn) -> None:
 
 def test_a_file_over_its_limit_is_shown_up_to_it(alice: Turn) -> None:
     written(alice, "one\n§\ntwo\n§\nthree")
-    assert Memory(Limits(memory=8)).read(alice).memory.startswith("one\n§\n[The rest of MEMORY.md")
+    assert (
+        Memory(NoteLimits(memory=8)).read(alice).memory.startswith("one\n§\n[The rest of MEMORY.md")
+    )
 
 
 # --- changing --------------------------------------------------------------------------------
@@ -166,7 +168,9 @@ async def test_a_change_is_made_whole_or_not_at_all(alice: Turn) -> None:
     memory = Memory()
     await memory.change(alice, "memory", note("one"))
     with pytest.raises(ToolFailed, match="No entry holds 'three'"):
-        await memory.change(alice, "memory", [*note("two"), Edit(action="remove", old="three")])
+        await memory.change(
+            alice, "memory", [*note("two"), EntryEdit(action="remove", old="three")]
+        )
     assert memory.read(alice).memory == "one"
 
 
@@ -178,20 +182,20 @@ async def test_a_repeat_does_not_touch_the_file(alice: Turn) -> None:
 
 
 async def test_a_full_file_says_how_full_and_of_what(alice: Turn) -> None:
-    memory = Memory(Limits(memory=12))
+    memory = Memory(NoteLimits(memory=12))
     await memory.change(alice, "memory", note("likes tea"))
     with pytest.raises(ToolFailed) as failure:
         await memory.change(alice, "memory", note("runs"))
     assert "would hold 16 characters of 12; now it holds 9" in str(failure.value)
     assert "The entries:\nlikes tea" in str(failure.value)
-    shorter = [Edit(action="replace", old="tea", content="tea"), *note("runs")]
+    shorter = [EntryEdit(action="replace", old="tea", content="tea"), *note("runs")]
     assert (await memory.change(alice, "memory", shorter)).used == 10
 
 
 async def test_what_a_person_made_too_long_can_be_shortened_step_by_step(alice: Turn) -> None:
-    memory = Memory(Limits(memory=5))
+    memory = Memory(NoteLimits(memory=5))
     path = written(alice, "first\n§\nsecond\n§\nthird")
-    await memory.change(alice, "memory", [Edit(action="remove", old="first")])
+    await memory.change(alice, "memory", [EntryEdit(action="remove", old="first")])
     assert path.read_text() == "second\n§\nthird\n"
     with pytest.raises(ToolFailed, match="would hold"):
         await memory.change(alice, "memory", note("x"))
@@ -304,5 +308,5 @@ def test_processes_that_write_at_the_same_time_lose_nothing(tmp_path: Path, alic
     for writer in writers:
         writer.communicate(timeout=60)
         assert writer.returncode == 0
-    found = entries_of(Memory(Limits(memory=100_000)).read(alice).memory)
+    found = entries_of(Memory(NoteLimits(memory=100_000)).read(alice).memory)
     assert sorted(found) == sorted(f"{who} {n}" for who in ("ann", "bob", "cem") for n in range(40))

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.state import sessions, transcript
 from hermes.state.audience import Person, Room
-from hermes.state.search import Found, around, search
+from hermes.state.search import FoundMessage, around, search
 from hermes.state.sqlite.store import open_store
 from hermes.testing.rows import EVERYBODY, NOW, SOURCE, scribe
 from hermes.types.identity import PersonId, SessionKey
@@ -62,7 +62,7 @@ def talk(store: Store) -> Talk:
     return Talk(store)
 
 
-def texts(found: list[Found]) -> list[str]:
+def texts(found: list[FoundMessage]) -> list[str]:
     return [one.text for one in found]
 
 

@@ -6,7 +6,7 @@ import time
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hermes.text.changes import LONGEST, MOST, TOLERANT, diff, replaced, spots
+from hermes.text.changes import LONGEST_DIFF, MOST_DIFF_LINES, TOLERANT, diff, replaced, spots
 
 words = st.text(st.sampled_from("xy("), min_size=1, max_size=4)
 code = st.lists(st.tuples(st.integers(0, 2), words), min_size=1, max_size=5).map(
@@ -117,15 +117,15 @@ def test_a_diff_tells_all_old_and_all_new_lines(before: str, after: str) -> None
 
 
 def test_a_diff_is_never_long() -> None:
-    many = "\n".join(f"{number} a rather long line" for number in range(MOST))
+    many = "\n".join(f"{number} a rather long line" for number in range(MOST_DIFF_LINES))
     shown = diff(many, many.replace("line", "row"))
     assert shown.endswith("\n[more changes than are shown]")
-    assert len(shown) <= LONGEST + 40
+    assert len(shown) <= LONGEST_DIFF + 40
     assert len(diff("x" * 100_000, "y" * 100_000)) < 1000
 
 
 def test_changes_that_are_far_apart_are_not_shown() -> None:
-    between = "x\n" * MOST
+    between = "x\n" * MOST_DIFF_LINES
     assert diff(f"a\n{between}a", f"b\n{between}b") == "[the changes are too far apart to be shown]"
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from hermes.state.entries import Edit
+from hermes.state.entries import EntryEdit
 from hermes.state.memory import Memory, Topic
 from hermes.text.quote import plain
 from hermes.text.redact import redact
@@ -49,7 +49,7 @@ def memory_tool(memory: Memory) -> Tool[Notes]:
 async def keep(memory: Memory, turn: Turn, notes: Notes) -> str:
     """Writes the notes for the audience of the turn only, and tells how full the file is."""
     edits = [
-        Edit(action=edit.action, content=_clean(edit.content), old=plain(edit.old))
+        EntryEdit(action=edit.action, content=_clean(edit.content), old=plain(edit.old))
         for edit in notes.edits
     ]
     kept = await memory.change(turn, notes.target, edits)

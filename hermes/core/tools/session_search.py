@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from hermes.state.audience import audience_of
-from hermes.state.search import Found, around, search
+from hermes.state.search import FoundMessage, around, search
 from hermes.text.quote import shorten
 from hermes.types.errors import ToolFailed
 from hermes.types.store import Store
@@ -59,12 +59,12 @@ def session_search_tool(store: Store) -> Tool[SessionSearch]:
     )
 
 
-def listed(found: Sequence[Found], longest: int) -> str:
+def listed(found: Sequence[FoundMessage], longest: int) -> str:
     """A line for each message."""
     return "\n".join(line(one, longest) for one in found)
 
 
-def line(found: Found, longest: int) -> str:
+def line(found: FoundMessage, longest: int) -> str:
     """`#7 2026-05-03 14:02 UTC, telegram:private:42, user: …`"""
     when = datetime.fromtimestamp(found.at, UTC)
     conversation = found.session.split(":", 2)[-1]

@@ -10,11 +10,11 @@ import anyio
 import click
 
 from hermes import settings as configuration
-from hermes.entry.cli.conversation import Conversation
+from hermes.entry.cli.conversation import TerminalConversation
 from hermes.entry.cli.folder import here
 from hermes.entry.cli.logs import start_logging
 from hermes.entry.cli.runtime import Runtime
-from hermes.entry.cli.talk import Talk, Wish, session_of
+from hermes.entry.cli.talk import SessionWish, Talk, session_of
 from hermes.entry.terminal.plain import JsonScreen, PlainTerminal, words
 from hermes.entry.terminal.protocols import AnswerScreen, ChatTerminal
 from hermes.settings import Settings
@@ -61,7 +61,7 @@ def chat(
     start_logging("WARNING", settings.secrets())
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
-    wish = Wish(name=session, resume=resume, latest=latest)
+    wish = SessionWish(name=session, resume=resume, latest=latest)
     color = can_draw() and not configuration.ENVIRON.get("NO_COLOR")
     text = question(query)
     if text is None:
@@ -83,7 +83,7 @@ def chat(
 class Asking:
     """One question, and its answer."""
 
-    def __init__(self, runtime: Runtime, settings: Settings, wish: Wish) -> None:
+    def __init__(self, runtime: Runtime, settings: Settings, wish: SessionWish) -> None:
         self._runtime = runtime
         self._settings = settings
         self._wish = wish
@@ -92,7 +92,7 @@ class Asking:
         """The exit code."""
         async with self._runtime.open_gateway(self._settings, terminal=True) as gateway:
             session = await session_of(gateway, self._wish)
-            conversation = Conversation(gateway, session, lambda: new_screen(session))
+            conversation = TerminalConversation(gateway, session, lambda: new_screen(session))
             async with conversation.interrupts.heard():
                 ending = await conversation.say(text)
         if ending == "suspended":

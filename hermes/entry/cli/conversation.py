@@ -42,7 +42,7 @@ TERMINAL_ORIGIN = Origin(
     place="You talk with a person in a terminal; Markdown is rendered.",
 )
 
-Ending = Literal["completed", "suspended", "stopped", "failed", "left", "refused"]
+TurnEnding = Literal["completed", "suspended", "stopped", "failed", "left", "refused"]
 
 
 class Interrupts:
@@ -83,7 +83,7 @@ class Interrupts:
             self._interrupt()
 
 
-class Conversation:
+class TerminalConversation:
     """One session of the terminal with the gateway."""
 
     def __init__(
@@ -108,7 +108,7 @@ class Conversation:
         self.key = str(gateway.session_of(self._event(Said(text=""))))
         """The key of the session."""
 
-    async def say(self, text: str) -> Ending:
+    async def say(self, text: str) -> TurnEnding:
         """Hands the words in and shows what comes of them; an interrupt stops the turn."""
         screen = self._new_screen()
         match await self._accepted(text):
@@ -150,7 +150,7 @@ class Conversation:
             return False
         return not await self._gateway.read(sessions.waiting, self.key)
 
-    async def follow(self) -> Ending:
+    async def follow(self) -> TurnEnding:
         """Shows what comes of what was added first."""
         queued = self._queued.pop(0)
         with queued.kept:
@@ -172,7 +172,7 @@ class Conversation:
                 return receipt
         return await self._gateway.accept(self._event(Said(text=text)))
 
-    async def _show(self, following: Following, screen: AnswerScreen) -> Ending:
+    async def _show(self, following: Following, screen: AnswerScreen) -> TurnEnding:
         self._screen = screen
         tell_at = anyio.current_time() + EARLIER_SECONDS
         wait, stopped = 0.0, False
@@ -215,7 +215,7 @@ class Queued:
         self.following = self.kept.enter_context(gateway.following(turn, after))
 
 
-def _ending(events: Sequence[Envelope], screen: AnswerScreen) -> Ending:
+def _ending(events: Sequence[Envelope], screen: AnswerScreen) -> TurnEnding:
     """How the turn ended, as its last events say."""
     if events and isinstance(events[-1].event, TurnFinished):
         return events[-1].event.outcome

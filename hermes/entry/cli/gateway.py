@@ -28,7 +28,7 @@ from hermes.settings.sources import ENVIRONMENT
 from hermes.types.deployment import GatewayRegistration, RunningGateway
 from hermes.types.errors import ConfigError
 
-STOP_SECONDS = 10.0
+STOP_WAIT_SECONDS = 10.0
 """How long `stop` waits beyond the time that running turns are given."""
 
 
@@ -64,7 +64,7 @@ def run(
         click.echo(f"warning: {warning}", err=True)
     _refuse_twin(runtime, settings)
     with runtime.register_gateway(settings.home.run) as registration:
-        service = Service(runtime, settings, registration, hello)
+        service = GatewayService(runtime, settings, registration, hello)
         try:
             uvloop = {"use_uvloop": sys.platform != "win32"}
             anyio.run(service.run, backend_options=uvloop)
@@ -95,7 +95,7 @@ def _refuse_twin(runtime: Runtime, settings: Settings) -> None:
     sys.exit(1)
 
 
-class Service:
+class GatewayService:
     """One run of the gateway with its doors."""
 
     def __init__(
@@ -239,7 +239,7 @@ def stop(runtime: Runtime, port: int | None, everything: bool) -> None:
         sys.exit(1)
     for one in meant:
         os.kill(one.pid, signal.SIGTERM)
-    deadline = time.monotonic() + settings.agent.drain_seconds + STOP_SECONDS
+    deadline = time.monotonic() + settings.agent.drain_seconds + STOP_WAIT_SECONDS
     for one in meant:
         _await_end(runtime, settings, one, deadline)
 

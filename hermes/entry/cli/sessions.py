@@ -23,7 +23,7 @@ from hermes.types.value import Value
 T = TypeVar("T")
 P = ParamSpec("P")
 
-PLATFORM = click.Choice(["cli", "api", *PLATFORMS])
+PLATFORM_CHOICE = click.Choice(["cli", "api", *PLATFORMS])
 COUNT = click.IntRange(min=1)
 
 RESULT_LINES = 4
@@ -58,7 +58,7 @@ def sessions() -> None:
 @sessions.command(name="list")
 @click.option(
     "--platform",
-    type=PLATFORM,
+    type=PLATFORM_CHOICE,
     metavar="NAME",
     help="Only those of one platform, such as cli or telegram.",
 )

@@ -10,7 +10,7 @@ import anyio
 from hermes import __version__
 from hermes.control import sessions
 from hermes.control.gateway import Gateway
-from hermes.entry.cli.conversation import PLATFORM, Conversation, Ending
+from hermes.entry.cli.conversation import PLATFORM, TerminalConversation, TurnEnding
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.terminal.protocols import ChatTerminal
 from hermes.settings import Settings
@@ -31,7 +31,7 @@ Enter sends, Alt-Enter or a \\ before Enter begins a new line, Tab completes, Up
 While the agent works a command acts at once and other lines are queued; Ctrl-C stops the answer."""
 
 
-class Wish(Value):
+class SessionWish(Value):
     """Which conversation a person asks for; a new one when nothing is said."""
 
     name: str | None = None
@@ -49,7 +49,7 @@ class Earlier(Value):
     """What was said to it, and what the agent waits to hear."""
 
 
-async def session_of(gateway: Gateway, wish: Wish) -> str:
+async def session_of(gateway: Gateway, wish: SessionWish) -> str:
     """The name of the session that is wished for."""
     if wish.resume is not None:
         found = await gateway.read(sessions.find, wish.resume)
@@ -68,7 +68,7 @@ class Talk:
     """Question and answer, until the person leaves."""
 
     def __init__(
-        self, runtime: Runtime, settings: Settings, wish: Wish, terminal: ChatTerminal
+        self, runtime: Runtime, settings: Settings, wish: SessionWish, terminal: ChatTerminal
     ) -> None:
         self._runtime = runtime
         self._settings = settings
@@ -83,7 +83,7 @@ class Talk:
         terminal.greet(title_of(settings, choice), notes_of(settings, choice))
         async with self._runtime.open_gateway(self._settings, terminal=True) as gateway:
             session = await session_of(gateway, self._wish)
-            conversation = Conversation(gateway, session, terminal.new_screen)
+            conversation = TerminalConversation(gateway, session, terminal.new_screen)
             earlier = await gateway.read(recalled, conversation.key)
             if earlier is not None:
                 terminal.recall(earlier.asked, earlier.answer)
@@ -97,7 +97,7 @@ class Talk:
         if spoken:
             terminal.remark(f"To continue: hermes chat --resume {shlex.quote(session)}")
 
-    async def _read(self, conversation: Conversation) -> str | None:
+    async def _read(self, conversation: TerminalConversation) -> str | None:
         interrupts = conversation.interrupts
         while not (interrupts.leaving or self._leaving):
             with interrupts.calling(self._terminal.leave):
@@ -108,7 +108,7 @@ class Talk:
                 return text.strip("\n")
         return None
 
-    async def _say(self, conversation: Conversation, text: str) -> None:
+    async def _say(self, conversation: TerminalConversation, text: str) -> None:
         await self._listen(conversation, partial(conversation.say, text))
         while not self._leaving and await conversation.owes():
             await self._listen(conversation, conversation.follow)
@@ -116,7 +116,7 @@ class Talk:
             self._terminal.remark(own_help(self._runtime.commands()))
 
     async def _listen(
-        self, conversation: Conversation, answer: Callable[[], Awaitable[Ending]]
+        self, conversation: TerminalConversation, answer: Callable[[], Awaitable[TurnEnding]]
     ) -> None:
         """Shows an answer, and hands on what is typed meanwhile."""
 

@@ -16,7 +16,7 @@ from hermes.entry.terminal.completion import Completions
 from hermes.entry.terminal.draft import Draft
 from hermes.entry.terminal.page import Page
 from hermes.entry.terminal.plain import PlainTerminal
-from hermes.entry.terminal.prompt import MARK, Prompt
+from hermes.entry.terminal.prompt import MARK, LinePrompt
 from hermes.entry.terminal.screen import Screen
 from hermes.streaming.stdout import printable
 
@@ -34,7 +34,7 @@ class InteractiveTerminal:
         self._color = color
         self._page = Page(sys.stdout, color=color)
         self._draft = Draft()
-        self._reader: Prompt | PlainTerminal | None = None
+        self._reader: LinePrompt | PlainTerminal | None = None
         self.log: TextIO = _Notes(self._page)
         """Where log lines don't disturb what is drawn."""
 
@@ -81,7 +81,7 @@ class InteractiveTerminal:
         self._page.typed = ""
         try:
             if self._reader is None:
-                self._reader = Prompt(self._history, self._completions, color=self._color)
+                self._reader = LinePrompt(self._history, self._completions, color=self._color)
             if isinstance(self._reader, PlainTerminal):
                 return await self._reader.read()
             return await self._reader.read(self._draft.take())

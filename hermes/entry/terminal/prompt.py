@@ -37,7 +37,7 @@ STYLE = Style.from_dict(
 )
 
 
-class Prompt:
+class LinePrompt:
     def __init__(self, history: Path, completer: Completer, *, color: bool) -> None:
         self._leaving = False
         """The last key was Ctrl-C."""
@@ -45,7 +45,7 @@ class Prompt:
             [("class:mark", MARK)],
             multiline=True,
             prompt_continuation=" " * len(MARK),
-            history=History(history),
+            history=InputHistory(history),
             auto_suggest=AutoSuggestFromHistory(),
             completer=completer,
             complete_in_thread=True,
@@ -110,7 +110,7 @@ class Prompt:
         return keys
 
 
-class History(FileHistory):
+class InputHistory(FileHistory):
     """What was typed in all runs, for its owner only; a disk that is full just forgets it."""
 
     def __init__(self, path: Path) -> None:

@@ -30,7 +30,7 @@ from hermes.types.events import (
 )
 from hermes.types.identity import CallId
 
-FRAME = 1 / 15
+REDRAW_SECONDS = 1 / 15
 """Seconds between two drawings, at the least."""
 IDLE = 0.1
 """Seconds after which the spinner turns."""
@@ -39,7 +39,7 @@ SHARE = 4
 
 DROP = "/stop drops the question"
 
-Kind = Literal["words", "remark"]
+BlockKind = Literal["words", "remark"]
 
 
 class Screen:
@@ -55,7 +55,7 @@ class Screen:
         """Some of the text is settled."""
         self._settled: list[RenderableType] = []
         """Not drawn yet."""
-        self._above: Kind | None = None
+        self._above: BlockKind | None = None
         """What stands last."""
         self._labels: dict[CallId, str] = {}
         self._usage: UsageReported | None = None
@@ -115,7 +115,7 @@ class Screen:
             tail.append(Text(f"› {printable(typed)}", no_wrap=True, overflow="ellipsis"))
         self._page.draw(self._settled, tail)
         self._settled = []
-        self._next_frame = now + max(FRAME, SHARE * (self._clock() - now))
+        self._next_frame = now + max(REDRAW_SECONDS, SHARE * (self._clock() - now))
         return IDLE
 
     def _finish(self, end: TurnFinished) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hermes.core.memory.local import FRAME, LONGEST, WORDS, LocalMemory, keywords
+from hermes.core.memory.local import RECALL_CHARS, RECALL_FRAME, WORDS, LocalMemory, keywords
 from hermes.state import sessions, transcript
 from hermes.state.sqlite.store import open_store
 from hermes.testing.rows import NOW, SOURCE, scribe, session
@@ -41,7 +41,7 @@ async def test_what_fits_the_new_message_is_recalled(store: Store) -> None:
     await say(store, "Our hotel in Oslo is the Grand", "The weather is fine")
     recalled = await LocalMemory(store).recall(asking("Which hotel was it in Oslo again?"))
     assert recalled.splitlines() == [
-        FRAME,
+        RECALL_FRAME,
         "> #1 2023-11-14 22:13 UTC, telegram:private:7, user: Our hotel in Oslo is the Grand",
     ]
 
@@ -82,7 +82,7 @@ async def test_a_turn_that_is_gone_on_with_recalls_for_its_question(store: Store
 async def test_what_is_recalled_has_a_bound(store: Store) -> None:
     await say(store, *(f"hotel Oslo {n} " + "x" * 5000 for n in range(20)))
     recalled = await LocalMemory(store).recall(asking("hotel Oslo"))
-    assert len(recalled) <= LONGEST
+    assert len(recalled) <= RECALL_CHARS
     assert len(recalled.splitlines()) > 3
 
 

@@ -1,6 +1,6 @@
 """Notes as the model is shown them."""
 
-from hermes.core.memory.notes import FRAME, as_prompt
+from hermes.core.memory.notes import NOTES_FRAME, as_prompt
 from hermes.state.memory import Remembered
 
 
@@ -14,7 +14,7 @@ def test_notes_are_framed_and_quoted() -> None:
     memory, user = as_prompt(Remembered(memory=hostile, user="Is 40"))
     assert (memory.name, user.name) == ("memory", "user")
     first, *rest = memory.text.splitlines()
-    assert first.endswith(FRAME)
+    assert first.endswith(NOTES_FRAME)
     assert rest == [
         "> Likes tea",
         "> §",

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from msgspec.structs import replace
 
 from hermes.core.models.anthropic import NO_TEXT, AnthropicMessages
-from hermes.testing.histories import History, histories
+from hermes.testing.histories import ScriptedHistory, histories
 from hermes.testing.upstream import choice_of, request_to
 from hermes.testing.vendors import check
 from hermes.testing.wire_formats import WireFormatContract
@@ -96,7 +96,7 @@ def blocks(said: Said) -> list[Block]:
 
 @settings(deadline=None)
 @given(histories())
-def test_no_more_is_marked_than_the_provider_allows(found: tuple[History, ...]) -> None:
+def test_no_more_is_marked_than_the_provider_allows(found: tuple[ScriptedHistory, ...]) -> None:
     assert encode(request_to(CHOICE, *found[-1])).count(MARK) <= 4
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hermes.testing.model import FakeModel
 from hermes.testing.scripted import is_complete
 from hermes.testing.upstream import (
-    KEY,
+    PROVIDER_KEY,
     STREAM,
     answering,
     ask,
@@ -36,7 +36,7 @@ async def failure(response: bytes) -> HermesError:
     async with answering(response) as base_url:
         with pytest.raises(HermesError) as caught:
             await ask(request_to(choice_of("chat", base_url)))
-    assert KEY not in str(caught.value)
+    assert PROVIDER_KEY not in str(caught.value)
     assert "acme" in str(caught.value)
     return caught.value
 

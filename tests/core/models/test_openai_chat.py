@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hermes.core.models.openai_chat import OpenAIChat
 from hermes.testing.model import FakeModel
 from hermes.testing.scripted import ChatRequest, is_complete, refusal
-from hermes.testing.upstream import KEY, LOOK, ask, choice_of, request_to
+from hermes.testing.upstream import LOOK, PROVIDER_KEY, ask, choice_of, request_to
 from hermes.testing.vendors import check
 from hermes.testing.wire_formats import CALLS, RESULTS, WireFormatContract
 from hermes.types.identity import CallId
@@ -143,7 +143,7 @@ async def test_a_strict_server_accepts_a_whole_conversation() -> None:
         ),
         ToolMessage(call=CallId("t_2_0"), text="blue"),
     )
-    async with FakeModel(key=KEY) as model:
+    async with FakeModel(key=PROVIDER_KEY) as model:
         message, _ = await ask(request_to(choice_of("chat", model.base_url), *talk))
         assert is_complete(message.text)
         assert "[Bob]" in message.text
@@ -162,4 +162,4 @@ async def test_a_wrong_key_is_refused_without_being_quoted() -> None:
     async with FakeModel(key="another") as model:
         with pytest.raises(Exception, match="refused the API key") as caught:
             await ask(request_to(choice_of("chat", model.base_url)))
-    assert KEY not in str(caught.value)
+    assert PROVIDER_KEY not in str(caught.value)

@@ -15,7 +15,7 @@ from hermes.core.models.provider_errors import (
     retry_after,
     unreachable,
 )
-from hermes.testing.upstream import KEY, choice_of
+from hermes.testing.upstream import PROVIDER_KEY, choice_of
 from hermes.types.errors import (
     AuthFailed,
     Disconnected,
@@ -30,7 +30,7 @@ CHOICE = choice_of("chat")
 
 def refused(status: int, body: bytes, headers: dict[str, str] | None = None) -> HermesError:
     error = refusal(CHOICE, status, headers or {}, body)
-    assert KEY not in str(error)
+    assert PROVIDER_KEY not in str(error)
     assert "acme" in str(error)
     return error
 

@@ -15,7 +15,7 @@ from hermes.core.models.request_fields import (
     user_text,
 )
 from hermes.testing.histories import arguments
-from hermes.testing.upstream import KEY, choice_of, request_to
+from hermes.testing.upstream import PROVIDER_KEY, choice_of, request_to
 from hermes.types.identity import CallId
 from hermes.types.messages import Sampling, ToolCall, UserMessage
 from hermes.types.profile import Quirks
@@ -67,7 +67,7 @@ def test_who_speaks_is_named_where_several_do() -> None:
 
 
 def test_the_key_is_a_bearer_token() -> None:
-    assert bearer(REQUEST.choice) == {"Authorization": f"Bearer {KEY}"}
+    assert bearer(REQUEST.choice) == {"Authorization": f"Bearer {PROVIDER_KEY}"}
     assert bearer(replace(REQUEST.choice, api_key="")) == {}
 
 

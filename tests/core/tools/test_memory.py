@@ -6,11 +6,11 @@ import pytest
 
 from hermes.core.tools.memory import memory_tool
 from hermes.core.tools.schema import tools_json
-from hermes.state.memory import Limits, Memory, Remembered
+from hermes.state.memory import Memory, NoteLimits, Remembered
 from hermes.testing.turns import a_turn, use
 from hermes.types.errors import ToolFailed
 
-MEMORY = Memory(Limits(memory=60))
+MEMORY = Memory(NoteLimits(memory=60))
 
 
 async def keep(home: Path, *edits: dict[str, str], target: str = "memory") -> str:

@@ -11,7 +11,14 @@ import anyio
 import pytest
 
 from hermes.control.gateway import Gateway
-from hermes.entry.cli.conversation import EARLIER, LEFT, WALKED_AWAY, Conversation, Ending, chosen
+from hermes.entry.cli.conversation import (
+    EARLIER,
+    LEFT,
+    WALKED_AWAY,
+    TerminalConversation,
+    TurnEnding,
+    chosen,
+)
 from hermes.testing.running import Conditions, running, until
 from hermes.testing.scripted import Answer, ScriptedModel, calls, hangs, says
 from hermes.types.events import AgentEvent, QuestionAsked, TextDelta
@@ -56,9 +63,9 @@ class Stage:
         self.gateway = gateway
         self.model = model
         self.screen = Heard()
-        self.conversation = Conversation(gateway, "s", lambda: self.screen)
+        self.conversation = TerminalConversation(gateway, "s", lambda: self.screen)
 
-    async def say(self, text: str) -> Ending:
+    async def say(self, text: str) -> TurnEnding:
         with anyio.fail_after(10):
             return await self.conversation.say(text)
 
@@ -164,7 +171,7 @@ class Waiting:
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
-        self.endings: list[Ending] = []
+        self.endings: list[TurnEnding] = []
 
     async def ends(self) -> None:
         self.endings.append(await self._stage.say("wait"))

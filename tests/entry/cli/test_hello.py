@@ -7,14 +7,14 @@ import pytest
 from hermes.entry.cli.hello import ask, model_line, own_command
 from hermes.settings import load
 from hermes.testing.configured import models_of
-from hermes.testing.service import KEY, serving
+from hermes.testing.service import SERVICE_KEY, serving
 from hermes.types.errors import Disconnected, Rejected
 
 
 async def test_the_answer_is_shown_in_pieces_as_it_comes(tmp_path: Path) -> None:
     shown: list[str] = []
     async with serving(tmp_path) as service:
-        await ask(service.base_url, KEY, "tokens:30 delay:0.02", shown.append)
+        await ask(service.base_url, SERVICE_KEY, "tokens:30 delay:0.02", shown.append)
     assert "you said: " in "".join(shown)
     assert len([piece for piece in shown if piece]) > 2
 
@@ -25,13 +25,13 @@ async def test_a_refusal_and_a_failed_turn_are_sentences(tmp_path: Path) -> None
         with pytest.raises(Rejected, match="key"):
             await ask(service.base_url, "another", "hi", shown.append)
         with pytest.raises(Rejected, match="told to fail"):
-            await ask(service.base_url, KEY, "status:400", shown.append)
+            await ask(service.base_url, SERVICE_KEY, "status:400", shown.append)
     assert "".join(shown) == ""
 
 
 async def test_a_service_that_is_gone_is_named() -> None:
     with pytest.raises(Disconnected, match=r"127\.0\.0\.1:9/"):
-        await ask("http://127.0.0.1:9", KEY, "hi", print)
+        await ask("http://127.0.0.1:9", SERVICE_KEY, "hi", print)
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ from hermes.state.search import search
 from hermes.testing.rows import EVERYBODY
 from hermes.testing.running import rows, until
 from hermes.testing.scripted import calls_in, is_complete
-from hermes.testing.service import KEY, MODEL, Service, serving
+from hermes.testing.service import MODEL, SERVICE_KEY, Service, serving
 
 SESSION = {"X-Hermes-Session-Id": "kitchen"}
 
 
-def client_of(service: Service, key: str = KEY) -> openai.AsyncOpenAI:
+def client_of(service: Service, key: str = SERVICE_KEY) -> openai.AsyncOpenAI:
     return openai.AsyncOpenAI(base_url=f"{service.base_url}/v1", api_key=key, max_retries=0)
 
 
@@ -87,7 +87,7 @@ async def test_a_stateless_request_leaves_no_transcript(tmp_path: Path) -> None:
 async def test_every_model_that_is_listed_is_the_default_agent(
     tmp_path: Path, name: str, expected: list[str]
 ) -> None:
-    options = ApiOptions(key=KEY, port=0, model_name=name)
+    options = ApiOptions(key=SERVICE_KEY, port=0, model_name=name)
     async with serving(tmp_path, options) as service, client_of(service) as client:
         listed = [model.id async for model in client.models.list()]
         for one in listed:
@@ -157,7 +157,7 @@ async def test_a_bad_body_is_a_bad_request(
 
 
 async def test_a_body_over_the_limit_is_too_large(tmp_path: Path) -> None:
-    options = ApiOptions(key=KEY, port=0, most_bytes=10_000)
+    options = ApiOptions(key=SERVICE_KEY, port=0, most_bytes=10_000)
     async with serving(tmp_path, options) as service, client_of(service) as client:
         with pytest.raises(openai.APIStatusError) as caught:
             await client.chat.completions.create(model="main", messages=says("x" * 20_000))

@@ -12,7 +12,7 @@ from hermes.entry.http.server import ApiOptions
 from hermes.testing.bare import request
 from hermes.testing.running import rows, until
 from hermes.testing.scripted import is_complete
-from hermes.testing.service import KEY, OPTIONS, Service, serving
+from hermes.testing.service import OPTIONS, SERVICE_KEY, Service, serving
 from hermes.types.identity import TurnId
 
 Event = tuple[int, str, dict[str, object]]
@@ -139,13 +139,14 @@ async def test_a_strange_event_id_is_refused(tmp_path: Path) -> None:
 
 
 async def test_a_reader_that_stalls_is_cut_and_goes_on_without_a_gap(tmp_path: Path) -> None:
-    options = ApiOptions(key=KEY, port=0, aliases=OPTIONS.aliases, patience=0.5)
+    options = ApiOptions(key=SERVICE_KEY, port=0, aliases=OPTIONS.aliases, patience=0.5)
     async with serving(tmp_path, options) as service:
         body = (
             b'{"model":"main","stream":true,"messages":[{"role":"user","content":"tokens:60000"}]}'
         )
         head = (
-            f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {KEY}"
+            f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1"
+            f"\r\nauthorization: Bearer {SERVICE_KEY}"
             f"\r\nx-hermes-session-id: s\r\ncontent-length: {len(body)}\r\n\r\n"
         )
         with socket.socket() as slow:

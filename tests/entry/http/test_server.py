@@ -10,7 +10,7 @@ import pytest
 from hermes.entry.http.server import ROUTES, ApiOptions, bind
 from hermes.testing.bare import request
 from hermes.testing.running import TroubledStore
-from hermes.testing.service import KEY, PARTS, serving
+from hermes.testing.service import PARTS, SERVICE_KEY, serving
 from hermes.types.errors import ConfigError, StoreUnavailable
 from hermes.types.store import Store
 
@@ -31,7 +31,13 @@ async def test_every_other_route_needs_the_key(tmp_path: Path) -> None:
         for method, path, _ in ROUTES:
             if path in ("/health", "/v1/health", "/ready"):
                 continue
-            for key in ("", "Bearer wrong", f"Basic {KEY}", "Bearer schl\xfcssel", f"bearer{KEY}"):
+            for key in (
+                "",
+                "Bearer wrong",
+                f"Basic {SERVICE_KEY}",
+                "Bearer schl\xfcssel",
+                f"bearer{SERVICE_KEY}",
+            ):
                 status, headers, body = await request(
                     service.port, method, path.format(run_id="run_x"), authorization=key
                 )
@@ -74,11 +80,12 @@ async def test_hostile_bodies_are_bad_requests(tmp_path: Path, body: bytes) -> N
 
 
 async def test_a_body_without_a_length_is_cut_at_the_limit(tmp_path: Path) -> None:
-    options = ApiOptions(key=KEY, port=0, most_bytes=100_000)
+    options = ApiOptions(key=SERVICE_KEY, port=0, most_bytes=100_000)
     async with serving(tmp_path, options) as service:
         stream = await anyio.connect_tcp("127.0.0.1", service.port)
         async with stream:
-            head = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {KEY}\r\n"
+            head = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\n"
+            head += f"authorization: Bearer {SERVICE_KEY}\r\n"
             await stream.send(f"{head}transfer-encoding: chunked\r\n\r\n".encode())
             chunk = b"ffff\r\n" + b"x" * 0xFFFF + b"\r\n"
             with anyio.fail_after(5), pytest.raises(anyio.BrokenResourceError):
@@ -107,7 +114,7 @@ async def test_a_page_of_another_host_or_origin_is_refused(tmp_path: Path) -> No
 
 async def test_a_page_that_was_allowed_may_call(tmp_path: Path) -> None:
     page = "https://chat.example"
-    options = ApiOptions(key=KEY, port=0, cors_origins=(page,))
+    options = ApiOptions(key=SERVICE_KEY, port=0, cors_origins=(page,))
     async with serving(tmp_path, options) as service:
         status, headers, _ = await request(service.port, "OPTIONS", CHAT, origin=page)
         assert status == 204

@@ -13,7 +13,7 @@ import pytest
 
 from hermes.entry.cli.logs import start_logging
 from hermes.entry.terminal.interactive import RECALLED, InteractiveTerminal
-from hermes.entry.terminal.prompt import Prompt
+from hermes.entry.terminal.prompt import LinePrompt
 
 
 class Seat:
@@ -44,7 +44,7 @@ def seat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seat]:
     os.close(ours)
 
 
-class Broken(Prompt):
+class Broken(LinePrompt):
     """A prompt that the terminal refuses."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from hermes.entry.terminal.completion import Completions
-from hermes.entry.terminal.prompt import LONGEST_KEPT, History, Prompt
+from hermes.entry.terminal.prompt import LONGEST_KEPT, InputHistory, LinePrompt
 from hermes.testing.running import until
 
 ENTER, ALT_ENTER, CTRL_J, CTRL_C, CTRL_D, CTRL_R, UP = (
@@ -26,9 +26,9 @@ def file(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def prompting(file: Path) -> AsyncIterator[tuple[Prompt, PipeInput]]:
+async def prompting(file: Path) -> AsyncIterator[tuple[LinePrompt, PipeInput]]:
     with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
-        yield Prompt(file, Completions({"stop": "end it"}, file.parent), color=True), keys
+        yield LinePrompt(file, Completions({"stop": "end it"}, file.parent), color=True), keys
 
 
 async def read(file: Path, *typed: str) -> list[str | None]:
@@ -77,7 +77,7 @@ async def test_the_history_is_for_its_owner_only(file: Path) -> None:
 
 
 def test_a_very_long_message_is_not_written_to_the_history(file: Path) -> None:
-    history = History(file)
+    history = InputHistory(file)
     history.append_string("x" * (LONGEST_KEPT + 1))
     assert file.read_text() == ""
     assert len(history.get_strings()) == 1

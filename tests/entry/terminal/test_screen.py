@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hermes.entry.terminal.page import Page
-from hermes.entry.terminal.screen import FRAME, IDLE, Screen
+from hermes.entry.terminal.screen import IDLE, REDRAW_SECONDS, Screen
 from hermes.streaming.stdout import CUT
 from hermes.types.events import (
     AgentEvent,
@@ -198,10 +198,10 @@ def test_the_screen_is_drawn_only_so_often() -> None:
     watched.screen.show(says("one"))
     assert watched.screen.draw() == IDLE
     watched.screen.show(says(" two"))
-    watched.now += FRAME / 2
-    assert watched.screen.draw() == pytest.approx(FRAME / 2)
+    watched.now += REDRAW_SECONDS / 2
+    assert watched.screen.draw() == pytest.approx(REDRAW_SECONDS / 2)
     assert watched.lines == ["one"]
-    watched.now += FRAME
+    watched.now += REDRAW_SECONDS
     watched.screen.draw()
     assert watched.lines == ["one two"]
 
@@ -209,10 +209,10 @@ def test_the_screen_is_drawn_only_so_often() -> None:
 def test_slow_drawing_is_done_less_often() -> None:
     watched = Watched()
     times = iter(range(100))
-    slow = Screen(watched.screen._page, clock=lambda: next(times) * FRAME)
+    slow = Screen(watched.screen._page, clock=lambda: next(times) * REDRAW_SECONDS)
     slow.show(says("one"))
     assert slow.draw() == IDLE
-    assert slow.draw() == pytest.approx(2 * FRAME)
+    assert slow.draw() == pytest.approx(2 * REDRAW_SECONDS)
 
 
 def test_a_reply_of_the_gateway_is_markdown_too() -> None:
