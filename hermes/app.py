@@ -34,7 +34,8 @@ from hermes.state.sqlite import SQLiteStore, open_store
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.errors import HermesError, StoreUnavailable
 from hermes.types.identity import DEFAULT_AGENT, OWNER, OwnerId, Source, TurnId, new_id
-from hermes.types.protocols import ModelProvider, PlatformAdapter, Store
+from hermes.types.platforms import PlatformAdapter
+from hermes.types.protocols import ModelProvider, Store
 from hermes.types.tools import Tool
 from hermes.types.turns import Prompt, Turn
 

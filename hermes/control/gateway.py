@@ -28,7 +28,8 @@ from hermes.types.errors import HermesError, IntakeClosed, TooBusy
 from hermes.types.events import AgentEvent
 from hermes.types.identity import DEFAULT_AGENT, OwnerId, TurnId
 from hermes.types.messages import Asked, MessageEvent, Receipt, Refused
-from hermes.types.protocols import AgentRunner, PlatformAdapter, Store, Work
+from hermes.types.platforms import Cursor, PlatformAdapter
+from hermes.types.protocols import AgentRunner, Store, Work
 from hermes.types.value import Value
 
 log = logging.getLogger(__name__)
@@ -155,13 +156,10 @@ class Gateway:
         row = await self.store.run(turns.get, turn)
         return row is not None and row.account == account
 
-    async def hold_account(self, adapter: PlatformAdapter) -> bool:
-        """Makes this process the one that delivers for the account, unless another lives."""
+    async def hold_account(self, adapter: PlatformAdapter) -> Cursor | None:
+        """Makes this process serve the account, from the cursor on; None if another does."""
         epoch = await self._recovery.lease(f"account:{adapter.account}")
-        if epoch is None:
-            return False
-        await self.outbox.attach(adapter, epoch)
-        return True
+        return None if epoch is None else await self.outbox.attach(adapter, epoch)
 
     def notice_change(self) -> None:
         """Another process has committed something."""

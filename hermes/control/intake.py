@@ -7,6 +7,7 @@ from hermes.state import deliveries, inbox, turns
 from hermes.state.turns import OpenQuestion, TurnRow
 from hermes.types.identity import PersonId, SessionKey, Target, TurnId, new_id
 from hermes.types.messages import (
+    APPROVE,
     Accepted,
     Asked,
     Content,
@@ -97,7 +98,8 @@ class Intake:
         if duplicate:
             return Taken(receipt=duplicate)
         yield from inbox.bind(id, turn.id, "done")
-        yield from turns.decide(question.id, "answered", answer_text(event), person, now)
+        state, answer = _decision(question, event)
+        yield from turns.decide(question.id, state, answer, person, now)
         if len(open_ones) > 1:
             left = "; ".join(other.prompt for other in open_ones if other is not question)
             noted = Done(reply=f"Noted. Still open: {left}")
@@ -132,6 +134,15 @@ class Intake:
         if target is not None:
             yield from deliveries.owe(target, Content(text=done.reply), key.agent, None, now)
         return Taken(receipt=receipt, stop=done.stop, owed=target, ended=done.ended)
+
+
+def _decision(question: OpenQuestion, event: MessageEvent) -> tuple[str, str | None]:
+    """The state of the question after the answer, and the answer to store with it."""
+    words = answer_text(event)
+    if question.kind == "question":
+        return "answered", words
+    approved = words in (question.choices or (APPROVE,))
+    return ("approved", words) if approved else ("denied", None)
 
 
 def _meant(event: MessageEvent, open_ones: list[OpenQuestion]) -> OpenQuestion | None:

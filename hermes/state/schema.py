@@ -151,3 +151,14 @@ create table endings (
 """,
     )
 )
+
+
+MIGRATIONS.append(
+    (
+        "m003_cursors",
+        """
+-- The sync token or offset at which an account continues to read its platform.
+create table cursors (account text primary key, value text not null) without rowid;
+""",
+    )
+)

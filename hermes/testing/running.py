@@ -27,15 +27,8 @@ from hermes.testing.scripted import Answer, ChatRequest, refusal
 from hermes.testing.tools import TEST_TOOLS
 from hermes.types.events import TextDelta
 from hermes.types.messages import AssistantMessage
-from hermes.types.protocols import (
-    Emit,
-    ModelProvider,
-    ModelRequest,
-    PlatformAdapter,
-    Row,
-    Store,
-    Work,
-)
+from hermes.types.platforms import PlatformAdapter
+from hermes.types.protocols import Emit, ModelProvider, ModelRequest, Row, Store, Work
 from hermes.types.tools import Tool
 from hermes.types.value import Value
 

@@ -1,16 +1,14 @@
 """The seams: each can be faked in ten lines."""
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from hermes.types.events import AgentEvent
-from hermes.types.identity import CallId, Target
+from hermes.types.identity import CallId
 from hermes.types.messages import (
     AssistantMessage,
-    Content,
     Message,
     MessageEvent,
-    MessageRef,
     Receipt,
     Sampling,
     ToolMessage,
@@ -54,43 +52,6 @@ class Store(Protocol):
     async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs `transaction(*args, **kwargs)`, which must not write, on one snapshot."""
         ...
-
-
-# --- platforms -------------------------------------------------------------------------------
-
-
-class Limits(Value):
-    """What a platform allows."""
-
-    text: int = 4096
-    """Units of one message, counted by `measure`."""
-    chat_interval: float = 0.0
-    """Seconds between two calls to one chat."""
-
-
-class PlatformAdapter(Protocol):
-    """Reports facts and sends; decides nothing."""
-
-    @property
-    def account(self) -> str: ...
-    @property
-    def limits(self) -> Limits: ...
-
-    async def run(self, accept: Accept, ready: Callable[[], None]) -> None:
-        """Listens until cancelled; acknowledges to the platform after `accept` returned."""
-        ...
-
-    async def send(self, target: Target, content: Content) -> MessageRef: ...
-
-
-@runtime_checkable
-class CanEdit(Protocol):
-    async def edit(self, target: Target, ref: MessageRef, content: Content) -> None: ...
-
-
-@runtime_checkable
-class CanType(Protocol):
-    async def typing(self, target: Target) -> None: ...
 
 
 # --- models ----------------------------------------------------------------------------------

@@ -14,9 +14,16 @@ from hermes.settings import Settings
 from hermes.settings.sections import AccessSettings
 from hermes.state.paths import Home
 from hermes.testing.platforms import ChatServer, PlainAdapter
-from hermes.testing.running import QUIET, TroubledStore, running, until
+from hermes.testing.running import QUIET, TroubledStore, rows, running, until
 from hermes.testing.scripted import ScriptedModel
-from hermes.types.errors import AuthFailed, Disconnected, RateLimited, StoreUnavailable
+from hermes.types.errors import (
+    AuthFailed,
+    ClaimLost,
+    Disconnected,
+    RateLimited,
+    StoreUnavailable,
+)
+from hermes.types.platforms import Cursor
 from hermes.types.protocols import Accept
 
 
@@ -26,13 +33,13 @@ class Moody(PlainAdapter):
     def __init__(self, server: ChatServer, *failures: Exception) -> None:
         super().__init__(server)
         self._failures = list(failures)
-        self.connections = 0
+        self.attempts = 0
 
-    async def run(self, accept: Accept, ready: Callable[[], None]) -> None:
-        self.connections += 1
+    async def run(self, accept: Accept, ready: Callable[[], None], cursor: Cursor) -> None:
+        self.attempts += 1
         if self._failures:
             raise self._failures.pop(0)
-        await super().run(accept, ready)
+        await super().run(accept, ready, cursor)
 
 
 @pytest.fixture
@@ -57,14 +64,14 @@ async def test_a_connection_that_fails_is_made_again(gateway: Gateway, failure: 
         server.says("/status")
         await until(lambda: server.texts() == ["Idle."])
         group.cancel_scope.cancel()
-    assert adapter.connections == 2
+    assert adapter.attempts == 2
 
 
 async def test_a_bad_credential_ends_the_account_alone(gateway: Gateway) -> None:
     adapter = Moody(ChatServer(), AuthFailed("the token is wrong"))
     with anyio.fail_after(2):
         await serve(gateway, adapter)
-    assert adapter.connections == 1
+    assert adapter.attempts == 1
 
 
 async def test_an_account_waits_for_the_process_that_serves_it(tmp_path: Path) -> None:
@@ -82,10 +89,10 @@ async def test_an_account_waits_for_the_process_that_serves_it(tmp_path: Path) -
         async with running(tmp_path, [waiting], ScriptedModel([])):
             server.says("/status")
             await until(lambda: len(server.texts()) == 2)
-            assert waiting.connections == 0
+            assert waiting.attempts == 0
             leave.set()
             server.says("/stop")
-            await until(lambda: waiting.connections == 1)
+            await until(lambda: waiting.attempts == 1)
             await until(lambda: server.texts() == ["Idle.", "Idle.", "Nothing is running."])
 
 
@@ -102,3 +109,13 @@ async def test_an_account_waits_for_the_disk(tmp_path: Path) -> None:
     async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([]), troubled):
         await until(lambda: server.texts() == ["Idle."])
     assert not full
+
+
+async def test_an_account_that_was_lost_is_held_again(tmp_path: Path) -> None:
+    server = ChatServer()
+    adapter = Moody(server, ClaimLost("chat is served by another process by now"))
+    async with running(tmp_path, [adapter], ScriptedModel([])) as gateway:
+        server.says("/status")
+        await until(lambda: server.texts() == ["Idle."])
+        ((epoch,),) = await rows(gateway.store, "select epoch from leases where name like 'acc%'")
+    assert (adapter.attempts, epoch) == (2, 2)
