@@ -56,18 +56,13 @@ UNTESTED_ALONE = {
     "entry/http/reader.py",
     "entry/http/reply.py",
     "entry/http/sse.py",
-    "settings/schema.py",
-    "settings/sections.py",
     "state/compactions.py",
-    "state/deliveries.py",
     "state/inbox.py",
     "state/schema.py",
     "state/sessions.py",
     "state/transcript.py",
     "state/turns.py",
     "streaming/wire.py",
-    "text/dialect.py",
-    "text/nodes.py",
 }
 """Modules that only the tests of others exercise."""
 

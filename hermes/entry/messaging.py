@@ -1,24 +1,59 @@
-"""Keeps an account of a chat platform connected, for as long as the gateway runs."""
+"""Makes the adapters of the configured accounts, and keeps them connected."""
 
 import logging
+from collections.abc import Sequence
+from typing import TypeVar
 
 import anyio
+import msgspec
 
 from hermes.control.gateway import Gateway
+from hermes.settings import Settings
+from hermes.settings.platforms import platform_config
 from hermes.types.errors import (
     AuthFailed,
     ClaimLost,
+    ConfigError,
     Disconnected,
     HermesError,
     RateLimited,
 )
-from hermes.types.platforms import Cursor, PlatformAdapter
+from hermes.types.platforms import AnyPlatform, Cursor, Platform, PlatformAdapter
 
 log = logging.getLogger(__name__)
+
+ConfigT = TypeVar("ConfigT", bound=msgspec.Struct)
 
 HELD_SECONDS = 1.0
 RECONNECT_BACKOFF = (1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
 """Seconds before the next connection, by the number of failures in a row."""
+
+
+def make_adapters(settings: Settings, platforms: Sequence[AnyPlatform]) -> list[PlatformAdapter]:
+    """An adapter for every account that is configured; ConfigError says what is wrong."""
+    return [adapter for platform in platforms for adapter in _adapters(settings, platform)]
+
+
+def _adapters(settings: Settings, platform: Platform[ConfigT]) -> list[PlatformAdapter]:
+    section = settings.platforms.get(platform.name)
+    enabled = section.enabled if section else None
+    if enabled is False:
+        return []
+    config = platform_config(settings, platform)
+    accounts = platform.accounts(config)
+    if enabled and not accounts:
+        raise ConfigError(
+            f"platforms.{platform.name}.enabled is true, but no account is configured:"
+            " set its credentials, or remove the setting"
+        )
+    try:
+        return [platform.make(account, config) for account in accounts]
+    except ImportError as error:
+        hint = f": install it with `pip install 'hermes[{platform.extra}]'`"
+        raise ConfigError(
+            f"{platform.name} needs a package that is not installed ({error.name})"
+            f"{hint if platform.extra else ''}"
+        ) from error
 
 
 async def serve(gateway: Gateway, adapter: PlatformAdapter) -> None:

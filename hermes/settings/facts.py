@@ -40,7 +40,7 @@ def variable(settings: Settings, name: str) -> str:
 def explain(settings: Settings, key: str) -> Explanation:
     """What a setting or a provider's variable says, and who gave it."""
     catalog = Catalog.load()
-    if key in schema().variables or key not in catalog.variables:
+    if schema().named_by(key) or key not in catalog.variables:
         return settings.explain(key)
     value = settings.sources.environ.get(key, "")
     return Explanation(

@@ -9,16 +9,23 @@ from msgspec.structs import replace
 
 from hermes.app import Parts, open_gateway
 from hermes.control.gateway import Gateway
-from hermes.entry.messaging import serve
-from hermes.settings import Settings
+from hermes.entry.messaging import make_adapters, serve
+from hermes.settings import Settings, load
 from hermes.settings.sections import AccessSettings
 from hermes.state.paths import Home
-from hermes.testing.platforms import ChatServer, PlainAdapter
+from hermes.testing.platforms import (
+    ChatServer,
+    FakeConfig,
+    PlainAdapter,
+    RichAdapter,
+    fake_platform,
+)
 from hermes.testing.running import QUIET, TroubledStore, rows, running, until
 from hermes.testing.scripted import ScriptedModel
 from hermes.types.errors import (
     AuthFailed,
     ClaimLost,
+    ConfigError,
     Disconnected,
     RateLimited,
     StoreUnavailable,
@@ -119,3 +126,65 @@ async def test_an_account_that_was_lost_is_held_again(tmp_path: Path) -> None:
         await until(lambda: server.texts() == ["Idle."])
         ((epoch,),) = await rows(gateway.store, "select epoch from leases where name like 'acc%'")
     assert (adapter.attempts, epoch) == (2, 2)
+
+
+# --- adapters by manifest --------------------------------------------------------------------
+
+
+def configured(home: Path, config: str, environ: dict[str, str] | None = None) -> Settings:
+    (home / "config.yaml").write_text(config)
+    return load(home, environ or {})
+
+
+def test_every_configured_account_has_an_adapter(tmp_path: Path) -> None:
+    server = ChatServer()
+    chat, irc = (
+        fake_platform("chat", server, RichAdapter),
+        fake_platform("irc", server, PlainAdapter),
+    )
+    config = "platforms: {chat: {token: a, accounts: {support: b}}}\n"
+    settings = configured(tmp_path, config, {"IRC_BOT_TOKEN": "c"})
+    adapters = make_adapters(settings, [chat, irc])
+    assert [(adapter.account, type(adapter)) for adapter in adapters] == [
+        ("chat", RichAdapter),
+        ("chat.support", RichAdapter),
+        ("irc", PlainAdapter),
+    ]
+
+
+def test_a_platform_without_credentials_or_that_is_off_has_none(tmp_path: Path) -> None:
+    chat = fake_platform("chat", ChatServer(), PlainAdapter)
+    assert make_adapters(configured(tmp_path, ""), [chat]) == []
+    config = "platforms: {chat: {enabled: false, token: a}}\n"
+    assert make_adapters(configured(tmp_path, config), [chat]) == []
+
+
+def test_a_platform_that_is_on_needs_credentials(tmp_path: Path) -> None:
+    chat = fake_platform("chat", ChatServer(), PlainAdapter)
+    with pytest.raises(ConfigError, match=r"platforms\.chat\.enabled is true, but no account"):
+        make_adapters(configured(tmp_path, "platforms: {chat: {enabled: true}}\n"), [chat])
+
+
+def test_a_wrong_setting_of_a_platform_is_a_problem(tmp_path: Path) -> None:
+    chat = fake_platform("chat", ChatServer(), PlainAdapter)
+    with pytest.raises(ConfigError, match="expected one of poll, push, found 'pull'"):
+        make_adapters(configured(tmp_path, "platforms: {chat: {mode: pull}}\n"), [chat])
+
+
+def test_a_missing_package_is_named_with_its_extra(tmp_path: Path) -> None:
+    def make(account: str, config: FakeConfig) -> PlainAdapter:
+        raise ModuleNotFoundError("No module named 'chat_sdk'", name="chat_sdk")
+
+    chat = replace(fake_platform("chat", ChatServer(), PlainAdapter), make=make, extra="chat")
+    settings = configured(tmp_path, "platforms: {chat: {token: a}}\n")
+    with pytest.raises(ConfigError, match=r"\(chat_sdk\): install it with .*hermes\[chat\]"):
+        make_adapters(settings, [chat])
+
+
+async def test_a_platform_from_a_manifest_answers(tmp_path: Path) -> None:
+    server = ChatServer()
+    chat = fake_platform("chat", server, RichAdapter)
+    settings = configured(tmp_path, "platforms: {chat: {token: a}}\n")
+    server.says("/status")
+    async with running(tmp_path, make_adapters(settings, [chat]), ScriptedModel([])):
+        await until(lambda: server.texts() == ["Idle."])

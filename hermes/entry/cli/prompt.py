@@ -7,7 +7,6 @@ import msgspec
 from hermes import settings as configuration
 from hermes.entry.cli.folder import here
 from hermes.entry.cli.runtime import Runtime
-from hermes.settings.schema import PLATFORMS
 from hermes.types.turns import Prompt
 
 
@@ -19,7 +18,6 @@ def prompt() -> None:
 @prompt.command()
 @click.option(
     "--platform",
-    type=click.Choice(["cli", "api", *PLATFORMS]),
     default="cli",
     show_default=True,
     metavar="NAME",
