@@ -42,15 +42,6 @@ BULKHEADS = {
     "state/sqlite/writer.py",  # a transaction: passed to its caller
 }
 """Where a foreign failure is caught, logged, and kept from the rest."""
-UNTESTED_ALONE = {
-    "text/dialect.py",
-    "text/nodes.py",
-}
-"""Modules that only the tests of others exercise."""
-
-
-SAME_NAMES = {"BACKOFF", "Fence", "Link"}
-"""Public names that several modules still give to different things."""
 CHANGES_MORE = {
     "control/claims.py: Desk._prompt_of",  # a cache by hash: true whatever is committed
 }
@@ -151,7 +142,7 @@ def test_every_module_has_its_tests() -> None:
         for path in SHIPPED
         if path.name not in plain and values not in path.parents and not mirrored(path).exists()
     }
-    assert lacking <= UNTESTED_ALONE
+    assert lacking == set()
 
 
 SQL = re.compile(
@@ -305,7 +296,7 @@ def test_a_public_name_has_one_meaning() -> None:
     platforms = PACKAGE / "entry" / "platforms"
     modules = {name_of(path): tree_of(path) for path in MODULES if platforms not in path.parents}
     shared = shared_names(modules)
-    assert {name: where for name, where in shared.items() if name not in SAME_NAMES} == {}
+    assert shared == {}
 
 
 def transactions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:

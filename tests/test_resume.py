@@ -18,7 +18,7 @@ import pytest
 from anyio.streams.memory import MemoryObjectReceiveStream
 from msgspec.structs import replace
 
-from hermes.control.outbox import REPEAT
+from hermes.control.sending import REPEAT
 from hermes.core.models.wires import builtin_wire_formats, wire_formats
 from hermes.core.tools.call import UNKNOWN_OUTCOME
 from hermes.core.tools.read_file import read_file_tool
@@ -139,9 +139,9 @@ class WatchedAdapter(PlainAdapter):
         super().__init__(world.platform)
         self._world = world
 
-    async def send(self, target: Target, content: Content) -> MessageRef:
+    async def send(self, target: Target, content: Content, key: str) -> MessageRef:
         async with self._world.changing:
-            sent = await super().send(target, content)
+            sent = await super().send(target, content, key)
             await self._world.changed("send")
         return sent
 
@@ -181,7 +181,7 @@ async def gone_on(moment: Moment, *, whole: bool, doubtful: bool) -> Sequence[Mo
     platform = ChatServer()
     platform.says(REQUEST)
     for text in moment.shown:
-        await platform.send("1", text)
+        await platform.send("1", Content(text=text), "earlier")
     model = LongModel() if whole else ScriptedModel([says(ANSWER)])
     async with open_store(moment.home / "state.db") as store:
         # A turn goes on in the folder that it began in, and that one is not the copy's.

@@ -33,7 +33,7 @@ from hermes.types.errors import HermesError, IntakeClosed, TooBusy
 from hermes.types.events import Envelope
 from hermes.types.identity import AgentId, SessionKey, TurnId
 from hermes.types.messages import Asked, MessageEvent, Receipt, Refused
-from hermes.types.protocols import PlatformAdapter
+from hermes.types.platforms import Cursor, PlatformAdapter
 from hermes.types.store import OwnerKind, Store, Work
 from hermes.types.value import Value
 
@@ -155,13 +155,10 @@ class Gateway:
         row = await self.store.run(turns.get, turn)
         return row is not None and row.account == account
 
-    async def hold_account(self, adapter: PlatformAdapter) -> bool:
-        """Makes this process the one that delivers for the account, unless another lives."""
+    async def hold_account(self, adapter: PlatformAdapter) -> Cursor | None:
+        """Makes this process serve the account, from the cursor on; None if another does."""
         epoch = await self._recovery.lease(f"account:{adapter.account}")
-        if epoch is None:
-            return False
-        await self.outbox.attach(adapter, epoch)
-        return True
+        return None if epoch is None else await self.outbox.attach(adapter, epoch)
 
     def notice_change(self) -> None:
         """Something was committed outside of this gateway."""

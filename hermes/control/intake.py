@@ -10,6 +10,7 @@ from hermes.state.turns import OpenQuestion, TurnRow
 from hermes.types.commands import CommandContext, CommandReply, OpenTurn
 from hermes.types.identity import PersonId, SessionKey, Target, TurnId, new_id
 from hermes.types.messages import (
+    APPROVE,
     Accepted,
     Asked,
     Content,
@@ -23,7 +24,7 @@ from hermes.types.store import Work
 from hermes.types.value import Value
 
 
-class Taken(Value):
+class IntakeResult(Value):
     """What to do once the message is committed."""
 
     receipt: Receipt
@@ -44,9 +45,9 @@ class Intake:
 
     def take(
         self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
-    ) -> Work[Taken]:
+    ) -> Work[IntakeResult]:
         if isinstance(event.body, Edited):
-            return Taken(receipt=Refused(reason="changed messages are not answered again"))
+            return IntakeResult(receipt=Refused(reason="changed messages are not answered again"))
         if isinstance(event.body, Asked) and event.body.stateless:
             return (yield from self._begin(event, key, person, now))
         turn = yield from turns.open_in(str(key))
@@ -58,26 +59,26 @@ class Intake:
             id = new_id()
             duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner, "done")
             if duplicate:
-                return Taken(receipt=duplicate)
+                return IntakeResult(receipt=duplicate)
             done = yield from action(context)
             return (yield from self._tell(id, event, key, done, now))
         if turn and turn.state == "suspended":
             return (yield from self._answer(event, key, person, turn, now))
         if isinstance(event.body, Pressed):
-            return Taken(receipt=Refused(reason="this question is no longer open"))
+            return IntakeResult(receipt=Refused(reason="this question is no longer open"))
         if turn is None and not (yield from inbox.count_pending(str(key))):
             return (yield from self._begin(event, key, person, now))
         return (yield from self._queue(event, key, person, "after the current one", now))
 
     def _begin(
         self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
-    ) -> Work[Taken]:
+    ) -> Work[IntakeResult]:
         id = new_id()
         duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner, "bound")
         if duplicate:
-            return Taken(receipt=duplicate)
+            return IntakeResult(receipt=duplicate)
         claim = yield from self._desk.open(id, event, key, person, now)
-        return Taken(receipt=Accepted(id=id, turn=id), claim=claim)
+        return IntakeResult(receipt=Accepted(id=id, turn=id), claim=claim)
 
     def _answer(
         self,
@@ -86,13 +87,13 @@ class Intake:
         person: PersonId,
         turn: TurnRow,
         now: float,
-    ) -> Work[Taken]:
+    ) -> Work[IntakeResult]:
         """The turn waits for a person: this message decides, or waits too."""
         open_ones = yield from turns.open_questions(turn.id)
         question = _meant(event, open_ones) if turn.person == person else None
         if question is None:
             if isinstance(event.body, Pressed):
-                return Taken(receipt=Refused(reason="this question is no longer open"))
+                return IntakeResult(receipt=Refused(reason="this question is no longer open"))
             prompts = "; ".join(question.prompt for question in open_ones)
             return (
                 yield from self._queue(event, key, person, f"once this is decided: {prompts}", now)
@@ -100,43 +101,44 @@ class Intake:
         id = new_id()
         duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner, "done")
         if duplicate:
-            return Taken(receipt=duplicate)
+            return IntakeResult(receipt=duplicate)
         yield from inbox.bind(id, turn.id, "done")
-        yield from turns.decide(question.id, "answered", answer_text(event), person, now)
+        state, answer = _decision(question, event)
+        yield from turns.decide(question.id, state, answer, person, now)
         if len(open_ones) > 1:
             left = "; ".join(other.prompt for other in open_ones if other is not question)
             noted = CommandReply(reply=f"Noted. Still open: {left}")
             return (yield from self._tell(id, event, key, noted, now))
         claim = yield from self._desk.resume(turn, now)
         receipt = Accepted(id=id, turn=turn.id, after=claim.row.epoch * EPOCH)
-        return Taken(receipt=receipt, claim=claim)
+        return IntakeResult(receipt=receipt, claim=claim)
 
     def _queue(
         self, event: MessageEvent, key: SessionKey, person: PersonId, when: str, now: float
-    ) -> Work[Taken]:
+    ) -> Work[IntakeResult]:
         id = new_id()
         duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner)
         if duplicate:
-            return Taken(receipt=duplicate)
+            return IntakeResult(receipt=duplicate)
         position = yield from inbox.count_pending(str(key))
         text = f"Queued ({position}): I answer this {when}. /stop ends what is running."
         # An API request's turn has the request's id: its reader can wait for it.
         receipt = Accepted(id=id, turn=id)
         target = event.origin.reply_to
         if target is None:
-            return Taken(receipt=receipt)
+            return IntakeResult(receipt=receipt)
         yield from deliveries.owe(target, Content(text=text), key.agent, None, now)
-        return Taken(receipt=receipt, owed=target)
+        return IntakeResult(receipt=receipt, owed=target)
 
     def _tell(
         self, id: str, event: MessageEvent, key: SessionKey, done: CommandReply, now: float
-    ) -> Work[Taken]:
+    ) -> Work[IntakeResult]:
         """Answers at once, without a turn."""
         receipt = Accepted(id=id, reply=done.reply)
         target = event.origin.reply_to
         if target is not None:
             yield from deliveries.owe(target, Content(text=done.reply), key.agent, None, now)
-        return Taken(receipt=receipt, stop=done.stop, owed=target, ended=done.ended)
+        return IntakeResult(receipt=receipt, stop=done.stop, owed=target, ended=done.ended)
 
 
 def _open_turn(row: TurnRow | None) -> OpenTurn | None:
@@ -145,6 +147,15 @@ def _open_turn(row: TurnRow | None) -> OpenTurn | None:
     state: Literal["running", "suspended"]
     state = "suspended" if row.state == "suspended" else "running"
     return OpenTurn(id=row.id, state=state, steps=row.steps, started_at=row.started_at)
+
+
+def _decision(question: OpenQuestion, event: MessageEvent) -> tuple[str, str | None]:
+    """The state of the question after the answer, and the answer to store with it."""
+    words = answer_text(event)
+    if question.kind == "question":
+        return "answered", words
+    approved = words in (question.choices or (APPROVE,))
+    return ("approved", words) if approved else ("denied", None)
 
 
 def _meant(event: MessageEvent, open_ones: list[OpenQuestion]) -> OpenQuestion | None:

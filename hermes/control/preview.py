@@ -1,9 +1,10 @@
-"""The live message of a running turn: placed once, then grown by edits."""
+"""Shows a running turn: a message that is placed once and grows by edits, and the typing mark."""
 
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 import anyio
 from msgspec.structs import replace
@@ -12,28 +13,30 @@ from hermes.control.claims import Claim
 from hermes.control.hub import Log
 from hermes.control.rate_gate import RateGate
 from hermes.state import deliveries
-from hermes.streaming.edits import Edit, EditPlan, Nothing, Place, Wait
+from hermes.streaming.edits import EditPlan, EditPreview, Nothing, PlacePreview, Wait
 from hermes.streaming.fold import Folder, View, answer
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.delivery import Delivery, Placed
 from hermes.types.errors import HermesError, RateLimited
+from hermes.types.identity import Target
 from hermes.types.messages import Content
-from hermes.types.protocols import CanEdit, PlatformAdapter
+from hermes.types.platforms import CanEdit, CanType, PlatformAdapter
 from hermes.types.store import Store
 
 log = logging.getLogger(__name__)
 
+S = TypeVar("S")
 AdapterOf = Callable[[str], Awaitable[PlatformAdapter]]
 """The adapter of an account, as soon as this process holds the account."""
 
 FINISH_SECONDS = 5.0
 """How long the end of a turn waits for a preview call that is under way."""
 ORDER_SECONDS = 0.1
-"""How soon to look again whether what must stand above has been delivered."""
+"""How soon to check again whether the chat's older deliveries have been sent."""
 
 
 class Preview:
-    """Cosmetic: whatever fails here, the delivery that follows says it all."""
+    """Cosmetic: whatever fails here, the delivery that follows contains the whole answer."""
 
     def __init__(
         self, store: Store, gate: RateGate, policy: StreamingPolicy, adapter_of: AdapterOf
@@ -45,10 +48,11 @@ class Preview:
         self._calling = anyio.Lock()
 
     @asynccontextmanager
-    async def shown(self, claim: Claim, live: Log) -> AsyncIterator[None]:
-        """Previews the turn until the block ends, and a call under way with it."""
+    async def shown(self, claim: Claim, live: Log, target: Target) -> AsyncIterator[None]:
+        """Previews the turn until the block ends, and a call that is under way has ended."""
         async with anyio.create_task_group() as group:
-            group.start_soon(self._follow, claim, live)
+            group.start_soon(self._guarded, self._follow, claim, live)
+            group.start_soon(self._guarded, self._type, claim, target)
             try:
                 yield
             finally:
@@ -58,21 +62,40 @@ class Preview:
                         group.cancel_scope.cancel()
                 group.cancel_scope.cancel()
 
-    async def _follow(self, claim: Claim, live: Log) -> None:
+    async def _guarded(
+        self, show: Callable[[Claim, S], Awaitable[None]], claim: Claim, what: S
+    ) -> None:
         try:
-            delivery = await self._store.run(deliveries.open_of, claim.turn.id)
-            if delivery is None:
-                return
-            adapter = await self._adapter_of(delivery.target.account)
-            if isinstance(adapter, CanEdit):
-                await self._grow(claim, live, delivery, adapter)
+            await show(claim, what)
         except Exception:
             log.exception("turn %s goes on without a preview", claim.turn.id)
+
+    async def _follow(self, claim: Claim, live: Log) -> None:
+        delivery = await self._store.run(deliveries.open_of, claim.turn.id)
+        if delivery is None:
+            return
+        adapter = await self._adapter_of(delivery.target.account)
+        if isinstance(adapter, CanEdit):
+            await self._grow(claim, live, delivery, adapter)
+
+    async def _type(self, claim: Claim, target: Target) -> None:
+        """Shows that an answer is being written, for as long as the turn runs."""
+        adapter = await self._adapter_of(target.account)
+        limits = adapter.limits
+        while isinstance(adapter, CanType):
+            try:
+                await self._gate.enter(target, limits.chat_interval)
+                await adapter.typing(target)
+            except RateLimited as limit:
+                await self._freeze(target, limit)
+            except HermesError as error:
+                log.info("typing was not shown for turn %s: %s", claim.turn.id, error)
+            await anyio.sleep(limits.typing_interval)
 
     async def _grow(
         self, claim: Claim, live: Log, delivery: Delivery, adapter: PlatformAdapter
     ) -> None:
-        plan = EditPlan(self._policy, adapter.limits.text)
+        plan = EditPlan(self._policy, adapter.limits.text, adapter.render, adapter.measure)
         if delivery.placed:
             plan.shown(anyio.current_time(), delivery.placed[0].text)
         folder = Folder(View(segments=tuple(text for text in claim.said if text.strip())))
@@ -80,13 +103,13 @@ class Preview:
         while True:
             for seq, event in live.read(seq):  # noqa: B020
                 folder.feed(seq, event)
-            wish = plan.wants(anyio.current_time(), answer(folder.view()), final=False)
+            wish = plan.wants(anyio.current_time(), answer(folder.view()))
             match wish:
                 case Nothing():
                     await live.changed()
                 case Wait(until=until):
                     await anyio.sleep_until(until)
-                case Place(text=text) | Edit(text=text):
+                case PlacePreview(text=text) | EditPreview(text=text):
                     delivery = await self._show(adapter, plan, delivery, text)
 
     async def _show(
@@ -107,11 +130,12 @@ class Preview:
                     ref = delivery.placed[0].ref
                     await adapter.edit(target, ref, Content(text=text))
                 else:
-                    ref = await adapter.send(target, Content(text=text))
+                    key = delivery.key(0, "place")
+                    ref = await adapter.send(target, Content(text=text), key)
                 placed = (Placed(ref=ref, text=text),)
                 await self._store.run(deliveries.mark_placed, delivery.id, placed)
             except RateLimited as limit:
-                plan.frozen(anyio.current_time() + await self._freeze(delivery, limit))
+                plan.frozen(anyio.current_time() + await self._freeze(target, limit))
                 return delivery
             except HermesError as error:
                 log.info("a preview of turn %s was not shown: %s", delivery.turn, error)
@@ -123,9 +147,9 @@ class Preview:
     async def _comes_later(self, delivery: Delivery) -> bool:
         return await self._store.run(deliveries.owed_before, delivery.id)
 
-    async def _freeze(self, delivery: Delivery, limit: RateLimited) -> float:
-        """Leaves the chat alone for so many seconds."""
-        target, pause = delivery.target, limit.retry_after or FINISH_SECONDS
+    async def _freeze(self, target: Target, limit: RateLimited) -> float:
+        """Makes no call to the chat for the returned number of seconds."""
+        pause = limit.retry_after or FINISH_SECONDS
         self._gate.freeze(target.account, target.chat_id, time.time() + pause)
         until = time.time() + pause
         await self._store.run(deliveries.freeze, target.account, target.chat_id, until)

@@ -12,7 +12,7 @@ from hermes.control.hub import Hub, Log
 from hermes.control.outbox import Outbox
 from hermes.state import compactions, sessions, transcript, turns
 from hermes.state.compactions import Condensed
-from hermes.streaming.final import final_text
+from hermes.streaming.final import final_content
 from hermes.streaming.fold import View
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import ClaimLost, StoreUnavailable
@@ -312,5 +312,4 @@ def owed_content(
         notices=tuple(event for event in last if isinstance(event, Notice)),
         outcome=finish_of(outcome),
     )
-    text = final_text(view)
-    return Content(text=text) if text else None
+    return final_content(view)

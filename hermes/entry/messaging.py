@@ -1,23 +1,64 @@
-"""Keeps an account of a chat platform connected, for as long as the gateway runs."""
+"""Makes the adapters of the configured accounts, and keeps them connected."""
 
 import logging
+from collections.abc import Sequence
+from typing import TypeVar
 
 import anyio
+import msgspec
 
 from hermes.control.gateway import Gateway
-from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited
-from hermes.types.protocols import PlatformAdapter
+from hermes.settings import Settings
+from hermes.settings.platforms import platform_config
+from hermes.types.errors import (
+    AuthFailed,
+    ClaimLost,
+    ConfigError,
+    Disconnected,
+    HermesError,
+    RateLimited,
+)
+from hermes.types.platforms import AnyPlatform, Cursor, Platform, PlatformAdapter
 
 log = logging.getLogger(__name__)
 
+ConfigT = TypeVar("ConfigT", bound=msgspec.Struct)
+
 HELD_SECONDS = 1.0
-BACKOFF = (1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
-"""Seconds before the next connection, by how often it failed in a row."""
+RECONNECT_BACKOFF = (1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
+"""Seconds before the next connection, by the number of failures in a row."""
+
+
+def make_adapters(settings: Settings, platforms: Sequence[AnyPlatform]) -> list[PlatformAdapter]:
+    """An adapter for every account that is configured; ConfigError says what is wrong."""
+    return [adapter for platform in platforms for adapter in _adapters(settings, platform)]
+
+
+def _adapters(settings: Settings, platform: Platform[ConfigT]) -> list[PlatformAdapter]:
+    section = settings.platforms.get(platform.name)
+    enabled = section.enabled if section else None
+    if enabled is False:
+        return []
+    config = platform_config(settings, platform)
+    accounts = platform.accounts(config)
+    if enabled and not accounts:
+        raise ConfigError(
+            f"platforms.{platform.name}.enabled is true, but no account is configured:"
+            " set its credentials, or remove the setting"
+        )
+    try:
+        return [platform.make(account, config) for account in accounts]
+    except ImportError as error:
+        hint = f": install it with `pip install 'hermes[{platform.extra}]'`"
+        raise ConfigError(
+            f"{platform.name} needs a package that is not installed ({error.name})"
+            f"{hint if platform.extra else ''}"
+        ) from error
 
 
 async def serve(gateway: Gateway, adapter: PlatformAdapter) -> None:
-    """Listens and delivers for the account until cancelled. Ends alone if its credential is bad."""
-    await hold(gateway, adapter)
+    """Listens and delivers for the account until cancelled. Returns if its credential is bad."""
+    cursor = await hold(gateway, adapter)
     failures = 0
 
     def ready() -> None:
@@ -27,35 +68,43 @@ async def serve(gateway: Gateway, adapter: PlatformAdapter) -> None:
 
     while True:
         try:
-            await adapter.run(gateway.accept, ready)
-            pause = BACKOFF[min(failures, len(BACKOFF) - 1)]
+            await adapter.run(gateway.accept, ready, cursor)
+            pause = _backoff(failures)
             log.warning("%s ended its connection; again in %s s", adapter.account, pause)
         except AuthFailed as error:
             log.error("%s can't log in and is off until the restart: %s", adapter.account, error)
             return
+        except ClaimLost as lost:
+            log.warning("%s", lost)
+            await anyio.sleep(HELD_SECONDS)
+            cursor = await hold(gateway, adapter)
+            continue
         except HermesError as error:
-            pause = BACKOFF[min(failures, len(BACKOFF) - 1)]
-            if isinstance(error, RateLimited) and error.retry_after:
-                pause = error.retry_after
+            limited = isinstance(error, RateLimited) and error.retry_after
+            pause = limited or _backoff(failures)
             level = logging.WARNING if isinstance(error, Disconnected) else logging.ERROR
             log.log(level, "%s: %s; again in %s s", adapter.account, error, pause)
         except Exception:
-            pause = BACKOFF[min(failures, len(BACKOFF) - 1)]
+            pause = _backoff(failures)
             log.exception("%s failed; again in %s s", adapter.account, pause)
         failures += 1
         await anyio.sleep(pause)
 
 
-async def hold(gateway: Gateway, adapter: PlatformAdapter) -> None:
-    """Waits until no other process serves the account."""
+def _backoff(failures: int) -> float:
+    return RECONNECT_BACKOFF[min(failures, len(RECONNECT_BACKOFF) - 1)]
+
+
+async def hold(gateway: Gateway, adapter: PlatformAdapter) -> Cursor:
+    """Waits until no other process serves the account; the cursor to continue from."""
     told = False
     while True:
         try:
-            if await gateway.hold_account(adapter):
-                return
+            if cursor := await gateway.hold_account(adapter):
+                return cursor
             if not told:
                 told = True
                 log.warning("%s is served by another process; waiting for it", adapter.account)
         except HermesError as error:
-            log.error("%s can't be taken up: %s", adapter.account, error)
+            log.error("%s can't be served yet: %s", adapter.account, error)
         await anyio.sleep(HELD_SECONDS)

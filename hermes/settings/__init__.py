@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from hermes.settings.schema import Also, FieldDoc, Schema, convert, describe_fields
+from hermes.settings.schema import ANY_NAME, Also, FieldDoc, Schema, convert, describe_fields
 from hermes.settings.sections import (
     AccessSettings,
     AgentSettings,
@@ -89,10 +89,8 @@ class Settings(Value):
 
     def keys(self) -> tuple[str, ...]:
         """Every setting; of platforms only those that something is said about."""
-        found = self.sources.found
-        return tuple(
-            key for key in schema().fields if key in found or not key.startswith("platforms.")
-        )
+        general = (key for key in schema().fields if ANY_NAME not in key)
+        return tuple(dict.fromkeys((*general, *sorted(self.sources.found))))
 
     def secrets(self) -> frozenset[str]:
         """Everything that must never be shown or logged."""
@@ -148,7 +146,7 @@ def assemble(home: Home, files: Files, environ: Mapping[str, str]) -> Settings:
     values: dict[str, object] = {}
     for key, found in sources.found.items():
         try:
-            values[key] = convert(schema().fields[key], found[-1].value)
+            values[key] = convert(schema().field(key), found[-1].value)
         except ValueError as error:
             problems.append(f"{found[-1].source}: {key}: {error}")
     sections: dict[str, dict[str, object]] = {}

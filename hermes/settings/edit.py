@@ -82,7 +82,7 @@ def unset_value(
 
 
 def _is_variable(key: str) -> bool:
-    return key in schema().variables or key in Catalog.load().variables
+    return schema().named_by(key) is not None or key in Catalog.load().variables
 
 
 def _set_variable(

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
-from typing import Annotated, Literal, get_args, get_origin
+from types import ModuleType, UnionType
+from typing import Annotated, Literal, Union, get_args, get_origin
 
 import msgspec
 
@@ -18,14 +18,6 @@ from hermes.text.spelling import did_you_mean, nearest
 from hermes.types.errors import ConfigError
 from hermes.types.value import Value
 
-# fmt: off
-PLATFORMS = (
-    "telegram", "discord", "slack", "whatsapp", "whatsapp_cloud", "signal", "matrix",
-    "mattermost", "email", "sms", "dingtalk", "feishu", "wecom", "wecom_callback", "weixin",
-    "bluebubbles", "qqbot", "homeassistant", "google_chat", "teams", "ntfy", "line", "irc",
-    "simplex", "photon", "raft", "yuanbao", "msgraph_webhook", "webhook", "relay",
-)
-# fmt: on
 _UNSUPPORTED_SECTIONS = {
     "": "approvals attachments browser checkpoints code_execution"
     " command_allowlist context credential_pool_strategies cron curator"
@@ -36,7 +28,7 @@ _UNSUPPORTED_SECTIONS = {
     " privacy prompt_caching provider_routing providers quick_commands runtime secrets security"
     " session_reset sessions skills smart_model_routing stt thread_sessions_per_user"
     " tool_loop_guardrails tool_output tools tts unauthorized_dm_behavior updates vision"
-    " voice x_search " + " ".join(PLATFORMS),
+    " voice x_search",
     "model.": "api_mode auth_mode default_headers entra extra_body extra_headers"
     " reasoning_effort streaming supports_vision timeout",
     "agent.": "environment_hint environment_probe"
@@ -70,7 +62,6 @@ _UNSUPPORTED_SECTIONS = {
     " write_sessions_json",
     "platforms.*.": "api_key channel_overrides extra gateway_restart_notification home_channel"
     " reply_to_mode token typing_indicator",
-    "platforms.": "cli local",
     "platforms.api_server.": "home_channel reply_to_mode token",
 }
 
@@ -85,16 +76,21 @@ def unsupported_keys() -> frozenset[str]:
 
 _TEXTS = dict[str, str]
 _Filled = Annotated[str, msgspec.Meta(min_length=1)]
+_NAME = r"[A-Z][A-Z0-9_]*"
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
+
+
+ANY_NAME = "<name>"
+"""Stands for the name of a platform in the key of a setting that every platform has."""
 
 
 class Also(Value):
     """A setting's other names, stated beside its type."""
 
     env: tuple[str, ...] = ()
-    """Environment names, the strongest first; `{}` stands for the platform."""
+    """Environment variables, the strongest first; `{}` stands for the name of a platform."""
     keys: tuple[str, ...] = ()
-    """Other places in config.yaml."""
+    """Other places in config.yaml; of a platform's own setting, places in its section."""
     secret: bool = False
     """Never shown, and kept in .env."""
 
@@ -122,15 +118,24 @@ def fields(root: type[msgspec.Struct], skip: Iterable[str] = ()) -> Iterator[Fie
         elif get_origin(kind) is dict and kind != _TEXTS:
             yield from _per_platform(info.name, get_args(kind)[1])
         else:
-            also = next((one for one in _annotations(kind) if isinstance(one, Also)), Also())
-            yield Field(
-                key=info.name,
-                kind=kind,
-                default=info.default,
-                also=also,
-                owner=root.__name__,
-                name=info.name,
-            )
+            yield _field(root, info)
+
+
+def own_fields(section: type[msgspec.Struct]) -> Iterator[Field]:
+    """The settings of one section; one that is a section itself is a setting like the others."""
+    yield from (_field(section, info) for info in msgspec.structs.fields(section))
+
+
+def _field(section: type[msgspec.Struct], info: msgspec.structs.FieldInfo) -> Field:
+    also = next((one for one in _annotations(info.type) if isinstance(one, Also)), Also())
+    return Field(
+        key=info.name,
+        kind=info.type,
+        default=info.default,
+        also=also,
+        owner=section.__name__,
+        name=info.name,
+    )
 
 
 def _below(section: str, field: Field) -> Field:
@@ -139,11 +144,16 @@ def _below(section: str, field: Field) -> Field:
 
 def _per_platform(section: str, kind: type[msgspec.Struct]) -> Iterator[Field]:
     for field in fields(kind):
-        for platform in PLATFORMS:
-            env = tuple(name.format(platform.upper()) for name in field.also.env)
-            also = msgspec.structs.replace(field.also, env=env)
-            own = msgspec.structs.replace(field, also=also)
-            yield _below(section, _below(platform, own))
+        yield _below(section, _below(ANY_NAME, field))
+
+
+def _of_platform(field: Field, name: str) -> Field:
+    env = tuple(one.format(name.upper()) for one in field.also.env)
+    return msgspec.structs.replace(
+        field,
+        key=field.key.replace(ANY_NAME, name),
+        also=msgspec.structs.replace(field.also, env=env),
+    )
 
 
 class FieldDoc(Value):
@@ -168,17 +178,11 @@ def describe_fields(root: type[msgspec.Struct], skip: Iterable[str] = ()) -> lis
     }
     docs: dict[str, FieldDoc] = {}
     for field in fields(root, skip):
-        section, _, rest = field.key.partition(".")
-        platform, _, name = rest.partition(".")
-        key, env = field.key, field.also.env
-        if name:
-            key = f"{section}.<name>.{name}"
-            env = tuple(one.replace(platform.upper(), "<NAME>", 1) for one in env)
-        docs[key] = FieldDoc(
-            key=key,
+        docs[field.key] = FieldDoc(
+            key=field.key,
             type=in_words(field.kind),
             default=field.default,
-            env=env,
+            env=tuple(name.format(ANY_NAME.upper()) for name in field.also.env),
             text=texts.get((field.owner, field.name), ""),
         )
     return list(docs.values())
@@ -225,10 +229,41 @@ class Schema(Value):
             sections=frozenset(sections - found.keys()),
         )
 
+    def at(self, place: str) -> Field | None:
+        """The setting at a place of config.yaml; a platform may have any name."""
+        key = self.places.get(place)
+        if key is not None:
+            return self.fields[key]
+        section, _, rest = place.partition(".")
+        name, _, setting = rest.partition(".")
+        field = self.fields.get(f"{section}.{ANY_NAME}.{setting}")
+        return _of_platform(field, name) if field else None
+
+    def is_platform(self, place: str) -> bool:
+        """Whether the place is the section of a platform."""
+        section, dot, name = place.partition(".")
+        named = f"{section}.{ANY_NAME}" in self.sections and dot and "." not in name
+        return bool(named) and place not in self.sections
+
+    def is_section(self, place: str) -> bool:
+        return place in self.sections or self.is_platform(place)
+
+    def named_by(self, variable: str) -> Field | None:
+        """The setting of an environment variable."""
+        key = self.variables.get(variable)
+        if key is not None and key in self.places:
+            return self.fields[key]
+        for pattern, key in self.variables.items():
+            before, sign, after = pattern.partition("{}")
+            name = variable.removeprefix(before).removesuffix(after)
+            if sign and variable == f"{before}{name}{after}" and re.fullmatch(_NAME, name):
+                return _of_platform(self.fields[key], name.lower())
+        return None
+
     def field(self, key: str) -> Field:
         """The setting that the key, another of its places or one of its variables names."""
-        if found := self.places.get(key) or self.variables.get(key):
-            return self.fields[found]
+        if found := self.at(key) or self.named_by(key):
+            return found
         hint = did_you_mean(key, {*self.fields, *self.variables})
         raise ConfigError(f"unknown setting {key!r}{hint}")
 
@@ -269,8 +304,11 @@ def convert(field: Field, value: object) -> object:
             return msgspec.convert(value, bool)
         return msgspec.convert(value, field.kind, strict=not isinstance(value, str))
     except msgspec.ValidationError as error:
+        expected = in_words(field.kind)
+        if not expected:
+            raise ValueError(str(error)) from error
         shown = "something else" if field.also.secret else _found(value)
-        raise ValueError(f"expected {in_words(field.kind)}, found {shown}") from error
+        raise ValueError(f"expected {expected}, found {shown}") from error
 
 
 def _words(value: object) -> tuple[str, ...]:
@@ -311,14 +349,14 @@ _NAMES = {
 
 
 def in_words(kind: object) -> str:
-    """The type as a person would say it."""
+    """The type as a person would say it; empty for one that has settings of its own."""
     inner = bare(kind)
     if get_origin(inner) is Literal:
         return "one of " + ", ".join(map(str, get_args(inner)))
     text = next((name for known, name in _NAMES.items() if known == inner), "")
-    if not text:
+    if get_origin(inner) in (Union, UnionType):
         # An optional setting is described by what it holds when it is set.
-        text = in_words(get_args(inner)[0])
+        text = text or in_words(get_args(inner)[0])
     for meta in _annotations(kind):
         if isinstance(meta, msgspec.Meta):
             text += f" from {meta.ge}" if meta.ge is not None else ""

@@ -57,7 +57,7 @@ class FoundValue(Value):
     value: object
 
     def __repr__(self) -> str:
-        return f"Found(source={self.source!r})"
+        return f"FoundValue(source={self.source!r})"
 
 
 class Explanation(Value):
@@ -75,11 +75,21 @@ class Explanation(Value):
         return f"Explanation(key={self.key!r}, source={self.source!r})"
 
 
+class PlatformSection(Value):
+    """The settings of a platform in config.yaml that not every platform has, unchecked."""
+
+    source: str
+    """Where the section begins."""
+    settings: dict[str, FoundValue] = msgspec.field(default_factory=dict)
+
+
 class Sources(Value):
     """Everything that was found, before any of it is believed."""
 
     found: dict[str, tuple[FoundValue, ...]] = msgspec.field(default_factory=dict)
     """By key, the strongest last; defaults are not listed."""
+    platforms: dict[str, PlatformSection] = msgspec.field(default_factory=dict)
+    """By the name of the platform."""
     dotenv: dict[str, str] = msgspec.field(default_factory=dict)
     process: dict[str, str] = msgspec.field(default_factory=dict)
     """The process environment, without what is empty."""
@@ -145,8 +155,8 @@ def gather(
     config.walk(raw)
     found: dict[str, list[FoundValue]] = {}
     # A setting's own place beats the other places it may stand in.
-    for place, one in sorted(config.found, key=lambda pair: pair[0] in schema.fields):
-        found.setdefault(schema.places[place], []).append(one)
+    for key, _, one in sorted(config.found, key=lambda found: found[0] == found[1]):
+        found.setdefault(key, []).append(one)
     for layer, label, values in (
         (DOTENV, str(home.dotenv), dotenv),
         (ENVIRONMENT, "environment", process),
@@ -156,6 +166,7 @@ def gather(
             found.setdefault(key, []).append(one)
     sources = Sources(
         found={key: tuple(values) for key, values in found.items()},
+        platforms=config.platforms,
         dotenv=dotenv,
         process=process,
         secrets=frozenset({*_secrets(dotenv), *_secrets(process), *_secrets(raw)}),
@@ -165,7 +176,8 @@ def gather(
 
 
 def _named(schema: Schema, values: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    for field in schema.fields.values():
+    fields = {field.key: field for name in values if (field := schema.named_by(name))}
+    for field in fields.values():
         for name in reversed(field.also.env):
             if name in values:
                 yield field.key, name, values[name]
@@ -185,7 +197,9 @@ class _Config:
     ) -> None:
         self.schema, self.path, self.lines, self.environ = schema, path, lines, environ
         self.foreign = foreign
-        self.found: list[tuple[str, FoundValue]] = []
+        self.found: list[tuple[str, str, FoundValue]] = []
+        """Key and place of each setting, and its value."""
+        self.platforms: dict[str, PlatformSection] = {}
         self.warnings: list[str] = []
         self.problems: list[str] = []
 
@@ -194,37 +208,45 @@ class _Config:
             key = f"{section}{name}"
             if key == "_config_version" or value is None:
                 continue
-            if isinstance(value, Mapping) and key in self.schema.sections:
+            if isinstance(value, Mapping) and self.schema.is_section(key):
+                if self.schema.is_platform(key):
+                    self.platforms[str(name)] = PlatformSection(source=self._where(key))
                 self.walk(value, f"{key}.")
-            elif key in self.schema.places:
-                self._take(key, value)
-            elif key in self.schema.sections:
+            elif field := self.schema.at(key):
+                self._take(field, key, value)
+            elif self.schema.is_section(key):
                 self.problems.append(f"{self._where(key)}: {key} must be a mapping of settings")
+            elif self.schema.is_platform(section.removesuffix(".")):
+                # Only the platform's manifest knows its other settings.
+                found = FoundValue(layer=CONFIG, source=self._where(key), value=value)
+                self.platforms[section.split(".")[1]].settings[str(name)] = found
             elif self.schema.unsupported(key):
                 self.warnings.append(f"{self.path.name}: {key} is not supported yet and is ignored")
             else:
-                self._unknown(key)
+                self._unknown(key, value)
 
     def _where(self, key: str) -> str:
         line = self.lines.get(key)
         return f"{self.path} line {line}" if line else str(self.path)
 
-    def _take(self, key: str, value: object) -> None:
+    def _take(self, field: Field, key: str, value: object) -> None:
         try:
-            value = _expanded(value, self.environ)
+            value = expanded(value, self.environ)
         except KeyError as error:
             self.problems.append(
                 f"{self._where(key)}: {key} needs the variable {error.args[0]}, which is not set"
             )
             return
-        field = self.schema.field(key)
-        if value == "" and _rejects_nothing(self.schema, field.key):
+        if value == "" and _rejects_nothing(field):
             return
-        self.found.append((key, FoundValue(layer=CONFIG, source=self._where(key), value=value)))
+        found = FoundValue(layer=CONFIG, source=self._where(key), value=value)
+        self.found.append((field.key, key, found))
 
-    def _unknown(self, key: str) -> None:
-        # A newer Hermes Agent has keys we have not heard of; only a likeness to ours is a slip.
-        if self.foreign and not self.schema.meant(key, ours=True, cutoff=0.8):
+    def _unknown(self, key: str, value: object) -> None:
+        # A Hermes Agent has keys, and a section for each platform, that we have not heard of: only
+        # a likeness to a key of ours is a mistake.
+        lenient = self.foreign or (isinstance(value, Mapping) and "." not in key)
+        if lenient and not self.schema.meant(key, ours=True, cutoff=0.8):
             self.warnings.append(f"{self.path.name}: {key} is not known and is ignored")
             return
         near = self.schema.meant(key) or nearest(key, self.schema.fields)
@@ -232,20 +254,23 @@ class _Config:
         self.problems.append(f"{self._where(key)}: unknown key {key!r}{hint}")
 
 
-def _rejects_nothing(schema: Schema, key: str) -> bool:
+def _rejects_nothing(field: Field) -> bool:
     try:
-        convert(schema.fields[key], "")
+        convert(field, "")
     except ValueError:
         return True
     return False
 
 
-def _expanded(value: object, environ: Mapping[str, str]) -> object:
+def expanded(value: object, environ: Mapping[str, str]) -> object:
+    """The value with `${NAME}` replaced; KeyError names a variable that is not set."""
     match value:
         case str():
             return _VARIABLE.sub(lambda match: environ[match[1]], value)
         case list():
-            return [_expanded(item, environ) for item in value]
+            return [expanded(item, environ) for item in value]
+        case Mapping():
+            return {key: expanded(item, environ) for key, item in value.items()}
         case _:
             return value
 

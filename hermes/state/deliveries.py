@@ -1,4 +1,4 @@
-"""What we owe chats, in the order in which we came to owe it."""
+"""Messages that we owe chats, in the order in which they are owed."""
 
 import msgspec
 
@@ -46,7 +46,7 @@ def open_of(turn: TurnId) -> Work[Delivery | None]:
 
 
 def complete(turn: TurnId, content: Content | None, now: float) -> Work[None]:
-    """The turn's open delivery is ready to go; without content nothing is owed any more."""
+    """Makes the turn's open delivery ready; without content nothing is owed any more."""
     yield (
         "update deliveries set state = ?, content = ?, finished_at = ?"
         " where turn = ? and state = 'open'",
@@ -76,7 +76,8 @@ def take_next(
 ) -> Work[Delivery | None]:
     """The chat's oldest owed delivery, marked *sending* unless its time has not come.
 
-    Only for who holds the account. One that was *sending* already is doubtful: its send was cut.
+    Only for the process that holds the account. A delivery that is *sending* already is doubtful:
+    the attempt to send it was interrupted.
     """
     owner, epoch = lease
     rows = yield (
@@ -120,16 +121,19 @@ def mark_dead(id: str, error: str, now: float) -> Work[None]:
     )
 
 
-def put_back(id: str, not_before: float, *, doubtful: bool) -> Work[None]:
+def put_back(
+    id: str, placed: tuple[Placed, ...], not_before: float, *, doubtful: bool
+) -> Work[None]:
+    """Makes the delivery ready again, with the messages that the failed attempt has placed."""
     yield (
-        "update deliveries set state = 'ready', not_before = ?,"
+        "update deliveries set state = 'ready', placed = ?, not_before = ?,"
         " doubtful = case when ? = 1 then 1 else doubtful end where id = ?",
-        (not_before, int(doubtful), id),
+        (encode(placed), not_before, int(doubtful), id),
     )
 
 
 def doubt_sending(account: str) -> Work[None]:
-    """After a crash: what was being sent may or may not have arrived."""
+    """After a crash: a message that was being sent may or may not have arrived."""
     yield (
         "update deliveries set state = 'ready', doubtful = 1"
         " where account = ? and state = 'sending'",
@@ -147,7 +151,7 @@ def owed_chats(account: str) -> Work[list[str]]:
 
 
 def owed_before(id: str) -> Work[bool]:
-    """Whether the chat is owed something older, which must stand above."""
+    """Whether the chat is owed an older delivery, which must come first."""
     rows = yield (
         "select 1 from deliveries mine join deliveries older"
         " on older.account = mine.account and older.chat_id = mine.chat_id"

@@ -188,3 +188,14 @@ update calls set handle = 'local::' || json_extract(cast(process as text), '$.gr
 """,
     )
 )
+
+
+MIGRATIONS.append(
+    (
+        "m005_cursors",
+        """
+-- The sync token or offset at which an account continues to read its platform.
+create table cursors (account text primary key, value text not null) without rowid;
+""",
+    )
+)

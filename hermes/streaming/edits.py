@@ -1,9 +1,12 @@
-"""The pace of a message that grows by edits: a pure state machine, fed with the time."""
+"""The pace of a message that grows by edits: a pure state machine that is given the time."""
 
 import math
-from collections.abc import Callable
 
+from hermes.streaming.parts import tree_of
 from hermes.streaming.policy import StreamingPolicy
+from hermes.text.slices import ended_with, first, visible
+from hermes.text.split import Measure, Render, split
+from hermes.types.nodes import Document, Paragraph, Text
 from hermes.types.value import Value
 
 PLACEHOLDER = "…"
@@ -13,111 +16,133 @@ _PATIENCE = 3
 """Intervals after which any new text is worth an edit."""
 _LONG_WORD = 24
 _TAIL = " \t\r\n…"
+_SOURCE = 4
+"""Characters of Markdown that are read for each unit of the limit."""
+_PLACEHOLDER: Document = (Paragraph(children=(Text(text=PLACEHOLDER),)),)
 
 
-class Place(Value):
-    """Send this as a new message."""
+class PlacePreview(Value):
+    """Send this rendered text as a new message."""
 
     text: str
 
 
-class Edit(Value):
-    """Change the message to this."""
+class EditPreview(Value):
+    """Change the message to this rendered text."""
 
     text: str
 
 
 class Wait(Value):
-    """There is something to show, but not before."""
+    """There may be something to show, but not before this time."""
 
     until: float
 
 
 class Nothing(Value):
-    """All that can be shown is shown: come back with more text."""
+    """Everything that can be shown is shown: ask again when there is more text."""
 
 
-Wish = Place | Edit | Wait | Nothing
+Wish = PlacePreview | EditPreview | Wait | Nothing
 
 
 class EditPlan:
-    """Says when a preview is sent or edited, and with what text.
+    """Decides when a preview is sent or edited, and with what text.
 
-    A `Place` or an `Edit` counts as a call when it is given out; tell how it went with `shown`
-    or, when the platform asked for a pause, `frozen`.
+    A `PlacePreview` or `EditPreview` counts as a call when it is returned. Report its result with
+    `shown`, or with `frozen` if the platform asked for a pause.
     """
 
     def __init__(
-        self, policy: StreamingPolicy, limit: int, measure: Callable[[str], int] = len
+        self, policy: StreamingPolicy, limit: int, render: Render, measure: Measure
     ) -> None:
         self._policy = policy
         self._limit = limit
+        self._render = render
         self._measure = measure
         self._shown: str | None = None
+        """The rendered text of the message."""
+        self._source: str | None = None
+        """The Markdown of that text, unless it was shown before a restart."""
+        self._frame: tuple[str, str] | None = None
+        """The last Markdown that was rendered, and the rendered text."""
+        self._framed_at = -math.inf
         self._called_at = -math.inf
         self._frozen_until = -math.inf
 
-    def wants(self, now: float, text: str, final: bool) -> Wish:
-        """What to do now for a message that should say `text`."""
-        frame = self._frame(text, final)
+    def wants(self, now: float, text: str) -> Wish:
+        """What to do now for a preview of the answer that begins with `text`."""
+        source = text.rstrip()
+        if self._frame is None or self._frame[0] != source:
+            if now < (due := self._next_frame()):
+                return Wait(until=due)
+            self._frame, self._framed_at = (source, self._rendered(source)), now
+        frame = self._frame[1]
         if not frame or frame == self._shown:
             return Nothing()
-        due = max(self._due(frame, final), self._frozen_until)
+        due = max(self._due(source, frame), self._frozen_until)
         if now < due:
             return Wait(until=due)
         self._called_at = now
-        return Place(text=frame) if self._shown is None else Edit(text=frame)
+        return PlacePreview(text=frame) if self._shown is None else EditPreview(text=frame)
 
     def shown(self, now: float, text: str) -> None:
-        """The platform took the call: the message says `text`."""
+        """The platform took the call: the message shows `text`."""
         self._called_at = max(self._called_at, now)
+        self._source = self._frame[0] if self._frame and self._frame[1] == text else None
+        if self._shown is None:
+            # The frames that follow look different: they end with the cursor.
+            self._frame = None
         self._shown = text
 
     def frozen(self, until: float) -> None:
         """The platform takes no call before `until`."""
         self._frozen_until = max(self._frozen_until, until)
 
-    def _frame(self, text: str, final: bool) -> str:
-        text = text.rstrip()
-        if final:
-            return self._fitting(text, "")
-        if self._shown is not None:
-            body = self._fitting(text, self._policy.cursor)
-            return body + self._policy.cursor if body else ""
-        if self._policy.first == "placeholder":
-            return PLACEHOLDER
-        first = partial(self._fitting(text, f" {PLACEHOLDER}"))
-        visible = len("".join(first.rstrip(_TAIL).split()))
-        return first if visible >= _FIRST_VISIBLE else ""
+    def _next_frame(self) -> float:
+        """When new text is rendered: at once for the first frame, then once in an interval."""
+        if self._shown is None:
+            return self._frozen_until
+        last = max(self._framed_at, self._called_at)
+        return max(last + self._policy.edit_interval, self._frozen_until)
 
-    def _due(self, frame: str, final: bool) -> float:
+    def _due(self, source: str, frame: str) -> float:
         interval = self._policy.edit_interval
-        if not final and self._shown is not None:
-            before = self._shown.removesuffix(self._policy.cursor).rstrip(_TAIL)
-            body = frame.removesuffix(self._policy.cursor)
-            new = len(body) - len(before)
-            # Text that was cut off and is said anew must not stand longer than it has to.
-            if new < self._policy.buffer_threshold and body.startswith(before):
+        if self._shown is not None:
+            little = len(frame) - len(self._shown) < self._policy.buffer_threshold
+            # Text that replaces the shown text must not wait longer than necessary.
+            if little and self._extends(source, frame, self._shown):
                 interval *= _PATIENCE
         return self._called_at + interval
 
-    def _fitting(self, text: str, end: str) -> str:
-        """The longest beginning of `text` that fits together with `end`."""
-        room = self._limit - self._measure(end)
-        if self._measure(text) <= room:
-            return text
-        low, high = 0, len(text)
-        while low < high:
-            middle = (low + high + 1) // 2
-            if self._measure(text[:middle]) <= room:
-                low = middle
-            else:
-                high = middle - 1
-        return text[:low].rstrip()
+    def _extends(self, source: str, frame: str, shown: str) -> bool:
+        if self._source is not None:
+            return source.startswith(self._source)
+        return frame.startswith(shown.removesuffix(self._policy.cursor).rstrip(_TAIL))
+
+    def _rendered(self, source: str) -> str:
+        """The beginning of the answer that fits; valid even where its Markdown is unfinished."""
+        if self._shown is not None:
+            body = self._fitting(source, self._policy.cursor)
+            return self._render(ended_with(body, self._policy.cursor)) if body else ""
+        if self._policy.first == "placeholder":
+            return self._render(_PLACEHOLDER)
+        begun = partial(self._fitting(source, f" {PLACEHOLDER}"))
+        letters = "".join(visible(begun).rstrip(_TAIL).split())
+        return self._render(begun) if len(letters) >= _FIRST_VISIBLE else ""
+
+    def _fitting(self, source: str, end: str) -> Document:
+        def render(tree: Document) -> str:
+            return self._render(ended_with(tree, end))
+
+        # More than the first message is never shown, so the rest need not be read.
+        tree = tree_of(source[: self._limit * _SOURCE])
+        return next(split(tree, self._limit, render, self._measure), ())
 
 
-def partial(text: str) -> str:
-    """Real text to place first that is never the complete answer: without its last word."""
+def partial(tree: Document) -> Document:
+    """Real text to place first that is never the complete answer: it lacks the last word."""
+    text = visible(tree)
     body = text.rstrip(_TAIL)
     words = body.rsplit(None, 1)
     if len(words) > 1:
@@ -126,5 +151,7 @@ def partial(text: str) -> str:
         # Some languages put no spaces between words.
         head = body[: -_LONG_WORD // 2].rstrip(_TAIL) if len(body) > _LONG_WORD else ""
     if head.strip():
-        return f"{head} {PLACEHOLDER}"
-    return PLACEHOLDER if text != PLACEHOLDER else f"{PLACEHOLDER} {PLACEHOLDER}"
+        return ended_with(first(tree, len(head))[0], f" {PLACEHOLDER}")
+    if text == PLACEHOLDER:
+        return ended_with(_PLACEHOLDER, f" {PLACEHOLDER}")
+    return _PLACEHOLDER

@@ -1,40 +1,69 @@
-"""The one message that a turn owes, for platforms that cannot edit and for every outcome."""
+"""The content that a turn owes a chat at its end, for every outcome."""
 
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from hermes.streaming.fold import BREAK, View, answer
 from hermes.types.events import QuestionAsked, TurnFinished
+from hermes.types.messages import APPROVE, DENY, Choices, Content
+
+
+def final_content(view: View) -> Content | None:
+    """The answer with remarks on its end, and the open questions; None for nothing at all."""
+    text = final_text(replace(view, questions=()))
+    choices = tuple(map(choices_of, view.questions)) if _suspended(view) else ()
+    return Content(text=text, choices=choices) if text or choices else None
 
 
 def final_text(view: View) -> str:
-    """What the chat is owed: the answer, and what there is to say of it."""
+    """The answer, the open questions and remarks on the end, as one text."""
     remarks = [f"({notice.text})" for notice in view.notices if notice.lasting]
     return _joined(spoken(view), "" if view.outcome is None else remark(view.outcome), *remarks)
 
 
 def spoken(view: View) -> str:
-    """The answer so far, then the questions that a suspended turn waits for."""
-    if view.outcome is None or view.outcome.outcome != "suspended":
+    """The answer so far, followed by the questions that a suspended turn waits for."""
+    if not _suspended(view):
         return answer(view)
     return _joined(answer(view), *map(question_text, view.questions))
 
 
+def choices_of(question: QuestionAsked) -> Choices:
+    """The question with the buttons that answer it."""
+    labels = question.choices
+    if question.kind == "approval":
+        labels = (*(labels or (APPROVE,)), DENY)
+    return Choices(
+        question=question.id,
+        prompt=question.prompt,
+        labels=labels,
+        # Markdown would read a line right below the list as part of its last item.
+        text=_joined(*_question_parts(question)),
+    )
+
+
 def question_text(question: QuestionAsked) -> str:
     """The question with its choices, and how to answer it."""
-    choices = enumerate(question.choices, 1)
-    lines = [question.prompt, *(f"{number}. {choice}" for number, choice in choices)]
+    return "\n".join(part for part in _question_parts(question) if part)
+
+
+def _question_parts(question: QuestionAsked) -> tuple[str, str, str]:
+    """The question, its numbered choices, and how to answer it."""
+    numbered = enumerate(question.choices, 1)
+    choices = "\n".join(f"{number}. {choice}" for number, choice in numbered)
     match question.kind:
         case "approval":
-            lines.append(f"Reply /approve {question.id} or /deny {question.id}.")
+            how = f"Reply /approve {question.id} or /deny {question.id}."
         case "question":
-            lines.append(f"Reply with your answer (question {question.id}).")
+            how = f"Reply with your answer (question {question.id})."
         case _:
             assert_never(question.kind)
-    return "\n".join(lines)
+    return question.prompt, choices, how
 
 
 def remark(end: TurnFinished) -> str:
-    """One line on an end that the answer does not speak for itself; else empty."""
+    """One line about an end that the answer does not explain; empty for the others."""
     match end.outcome:
         case "completed" | "suspended":
             return ""
@@ -44,6 +73,10 @@ def remark(end: TurnFinished) -> str:
             return end.text or "This went wrong, and no reason was given. Please try again."
         case _:
             assert_never(end.outcome)
+
+
+def _suspended(view: View) -> bool:
+    return view.outcome is not None and view.outcome.outcome == "suspended"
 
 
 def _joined(*parts: str) -> str:

@@ -2,24 +2,64 @@
 
 class TestTelegram(AdapterContract):
     @asynccontextmanager
-    async def platform(self) -> AsyncIterator[Platform]: ...
+    async def platform(self) -> AsyncIterator[FakePlatform]: ...
 """
 
+from bisect import bisect_right
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import Protocol
 
 import anyio
 import pytest
 
 from hermes.testing.running import until
-from hermes.types.errors import Disconnected, HermesError, RateLimited, Rejected
+from hermes.text.markdown import parse
+from hermes.text.split import split
+from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
 from hermes.types.identity import Target
-from hermes.types.messages import Accepted, Content, MessageEvent, Receipt, Said
-from hermes.types.protocols import CanEdit, PlatformAdapter
+from hermes.types.messages import (
+    Accepted,
+    Attachment,
+    Choices,
+    Content,
+    MessageEvent,
+    Pressed,
+    Receipt,
+    Said,
+)
+from hermes.types.platforms import CanEdit, CanType, PlatformAdapter, Quality
+
+SAMPLE = """\
+# Heading *one*
+
+A **bold** word, `code <&> here`, a [link](https://example.org/a_b) and ~~struck~~ text.
+Signs: < > & * _ ~ ` [ ] ( ) # + - = | { } . ! \\\\ end.
+
+> quoted words
+
+1. first item
+2. second item
+   - nested item
+
+```py
+if a < b and c > d: print("code_line")
+```
+
+| left | right |
+|------|-------|
+| cell | other |
+"""
+"""Markdown with every kind of block."""
+SAMPLE_WORDS = (
+    *("Heading", "one", "bold", "word", "code", "here", "link", "struck", "text", "Signs", "end"),
+    *("quoted", "words", "first", "item", "second", "nested", "code_line", "left", "right"),
+    *("cell", "other"),
+)
 
 
-class Platform(Protocol):
+class FakePlatform(Protocol):
     """A fake server of the platform, and the adapter that talks to it."""
 
     @property
@@ -29,21 +69,59 @@ class Platform(Protocol):
         """A chat that exists."""
         ...
 
+    @property
+    def quality(self) -> Quality:
+        """The level that the platform's manifest declares."""
+        ...
+
+    @property
+    def echoed(self) -> int:
+        """How many of our own messages the server has returned to the adapter, as platforms do."""
+        ...
+
+    @property
+    def connections(self) -> int:
+        """Open connections of the adapter."""
+        ...
+
+    @property
+    def typed(self) -> int:
+        """How often the adapter has shown that we are typing."""
+        ...
+
     def says(self, text: str) -> None:
         """A person writes in the chat."""
         ...
 
+    def presses(self, question: str, label: str) -> None:
+        """A person presses a button under a question of ours."""
+        ...
+
     def shown(self) -> list[str]:
-        """What of ours stands in the chat."""
+        """The texts of our messages in the chat, as the server stores them."""
+        ...
+
+    def files(self) -> list[str]:
+        """The names of the files that we have sent to the chat."""
         ...
 
     def fail(self, error: HermesError) -> None:
-        """The next call fails in the platform's way of saying this."""
+        """Makes the next call fail in the way in which the platform reports this error."""
         ...
 
 
+class MemoryCursor:
+    """A cursor that is not stored."""
+
+    def __init__(self) -> None:
+        self.value: str | None = None
+
+    async def save(self, value: str) -> None:
+        self.value = value
+
+
 class Listener:
-    """Accepts, and can be told not to."""
+    """Accepts messages, or refuses them while `refusing` is set."""
 
     def __init__(self) -> None:
         self.heard: list[MessageEvent] = []
@@ -60,96 +138,218 @@ class Listener:
 
 
 class AdapterContract:
-    def platform(self) -> AbstractAsyncContextManager[Platform]:
+    patience = 5.0
+    """Seconds to wait for something that the adapter must do."""
+
+    def platform(self) -> AbstractAsyncContextManager[FakePlatform]:
         """A fresh fake server and its adapter."""
         raise NotImplementedError
 
-    async def test_what_is_said_is_heard_once_and_in_order(self) -> None:
+    # --- receiving ---------------------------------------------------------------------------
+
+    async def test_messages_are_heard_once_and_in_order(self) -> None:
         async with self.platform() as platform, listening(platform) as listener:
             for word in ("one", "two", "three"):
                 platform.says(word)
-            await until(lambda: len(listener.heard) == 3)
+            await until(lambda: len(listener.heard) == 3, self.patience)
         assert listener.texts() == ["one", "two", "three"]
         assert len({event.dedupe_key for event in listener.heard}) == 3
 
-    async def test_only_what_was_accepted_is_acknowledged(self) -> None:
+    async def test_only_accepted_messages_are_acknowledged(self) -> None:
         async with self.platform() as platform:
-            first, second = Listener(), Listener()
+            first, second, cursor = Listener(), Listener(), MemoryCursor()
             first.refusing = True
             platform.says("hello")
             with pytest.raises(Disconnected):
-                await platform.adapter.run(first.accept, lambda: None)
-            async with listening(platform, second):
-                await until(lambda: second.heard)
+                await platform.adapter.run(first.accept, lambda: None, cursor)
+            async with listening(platform, second, cursor):
+                await until(lambda: second.heard, self.patience)
         assert second.texts() == ["hello"]
 
-    async def test_the_same_message_has_the_same_key_after_a_restart(self) -> None:
+    async def test_a_message_has_the_same_key_after_a_restart(self) -> None:
         async with self.platform() as platform:
             platform.says("hello")
-            keys = set()
+            keys: list[str] = []
+
+            async def note(event: MessageEvent) -> Receipt:
+                keys.append(event.dedupe_key)
+                raise Disconnected("killed before the commit")
+
             for _ in range(2):
-                seen: list[str] = []
-
-                async def note(event: MessageEvent, seen: list[str] = seen) -> Receipt:
-                    seen.append(event.dedupe_key)
-                    raise Disconnected("killed before the commit")
-
                 with pytest.raises(Disconnected):
-                    await platform.adapter.run(note, lambda: None)
-                keys |= set(seen)
-        assert len(keys) == 1
+                    await platform.adapter.run(note, lambda: None, MemoryCursor())
+        assert len(keys) == 2
+        assert len(set(keys)) == 1
 
-    async def test_it_says_when_it_is_connected_and_ends_when_cancelled(self) -> None:
+    async def test_a_new_connection_continues_at_the_cursor(self) -> None:
+        async with self.platform() as platform:
+            cursor = MemoryCursor()
+            async with listening(platform, cursor=cursor) as before:
+                platform.says("before")
+                await until(lambda: before.heard, self.patience)
+            platform.says("while nobody listened")
+            async with listening(platform, cursor=cursor) as after:
+                platform.says("after")
+                await until(lambda: "after" in after.texts(), self.patience)
+        new = [text for text in after.texts() if text != "before"]
+        assert new == ["while nobody listened", "after"]
+
+    async def test_it_reports_that_it_is_connected_and_disconnects_when_cancelled(self) -> None:
         async with self.platform() as platform:
             ready = anyio.Event()
+            run = platform.adapter.run
             with anyio.fail_after(5):
                 async with anyio.create_task_group() as group:
-                    group.start_soon(platform.adapter.run, Listener().accept, ready.set)
+                    group.start_soon(run, Listener().accept, ready.set, MemoryCursor())
                     await ready.wait()
+                    assert platform.connections == 1
                     group.cancel_scope.cancel()
+            await until(lambda: platform.connections == 0, self.patience)
 
     async def test_our_own_messages_are_not_heard(self) -> None:
         async with self.platform() as platform, listening(platform) as listener:
-            await platform.adapter.send(platform.target, Content(text="from us"))
+            await platform.adapter.send(platform.target, self._plain(platform, "from us"), "k1")
+            await until(lambda: platform.echoed, self.patience)
             platform.says("from them")
-            await until(lambda: listener.heard)
+            await until(lambda: "from them" in listener.texts(), self.patience)
         assert listener.texts() == ["from them"]
 
-    async def test_a_text_at_the_limit_arrives_whole(self) -> None:
-        async with self.platform() as platform:
-            text = "x" * platform.adapter.limits.text
-            await platform.adapter.send(platform.target, Content(text=text))
-            assert platform.shown() == [text]
+    async def test_a_pressed_button_is_heard(self) -> None:
+        async with self.platform() as platform, listening(platform) as listener:
+            if not platform.adapter.limits.buttons:
+                pytest.skip("the platform has no buttons")
+            choices = Choices(question="q1", prompt="Tea?", labels=("yes", "no"), text="Tea?")
+            content = Content(text="Tea?", choices=(choices,))
+            await platform.adapter.send(platform.target, content, "k1")
+            platform.presses("q1", "no")
+            await until(lambda: listener.heard, self.patience)
+        (event,) = listener.heard
+        assert isinstance(event.body, Pressed)
+        assert (event.body.question, event.body.choice) == ("q1", "no")
 
-    async def test_what_was_sent_can_be_edited_where_the_platform_can(self) -> None:
+    # --- sending -----------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("letter", ["x", "é", "😀", "&"])
+    async def test_a_text_at_the_limit_arrives_whole_and_a_longer_one_is_rejected(
+        self, letter: str
+    ) -> None:
         async with self.platform() as platform:
             adapter = platform.adapter
-            ref = await adapter.send(platform.target, Content(text="draft"))
+
+            def text(count: int) -> str:
+                return adapter.render(parse(letter * count))
+
+            limit = adapter.limits.text
+            counts = range(1, limit + 2)
+            count = bisect_right(counts, limit, key=lambda one: adapter.measure(text(one)))
+            await adapter.send(platform.target, Content(text=text(count)), "k1")
+            with pytest.raises(Rejected):
+                await adapter.send(platform.target, Content(text=text(count + 1)), "k2")
+            assert platform.shown() == [text(count)]
+
+    async def test_every_kind_of_markdown_is_rendered_and_taken(self) -> None:
+        async with self.platform() as platform:
+            adapter, limit = platform.adapter, platform.adapter.limits.text
+            parts = split(parse(SAMPLE), limit, adapter.render, adapter.measure)
+            for number, part in enumerate(parts):
+                content = Content(text=adapter.render(part))
+                await adapter.send(platform.target, content, f"k{number}")
+            shown = " ".join(platform.shown())
+        place = 0
+        for word in SAMPLE_WORDS:
+            assert word in shown[place:], word
+            place = shown.index(word, place)
+
+    async def test_half_of_a_markdown_text_is_rendered_and_taken(self) -> None:
+        async with self.platform() as platform:
+            adapter = platform.adapter
+            for number in range(4, len(SAMPLE), 7):
+                text = adapter.render(parse(SAMPLE[:number]))
+                if adapter.measure(text) <= adapter.limits.text:
+                    await adapter.send(platform.target, Content(text=text), f"k{number}")
+            assert platform.shown()
+
+    async def test_a_message_can_be_edited_where_the_platform_can(self) -> None:
+        async with self.platform() as platform:
+            adapter = platform.adapter
+            ref = await adapter.send(platform.target, self._plain(platform, "draft"), "k1")
             if isinstance(adapter, CanEdit):
-                await adapter.edit(platform.target, ref, Content(text="final"))
+                await adapter.edit(platform.target, ref, self._plain(platform, "final"))
             assert platform.shown() == ["final" if isinstance(adapter, CanEdit) else "draft"]
 
-    @pytest.mark.parametrize(
-        "error", [RateLimited("slow down", 3.0), Disconnected("gone"), Rejected("never")]
-    )
-    async def test_failures_are_told_in_our_words(self, error: HermesError) -> None:
+    async def test_a_key_that_is_known_sends_nothing_where_the_platform_deduplicates(self) -> None:
         async with self.platform() as platform:
+            if not platform.adapter.limits.deduplicates:
+                pytest.skip("the platform does not deduplicate")
+            send, content = platform.adapter.send, self._plain(platform, "hello")
+            first = await send(platform.target, content, "k1")
+            again = await send(platform.target, content, "k1")
+            other = await send(platform.target, content, "k2")
+            assert first == again != other
+            assert platform.shown() == ["hello", "hello"]
+
+    async def test_a_file_is_sent_where_the_platform_can(self, tmp_path: Path) -> None:
+        async with self.platform() as platform:
+            if not platform.adapter.limits.attachments:
+                pytest.skip("the platform takes no files")
+            (tmp_path / "note.txt").write_text("hello")
+            file = Attachment(kind="file", path=str(tmp_path / "note.txt"), name="note.txt")
+            content = Content(text="", attachments=(file,))
+            await platform.adapter.send(platform.target, content, "k1")
+            assert platform.files() == ["note.txt"]
+
+    async def test_typing_is_shown_where_the_platform_can(self) -> None:
+        async with self.platform() as platform:
+            if not isinstance(platform.adapter, CanType):
+                pytest.skip("the platform shows no typing")
+            await platform.adapter.typing(platform.target)
+            assert platform.typed == 1
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            RateLimited("slow down", 3.0),
+            Disconnected("gone"),
+            Rejected("never"),
+            AuthFailed("the token is wrong"),
+        ],
+        ids=lambda error: type(error).__name__,
+    )
+    async def test_failures_are_reported_as_our_errors(self, error: HermesError) -> None:
+        async with self.platform() as platform:
+            send, content = platform.adapter.send, self._plain(platform, "again")
             platform.fail(error)
             with pytest.raises(type(error)) as caught:
-                await platform.adapter.send(platform.target, Content(text="hello"))
+                await send(platform.target, self._plain(platform, "hello"), "k1")
             if isinstance(error, RateLimited):
                 assert isinstance(caught.value, RateLimited)
                 assert caught.value.retry_after == error.retry_after
-            await platform.adapter.send(platform.target, Content(text="again"))
+            await send(platform.target, content, "k2")
             assert platform.shown() == ["again"]
+
+    async def test_it_has_what_its_quality_level_requires(self) -> None:
+        async with self.platform() as platform:
+            adapter = platform.adapter
+            if platform.quality in ("silver", "gold"):
+                assert isinstance(adapter, CanEdit)
+                assert adapter.limits.attachments
+            if platform.quality == "gold":
+                assert adapter.limits.buttons
+
+    def _plain(self, platform: FakePlatform, text: str) -> Content:
+        return Content(text=platform.adapter.render(parse(text)))
 
 
 @asynccontextmanager
 async def listening(
-    platform: Platform, listener: Listener | None = None
+    platform: FakePlatform,
+    listener: Listener | None = None,
+    cursor: MemoryCursor | None = None,
 ) -> AsyncIterator[Listener]:
+    """The adapter listens until the block ends."""
     listener = listener or Listener()
+    run, cursor = platform.adapter.run, cursor or MemoryCursor()
     async with anyio.create_task_group() as group:
-        group.start_soon(platform.adapter.run, listener.accept, lambda: None)
+        group.start_soon(run, listener.accept, lambda: None, cursor)
         yield listener
         group.cancel_scope.cancel()

@@ -12,7 +12,7 @@ from pathlib import Path
 import aiohttp
 import msgspec
 
-from hermes.control.outbox import REPEAT
+from hermes.control.sending import REPEAT
 from hermes.core.tools.call import UNKNOWN_OUTCOME
 from hermes.streaming.edits import PLACEHOLDER
 from hermes.streaming.policy import StreamingPolicy

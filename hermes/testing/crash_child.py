@@ -28,14 +28,15 @@ from hermes.core.tools.read_file import read_file_tool
 from hermes.entry.messaging import serve
 from hermes.settings import Settings, load
 from hermes.state.spill import Spill
-from hermes.testing.platforms import EditingAdapter, PlainAdapter, Update, Wire
-from hermes.testing.remote import Link, RemoteWire
+from hermes.testing.platforms import Batch, EditingAdapter, PlainAdapter, PlatformWire
+from hermes.testing.remote import PlatformConnection, RemoteWire
 from hermes.testing.running import WrappedStore, transaction_name
 from hermes.testing.upstream import model_client
 from hermes.types.events import AgentEvent, TextDelta
-from hermes.types.messages import AssistantMessage
+from hermes.types.messages import AssistantMessage, Content
 from hermes.types.models import ModelProvider, ModelRequest
-from hermes.types.protocols import Emit, PlatformAdapter
+from hermes.types.platforms import PlatformAdapter
+from hermes.types.protocols import Emit
 from hermes.types.store import Store, Work
 from hermes.types.tools import A, AnyTool, NeedsPerson, Tool, ToolContext
 from hermes.types.turns import Answered, Question
@@ -57,6 +58,7 @@ READS = {
     "open_of",
     "owed_before",
     "Recovery._to_resume",
+    "load",
     "_expire_questions",
     "forget_requests",
     "forget_messages",
@@ -126,25 +128,28 @@ class PointedStore(WrappedStore):
 class PointedWire:
     """Points before a platform is called, and after it took the call but before we know."""
 
-    def __init__(self, points: Points, wire: Wire) -> None:
+    def __init__(self, points: Points, wire: PlatformWire) -> None:
         self._points = points
         self._wire = wire
 
-    async def updates(self, offset: int) -> list[Update]:
-        found = await self._wire.updates(offset)
+    async def updates(self, token: str) -> Batch:
+        found = await self._wire.updates(token)
         self._points.armed = True
         return found
 
-    async def send(self, chat: str, text: str) -> str:
+    async def send(self, chat: str, content: Content, key: str) -> str:
         self._points.passes("before send")
-        id = await self._wire.send(chat, text)
+        id = await self._wire.send(chat, content, key)
         self._points.passes("after send")
         return id
 
-    async def edit(self, id: str, text: str) -> None:
+    async def edit(self, id: str, content: Content) -> None:
         self._points.passes("before edit")
-        await self._wire.edit(id, text)
+        await self._wire.edit(id, content)
         self._points.passes("after edit")
+
+    async def typing(self, chat: str) -> None:
+        await self._wire.typing(chat)
 
 
 class PointedModel:
@@ -292,10 +297,10 @@ async def work(options: Options) -> None:
         await anyio.connect_tcp("127.0.0.1", options.port) as stream,
         aiohttp.ClientSession() as http,
     ):
-        link = Link(stream)
+        connection = PlatformConnection(stream)
 
-        def wire(account: str) -> Wire:
-            return PointedWire(points, RemoteWire(link, account))
+        def wire(account: str) -> PlatformWire:
+            return PointedWire(points, RemoteWire(connection, account))
 
         adapters: list[PlatformAdapter] = [
             PlainAdapter(wire("plain")),
@@ -313,7 +318,7 @@ async def work(options: Options) -> None:
         ):
             for adapter in adapters:
                 group.start_soon(serve, gateway, adapter)
-            await link.run()
+            await connection.run()
 
 
 def run(options: Options) -> None:

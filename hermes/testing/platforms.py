@@ -1,26 +1,37 @@
-"""A fake chat platform that outlives the gateway, and adapters for it with and without edit.
+"""A fake chat platform that outlives the gateway, with adapters and manifests for it.
 
-Strict where real ones are: it forgets an update only when a later one is asked for, refuses a text
-over its limit, an edit that changes nothing and an edit of a message it does not have.
+Strict where real platforms are: it forgets an update only when a later one is requested, returns
+our own messages as updates, and refuses a text over its limit, an edit that changes nothing and an
+edit of a message that it does not have.
 """
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Annotated, Literal, Protocol
 
 import anyio
+import msgspec
+from msgspec.structs import replace
 
+from hermes.settings.schema import Also
+from hermes.text.markdown import print_markdown, print_plain
 from hermes.types.errors import Rejected
 from hermes.types.identity import ChatKind, Source, Target
-from hermes.types.messages import Content, MessageEvent, MessageRef, Origin, Said
-from hermes.types.protocols import Accept, Limits
+from hermes.types.messages import Content, MessageEvent, MessageRef, Origin, Pressed, Said
+from hermes.types.nodes import Document
+from hermes.types.platforms import Cursor, Platform, PlatformLimits, Quality
+from hermes.types.protocols import Accept
 from hermes.types.value import Value
 
 LIMIT = 4096
+BOT = "bot"
+"""The platform's user id of our account."""
+FIRST = "0"
+"""The sync token at which the updates begin."""
 
 
 class Update(Value):
-    """Something that a person sent."""
+    """A message or a button press in a chat, by a person or by us."""
 
     id: int
     chat: str
@@ -28,37 +39,57 @@ class Update(Value):
     text: str
     kind: ChatKind = "private"
     name: str | None = None
+    question: str | None = None
+    """The question that was answered by a button; then `text` is the label."""
+
+
+class Batch(Value):
+    """Updates, and the sync token that continues after them."""
+
+    updates: tuple[Update, ...]
+    token: str
 
 
 class Shown(Value):
-    """A message of ours as it stands in a chat, with everything it ever said."""
+    """A message of ours as a chat shows it, with everything that it ever said."""
 
     id: str
     chat: str
     versions: tuple[str, ...]
+    content: Content
 
     @property
     def text(self) -> str:
         return self.versions[-1]
 
 
-class Wire(Protocol):
+class PlatformWire(Protocol):
     """How an adapter reaches the platform."""
 
-    async def updates(self, offset: int) -> list[Update]: ...
-    async def send(self, chat: str, text: str) -> str: ...
-    async def edit(self, id: str, text: str) -> None: ...
+    async def updates(self, token: str) -> Batch: ...
+    async def send(self, chat: str, content: Content, key: str) -> str: ...
+    async def edit(self, id: str, content: Content) -> None: ...
+    async def typing(self, chat: str) -> None: ...
 
 
 class ChatServer:
     """The platform itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, deduplicates: bool = False) -> None:
         self.messages: dict[str, Shown] = {}
         self.calls: list[tuple[float, str, str]] = []
         """(time, "send" or "edit", chat) of every call, refused ones included."""
+        self.typed: list[tuple[float, str]] = []
+        """(time, chat) whenever we said that we were typing."""
+        self.keys: list[str] = []
+        """The key of every message that was sent, repeated ones included."""
+        self.echoed = 0
+        """How many of our own messages were returned as updates."""
         self.trouble: Callable[[str, str], Exception | None] = lambda kind, chat: None
-        """Asked at each call: what to fail it with."""
+        """Called for each call; the error to fail it with."""
+        self._deduplicates = deduplicates
+        self._sent: dict[str, str] = {}
+        """The message of each key."""
         self._updates: list[Update] = []
         self._changed = anyio.Event()
         self._last = 0
@@ -72,12 +103,11 @@ class ChatServer:
         name: str | None = None,
     ) -> int:
         """A person writes to us; the update's number."""
-        self._last += 1
-        self._updates.append(
-            Update(id=self._last, chat=chat, user=user, text=text, kind=kind, name=name)
-        )
-        self._wake()
-        return self._last
+        return self._add(Update(id=0, chat=chat, user=user, text=text, kind=kind, name=name))
+
+    def presses(self, question: str, label: str, chat: str = "1", user: str = "7") -> int:
+        """A person presses a button under a question; the update's number."""
+        return self._add(Update(id=0, chat=chat, user=user, text=label, question=question))
 
     def repeat(self, number: int) -> None:
         """Delivers an update again, as platforms do when they are in doubt."""
@@ -86,42 +116,63 @@ class ChatServer:
         self._wake()
 
     def texts(self, chat: str = "1") -> list[str]:
-        """What stands in a chat, oldest first."""
+        """The texts of our messages in a chat, oldest first."""
         return [shown.text for shown in self.messages.values() if shown.chat == chat]
 
-    async def updates(self, offset: int) -> list[Update]:
-        """Long poll by position: nothing before `offset` is asked for again."""
-        while offset >= len(self._updates):
+    async def updates(self, token: str) -> Batch:
+        """Waits for updates after the token; those before it are not requested again."""
+        position = int(token)
+        while position >= len(self._updates):
             await self._changed.wait()
-        return self._updates[offset : offset + 100]
+        found = self._updates[position : position + 100]
+        self.echoed += sum(update.user == BOT for update in found)
+        return Batch(updates=tuple(found), token=str(position + len(found)))
 
-    async def send(self, chat: str, text: str) -> str:
-        self._check("send", chat, text)
+    async def send(self, chat: str, content: Content, key: str) -> str:
+        self._check("send", chat, content)
+        self.keys.append(key)
+        if self._deduplicates and key in self._sent:
+            return self._sent[key]
         id = f"m{len(self.messages) + 1}"
-        self.messages[id] = Shown(id=id, chat=chat, versions=(text,))
-        self._wake()
+        self._sent[key] = id
+        self.messages[id] = Shown(id=id, chat=chat, versions=(content.text,), content=content)
+        self._add(Update(id=0, chat=chat, user=BOT, text=content.text))
         return id
 
-    async def edit(self, id: str, text: str) -> None:
+    async def edit(self, id: str, content: Content) -> None:
         shown = self.messages.get(id)
         if shown is None:
             raise Rejected(f"there is no message {id!r}")
-        self._check("edit", shown.chat, text)
-        if shown.text == text:
+        self._check("edit", shown.chat, content)
+        if (shown.text, shown.content.choices) == (content.text, content.choices):
             raise Rejected("the message is not modified")
-        self.messages[id] = Shown(id=id, chat=shown.chat, versions=(*shown.versions, text))
+        versions = (*shown.versions, content.text)
+        self.messages[id] = Shown(id=id, chat=shown.chat, versions=versions, content=content)
+        self._wake()
+
+    async def typing(self, chat: str) -> None:
+        if failure := self.trouble("typing", chat):
+            raise failure
+        self.typed.append((time.time(), chat))
         self._wake()
 
     async def changed(self) -> None:
         """Returns when something was said or shown."""
         await self._changed.wait()
 
-    def _check(self, kind: str, chat: str, text: str) -> None:
+    def _add(self, update: Update) -> int:
+        self._last += 1
+        self._updates.append(replace(update, id=self._last))
+        self._wake()
+        return self._last
+
+    def _check(self, kind: str, chat: str, content: Content) -> None:
         self.calls.append((time.time(), kind, chat))
         if failure := self.trouble(kind, chat):
             raise failure
-        if not text.strip() or len(text) > LIMIT:
-            raise Rejected(f"a text of {len(text)} characters is not taken")
+        empty = not content.text.strip() and not content.attachments
+        if empty or len(content.text) > LIMIT:
+            raise Rejected(f"a text of {len(content.text)} characters is not taken")
 
     def _wake(self) -> None:
         self._changed.set()
@@ -129,33 +180,75 @@ class ChatServer:
 
 
 class PlainAdapter:
-    """For a platform that cannot edit."""
+    """For a platform that shows plain text, without edits, buttons and files."""
 
-    def __init__(self, wire: Wire, account: str = "plain") -> None:
+    limits = PlatformLimits(text=LIMIT)
+    quality: Quality = "bronze"
+
+    def __init__(self, wire: PlatformWire, account: str = "plain") -> None:
         self.account = account
-        self.limits = Limits(text=LIMIT)
+        self.connections = 0
         self._wire = wire
 
-    async def run(self, accept: Accept, ready: Callable[[], None]) -> None:
-        ready()
-        offset = 0
-        while True:
-            for update in await self._wire.updates(offset):
-                await accept(to_event(update, self.account))
-                offset += 1
+    def render(self, tree: Document) -> str:
+        return print_plain(tree)
 
-    async def send(self, target: Target, content: Content) -> MessageRef:
-        return MessageRef(id=await self._wire.send(target.chat_id, content.text))
+    def measure(self, text: str) -> int:
+        return len(text)
+
+    async def run(self, accept: Accept, ready: Callable[[], None], cursor: Cursor) -> None:
+        self.connections += 1
+        try:
+            ready()
+            token = cursor.value or FIRST
+            while True:
+                batch = await self._wire.updates(token)
+                heard = [update for update in batch.updates if update.user != BOT]
+                for update in heard:
+                    await accept(to_event(update, self.account))
+                token = batch.token
+                if heard:
+                    await cursor.save(token)
+        finally:
+            self.connections -= 1
+
+    async def send(self, target: Target, content: Content, key: str) -> MessageRef:
+        return MessageRef(id=await self._wire.send(target.chat_id, content, key))
 
 
 class EditingAdapter(PlainAdapter):
-    """For a platform that can."""
+    """For a platform that shows Markdown and can edit."""
 
-    def __init__(self, wire: Wire, account: str = "editing") -> None:
+    def __init__(self, wire: PlatformWire, account: str = "editing") -> None:
         super().__init__(wire, account)
 
+    def render(self, tree: Document) -> str:
+        return print_markdown(tree)
+
     async def edit(self, target: Target, ref: MessageRef, content: Content) -> None:
-        await self._wire.edit(ref.id, content.text)
+        await self._wire.edit(ref.id, content)
+
+
+class RichAdapter(EditingAdapter):
+    """For a platform that can do everything."""
+
+    limits = PlatformLimits(text=LIMIT, buttons=8, attachments=True, typing_interval=0.05)
+    quality: Quality = "silver"
+
+    def __init__(self, wire: PlatformWire, account: str = "rich") -> None:
+        super().__init__(wire, account)
+
+    async def typing(self, target: Target) -> None:
+        await self._wire.typing(target.chat_id)
+
+
+class KeyedAdapter(PlainAdapter):
+    """For a platform that drops a message whose key it knows already."""
+
+    limits = PlatformLimits(text=LIMIT, attachments=True, deduplicates=True)
+
+    def __init__(self, wire: PlatformWire, account: str = "keyed") -> None:
+        super().__init__(wire, account)
 
 
 def to_event(update: Update, account: str) -> MessageEvent:
@@ -167,12 +260,43 @@ def to_event(update: Update, account: str) -> MessageEvent:
         user_id=update.user,
         user_name=update.name,
     )
+    body: Said | Pressed = Said(text=update.text, message_id=str(update.id))
+    if update.question is not None:
+        body = Pressed(question=update.question, choice=update.text)
     return MessageEvent(
         dedupe_key=f"{account}:{update.id}",
         source=source,
         origin=Origin(reply_to=Target(account=account, chat_id=update.chat)),
         received_at=time.time(),
-        body=Said(text=update.text, message_id=str(update.id)),
+        body=body,
+    )
+
+
+class FakeConfig(Value):
+    """The settings of a fake platform."""
+
+    token: Annotated[str, Also(env=("{}_BOT_TOKEN",), secret=True)] = ""
+    """The credential of the default account; empty for no account."""
+    accounts: dict[str, str] = msgspec.field(default_factory=dict)
+    """The tokens of more accounts, by their names."""
+    mode: Literal["poll", "push"] = "poll"
+
+
+def fake_platform(
+    name: str, server: ChatServer, adapter: type[PlainAdapter]
+) -> Platform[FakeConfig]:
+    """A manifest whose accounts are connected to the server."""
+
+    def accounts(config: FakeConfig) -> Sequence[str]:
+        own = [name] if config.token else []
+        return [*own, *(f"{name}.{account}" for account in config.accounts)]
+
+    return Platform(
+        name=name,
+        config=FakeConfig,
+        accounts=accounts,
+        make=lambda account, config: adapter(server, account),
+        quality=adapter.quality,
     )
 
 

@@ -9,67 +9,67 @@ import anyio
 import anyio.abc
 import msgspec
 from anyio.streams.buffered import BufferedByteReceiveStream
+from msgspec.structs import replace
 
-from hermes.testing.platforms import ChatServer, Shown, Update
+from hermes.testing.platforms import Batch, ChatServer, Shown
 from hermes.types.errors import Rejected
+from hermes.types.messages import Content
 from hermes.types.value import Value
 
-LONGEST_LINE = 16 << 20
-REDELIVERED = 30
-"""Updates that were taken already and come again at a new connection, as platforms do."""
+LONGEST_CALL = 16 << 20
+REDELIVERED = 60
+"""Updates before the requested ones that come again at a new connection, as platforms do it."""
 
 
-class Ask(Value):
-    """What an adapter wants of a platform."""
+class PlatformCall(Value):
+    """A call of an adapter to a platform."""
 
-    id: int
     account: str
-    kind: Literal["updates", "send", "edit"]
+    kind: Literal["updates", "send", "edit", "typing"]
+    id: int = 0
     place: str = ""
-    """The chat to send to, or the message to edit."""
-    text: str = ""
-    offset: int = 0
+    """The chat to send to, the message to edit, or the sync token to continue from."""
+    content: Content = Content(text="")
+    key: str = ""
 
 
-class Told(Value):
+class PlatformAnswer(Value):
     id: int
-    updates: tuple[Update, ...] = ()
+    batch: Batch | None = None
     message: str = ""
     rejected: str | None = None
 
 
 _encode = msgspec.json.Encoder().encode
-_decode_ask = msgspec.json.Decoder(Ask).decode
-_decode_told = msgspec.json.Decoder(Told).decode
+_decode_call = msgspec.json.Decoder(PlatformCall).decode
+_decode_answer = msgspec.json.Decoder(PlatformAnswer).decode
 
 
 class Rooms(ChatServer):
-    """A platform that remembers what was acknowledged, and whose chats can be waited for."""
+    """A platform whose chats can be waited for."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.acknowledged = 0
-        """Updates that the gateway has taken: position of the next."""
         self._ids: defaultdict[str, list[str]] = defaultdict(list)
         self._stirred: defaultdict[str, anyio.Event] = defaultdict(anyio.Event)
 
     def shown(self, chat: str) -> list[Shown]:
-        """What stands in a chat, oldest first."""
+        """Our messages in a chat, oldest first."""
         return [self.messages[id] for id in self._ids[chat]]
 
     async def until(self, chat: str, condition: Callable[[list[Shown]], bool]) -> None:
-        """Returns when the condition holds for what stands in the chat."""
+        """Returns when the condition holds for our messages in the chat."""
         while not condition(self.shown(chat)):
             await self._stirred[chat].wait()
 
-    async def send(self, chat: str, text: str) -> str:
-        id = await super().send(chat, text)
+    async def send(self, chat: str, content: Content, key: str) -> str:
+        id = await super().send(chat, content, key)
         self._ids[chat].append(id)
         self._stir(chat)
         return id
 
-    async def edit(self, id: str, text: str) -> None:
-        await super().edit(id, text)
+    async def edit(self, id: str, content: Content) -> None:
+        await super().edit(id, content)
         self._stir(self.messages[id].chat)
 
     def _stir(self, chat: str) -> None:
@@ -94,53 +94,56 @@ async def serve_rooms(
 
 async def _serve_one(rooms: Mapping[str, Rooms], stream: anyio.abc.SocketStream) -> None:
     lines = BufferedByteReceiveStream(stream)
-    desk = _Counter(rooms, stream)
+    process = _GatewayProcess(rooms, stream)
     async with stream, anyio.create_task_group() as group:
         try:
             while True:
-                line = await lines.receive_until(b"\n", LONGEST_LINE)
-                group.start_soon(desk.answer, _decode_ask(line))
+                line = await lines.receive_until(b"\n", LONGEST_CALL)
+                group.start_soon(process.answer, _decode_call(line))
         except (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError):
             group.cancel_scope.cancel()
 
 
-class _Counter:
+class _GatewayProcess:
     """One gateway process as the platforms see it."""
 
     def __init__(self, rooms: Mapping[str, Rooms], stream: anyio.abc.SocketStream) -> None:
         self._rooms = rooms
         self._stream = stream
         self._writing = anyio.Lock()
-        self._bases = {
-            account: max(server.acknowledged - REDELIVERED, 0) for account, server in rooms.items()
-        }
+        self._connected: set[str] = set()
 
-    async def answer(self, ask: Ask) -> None:
+    async def answer(self, call: PlatformCall) -> None:
         try:
-            told = await self._told(ask)
+            answer = await self._result(call)
         except Rejected as error:
-            told = Told(id=ask.id, rejected=str(error))
+            answer = PlatformAnswer(id=call.id, rejected=str(error))
         async with self._writing:
             try:
-                await self._stream.send(_encode(told) + b"\n")
+                await self._stream.send(_encode(answer) + b"\n")
             except anyio.BrokenResourceError:
                 return
 
-    async def _told(self, ask: Ask) -> Told:
-        server = self._rooms[ask.account]
-        match ask.kind:
+    async def _result(self, call: PlatformCall) -> PlatformAnswer:
+        server = self._rooms[call.account]
+        match call.kind:
             case "updates":
-                position = self._bases[ask.account] + ask.offset
-                server.acknowledged = max(server.acknowledged, position)
-                return Told(id=ask.id, updates=tuple(await server.updates(position)))
+                token = int(call.place)
+                if call.account not in self._connected:
+                    self._connected.add(call.account)
+                    token = max(token - REDELIVERED, 0)
+                return PlatformAnswer(id=call.id, batch=await server.updates(str(token)))
             case "send":
-                return Told(id=ask.id, message=await server.send(ask.place, ask.text))
+                message = await server.send(call.place, call.content, call.key)
+                return PlatformAnswer(id=call.id, message=message)
             case "edit":
-                await server.edit(ask.place, ask.text)
-                return Told(id=ask.id)
+                await server.edit(call.place, call.content)
+            case "typing":
+                await server.typing(call.place)
+        return PlatformAnswer(id=call.id)
 
 
-class Link:
+class PlatformConnection:
     """A gateway process's connection to the platforms."""
 
     def __init__(self, stream: anyio.abc.SocketStream) -> None:
@@ -148,50 +151,63 @@ class Link:
         self._writing = anyio.Lock()
         self._last = 0
         self._waiting: dict[int, anyio.Event] = {}
-        self._told: dict[int, Told] = {}
+        self._answers: dict[int, PlatformAnswer] = {}
 
     async def run(self) -> None:
-        """Hears the platforms; raises EndOfStream when they are gone."""
+        """Receives the platforms' answers; raises EndOfStream when they are gone."""
         lines = BufferedByteReceiveStream(self._stream)
         while True:
-            told = _decode_told(await lines.receive_until(b"\n", LONGEST_LINE))
-            if event := self._waiting.pop(told.id, None):
-                self._told[told.id] = told
+            answer = _decode_answer(await lines.receive_until(b"\n", LONGEST_CALL))
+            if event := self._waiting.pop(answer.id, None):
+                self._answers[answer.id] = answer
                 event.set()
 
-    async def ask(
-        self,
-        account: str,
-        kind: Literal["updates", "send", "edit"],
-        place: str = "",
-        text: str = "",
-        offset: int = 0,
-    ) -> Told:
+    async def call(self, call: PlatformCall) -> PlatformAnswer:
         self._last += 1
         id = self._last
-        ask = Ask(id=id, account=account, kind=kind, place=place, text=text, offset=offset)
         event = self._waiting[id] = anyio.Event()
         async with self._writing:
-            await self._stream.send(_encode(ask) + b"\n")
+            await self._stream.send(_encode(replace(call, id=id)) + b"\n")
         await event.wait()
-        told = self._told.pop(id)
-        if told.rejected is not None:
-            raise Rejected(told.rejected)
-        return told
+        answer = self._answers.pop(id)
+        if answer.rejected is not None:
+            raise Rejected(answer.rejected)
+        return answer
 
 
 class RemoteWire:
     """How an adapter in another process reaches one of the platforms."""
 
-    def __init__(self, link: Link, account: str) -> None:
-        self._link = link
+    def __init__(self, connection: PlatformConnection, account: str) -> None:
+        self._connection = connection
         self._account = account
 
-    async def updates(self, offset: int) -> list[Update]:
-        return list((await self._link.ask(self._account, "updates", offset=offset)).updates)
+    async def updates(self, token: str) -> Batch:
+        batch = (await self._call("updates", token)).batch
+        assert batch is not None
+        return batch
 
-    async def send(self, chat: str, text: str) -> str:
-        return (await self._link.ask(self._account, "send", chat, text)).message
+    async def send(self, chat: str, content: Content, key: str) -> str:
+        return (await self._call("send", chat, content, key)).message
 
-    async def edit(self, id: str, text: str) -> None:
-        await self._link.ask(self._account, "edit", id, text)
+    async def edit(self, id: str, content: Content) -> None:
+        await self._call("edit", id, content)
+
+    async def typing(self, chat: str) -> None:
+        await self._call("typing", chat)
+
+    async def _call(
+        self,
+        kind: Literal["updates", "send", "edit", "typing"],
+        place: str,
+        content: Content | None = None,
+        key: str = "",
+    ) -> PlatformAnswer:
+        call = PlatformCall(
+            account=self._account,
+            kind=kind,
+            place=place,
+            content=content or Content(text=""),
+            key=key,
+        )
+        return await self._connection.call(call)

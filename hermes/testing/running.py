@@ -33,7 +33,8 @@ from hermes.types.execution import ExecutionBackend
 from hermes.types.identity import OwnerId
 from hermes.types.messages import AssistantMessage
 from hermes.types.models import ModelProvider, ModelRequest
-from hermes.types.protocols import Emit, PlatformAdapter
+from hermes.types.platforms import PlatformAdapter
+from hermes.types.protocols import Emit
 from hermes.types.store import OwnerKind, Row, Store, Work
 from hermes.types.tools import AnyTool
 from hermes.types.value import Value

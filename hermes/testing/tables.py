@@ -290,7 +290,7 @@ class DeliveriesContract(StoreFixture):
         assert (again.id, again.doubtful, again.attempts) == (id, True, 2)
         placed = (Placed(ref=MessageRef(id="m1"), text="x"),)
         await store.run(deliveries.mark_placed, id, placed)
-        await store.run(deliveries.put_back, id, NOW + 5, doubtful=False)
+        await store.run(deliveries.put_back, id, placed, NOW + 5, doubtful=False)
         early = await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
         assert early is not None
         assert (early.state, early.doubtful, early.placed) == ("ready", False, placed)
@@ -300,7 +300,7 @@ class DeliveriesContract(StoreFixture):
         last = await store.run(deliveries.take_next, "telegram", "7", lease, NOW + 5)
         assert last is not None
         assert last.doubtful
-        await store.run(deliveries.put_back, id, 0, doubtful=True)
+        await store.run(deliveries.put_back, id, placed, 0, doubtful=True)
         await store.run(deliveries.mark_dead, id, "rejected", NOW)
         assert await store.run(deliveries.take_next, "telegram", "7", lease, NOW + 5) is None
 
@@ -308,7 +308,7 @@ class DeliveriesContract(StoreFixture):
         lease = await hold_account(store)
         id = await store.run(deliveries.owe, CHAT, Content(text="x"), "main", None, NOW)
         for doubtful in (True, False):
-            await store.run(deliveries.put_back, id, 0, doubtful=doubtful)
+            await store.run(deliveries.put_back, id, (), 0, doubtful=doubtful)
             taken = await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
             assert taken is not None
             assert taken.doubtful

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import assert_never
 
-from hermes.text import nodes
+from hermes.types import nodes
 
 _MEANS_MARKUP = re.compile(
     r"\\(?=[!-/:-@\[-`{-~]|\Z)|`|\*(?!\s)|(?<!\s)\*|(?<![^\W_])_|_(?![^\W_])|~(?=~)|(?<=~)~"
@@ -94,7 +94,8 @@ class Dialect:
         return re.sub(r"(?m)^(?=(.?))", _quote_mark, self.blocks(node.children))
 
     def table(self, node: nodes.Table) -> str:
-        rows = [self.cells(node.header), [_RULES[align] for align in node.aligns]]
+        header = self.cells(node.header or ((),) * len(node.aligns))
+        rows = [header, [_RULES[align] for align in node.aligns]]
         rows += map(self.cells, node.rows)
         return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
@@ -148,7 +149,8 @@ class Plain(Dialect):
         return node.text
 
     def table(self, node: nodes.Table) -> str:
-        return "\n".join(" | ".join(map(self.inlines, row)) for row in (node.header, *node.rows))
+        rows = (node.header, *node.rows) if node.header else node.rows
+        return "\n".join(" | ".join(map(self.inlines, row)) for row in rows)
 
     def rule(self, node: nodes.Rule) -> str:
         return "———"

@@ -6,8 +6,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from msgspec.structs import replace
 
-from hermes.text import nodes
 from hermes.text.markdown import parse_part
+from hermes.types import nodes
 from hermes.types.value import Value
 
 # Without references: an address that follows its use would change what stands already.

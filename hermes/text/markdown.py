@@ -8,8 +8,8 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from hermes.text import nodes
 from hermes.text.dialect import Dialect, Plain
+from hermes.types import nodes
 
 _DEEPEST = 50
 _URL = re.compile(r"://[^\s<>\[\]`|\\\"]+")

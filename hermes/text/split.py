@@ -1,37 +1,29 @@
-"""Cuts Markdown into messages of a platform's size without breaking its code blocks."""
+"""Cuts a Markdown tree into parts that fit a platform's messages once they are rendered."""
 
 import re
 import unicodedata
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
-from hermes.text.fences import Fence, fence_at, fences
-from hermes.types.value import Value
+from msgspec.structs import replace
 
+from hermes.text.dialect import Plain
+from hermes.text.slices import Outline, first, without
+from hermes.types import nodes
+
+Render = Callable[[nodes.Document], str]
+"""A tree as the text that a platform is sent."""
 Measure = Callable[[str], int]
-"""Counts a text in a platform's units: one or more a character, never fewer for a longer text."""
+"""Counts a rendered text in the units of a platform's limit."""
 
-_BLOCK = re.compile(r"\n(?=[ \t]*\n|[ \t>]*(?:```|~~~)|#{1,6} )|(?<=```)\n|(?<=~~~)\n")
-_LINE = re.compile(r"\n")
 _SENTENCE = re.compile(r"(?<=[.!?…])(?=\s)|(?<=[。！？])")
-_WORD = re.compile(r"(?<=[^\s>])\s")
-_SPACE = re.compile(r"\s*")
-_LINE_END = re.compile(r"(?:\r\n?|\n)?")
 _AHEAD = 8
-"""Characters past a cut that the patterns may look at."""
+"""Characters after the last possible cut that decide where the cut is made."""
 _GRAPHEME = 32
 """Code points that are kept together at most."""
-
-
-class Part(Value):
-    """One message: a piece of the text between the fence lines that were added to it."""
-
-    text: str
-    opening: str = ""
-    closing: str = ""
-
-    def __str__(self) -> str:
-        return self.opening + self.text + self.closing
+_ROOM = 8
+"""Markup that leaves less than this part of the limit to the text is replaced by plain text."""
+_WINDOW = 256
+"""Characters that are searched for white space at once."""
 
 
 def utf16_units(text: str) -> int:
@@ -39,123 +31,166 @@ def utf16_units(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def split(text: str, limit: int, measure: Measure = len) -> list[str]:
-    """Parts of at most `limit` units; only a character that is larger by itself exceeds it.
+def split(
+    tree: nodes.Document, limit: int, render: Render, measure: Measure
+) -> Iterator[nodes.Document]:
+    """Parts of the tree whose rendered text measures at most `limit` units.
 
-    The parts hold the whole text in order, but for white space at the cuts, and the lines
-    that close a code block in one part and open it again in the next.
+    The visible characters of the parts are those of the tree in the same order, except for white
+    space at the cuts. Markup that leaves no room for the text is replaced by plain text; only a
+    character that exceeds the limit by itself makes a part that does.
     """
     if limit < 1:
         raise ValueError(f"a part needs room for a character: limit is {limit!r}")
-    if text and measure(text) <= limit:
-        return [text]
-    return [str(part) for part in parts(text, limit, measure)]
-
-
-def parts(text: str, limit: int, measure: Measure = len) -> Iterator[Part]:
-    """What `split` returns, with what was added told from what was there."""
-    return _Splitter(text, limit, measure).parts()
+    return _Splitter(limit, render, measure).parts(tree)
 
 
 class _Splitter:
-    def __init__(self, text: str, limit: int, measure: Measure) -> None:
-        self._text = text
+    def __init__(self, limit: int, render: Render, measure: Measure) -> None:
         self._limit = limit
+        self._render = render
         self._measure = measure
-        # A block whose own lines would fill the parts is cut like any other text.
-        self._blocks = [block for block in fences(text) if self._frame(block) <= limit // 2]
 
-    def parts(self) -> Iterator[Part]:
-        place = self._resume(0)
-        while place < len(self._text):
-            block = self._open_block(place)
-            opening = block.opening(self._text[place - 1] not in "\r\n") if block else ""
-            cut = self._cut(place, opening)
-            body = self._body(place, cut)
-            if body.strip():
-                yield Part(text=body, opening=opening, closing=self._closing(place, cut))
-            place = self._resume(cut)
+    def parts(self, tree: nodes.Document) -> Iterator[nodes.Document]:
+        tree = _without_space(tree)
+        while tree:
+            reach = self._reach(tree)
+            if reach is None:
+                yield tree
+                return
+            if reach <= self._limit // _ROOM and (plainer := _plainer(tree)) is not None:
+                tree = _without_space(plainer)
+                continue
+            text = Outline(tree, max(reach, 1) + _AHEAD)
+            cut = self._cut(tree, text, max(reach, 1))
+            end = cut
+            while end and text.is_space(end - 1):
+                end -= 1
+            if text.text[:end].strip():
+                yield first(tree, end)[0]
+            tree = _after(tree, text, cut)
 
-    def _frame(self, block: Fence) -> int:
-        first = self._measure(self._text[block.start : block.content])
-        return max(first, self._measure(block.opening(True))) + self._measure(block.closing(0))
+    def _size(self, tree: nodes.Document) -> int:
+        return self._measure(self._render(tree))
 
-    def _open_block(self, place: int) -> Fence | None:
-        block = fence_at(self._blocks, place)
-        return block if block and block.open_at(place) else None
+    def _reach(self, tree: nodes.Document) -> int | None:
+        """How many characters of the tree fit into one part; None when all of them do."""
+        low, low_size, high = 0, 0, self._limit
+        while True:
+            taken, whole = first(tree, high)
+            high_size = self._size(taken)
+            if high_size > self._limit:
+                break
+            if whole:
+                return None
+            low, low_size, high = high, high_size, high * 2
+        enough = self._limit - self._limit // 64
+        while high - low > 1 and low_size < enough:
+            share = (self._limit - low_size) / (high_size - low_size)
+            middle = low + round((high - low) * min(max(share, 0.1), 0.9))
+            middle = min(max(middle, low + 1), high - 1)
+            size = self._size(first(tree, middle)[0])
+            if size <= self._limit:
+                low, low_size = middle, size
+            else:
+                high, high_size = middle, size
+        return low
 
-    def _closing(self, place: int, cut: int) -> str:
-        block = self._open_block(cut)
-        return block.closing(place) if block else ""
-
-    def _resume(self, cut: int) -> int:
-        """Where the next part begins: white space is dropped, in code just the line's end."""
-        found = (_LINE_END if self._open_block(cut) else _SPACE).match(self._text, cut)
-        assert found, "both match nothing too"
-        return found.end()
-
-    def _body(self, place: int, cut: int) -> str:
-        body = self._text[place:cut]
-        block = fence_at(self._blocks, place)
-        if block and block.margin and not block.quoted:
-            inside = block.end - place
-            indent = re.compile(rf"(?m)^ {{1,{len(block.margin)}}}")
-            body = indent.sub("", body[:inside]) + body[inside:]
-        return body.rstrip("\r\n") if self._open_block(cut) else body.rstrip()
-
-    def _cut(self, place: int, opening: str) -> int:
-        farthest = self._farthest(place, opening)
-        if farthest == len(self._text):
-            return farthest
-        early = place + (farthest - place) // 4
-        choices = [(_BLOCK, early), (_LINE, early), (_SENTENCE, early), (_WORD, place)]
-        if self._open_block(farthest):
-            # A short part is better than a broken line of code.
-            choices[2] = (_LINE, place)
-        for boundary, floor in choices:
-            found = boundary.finditer(self._text, floor + 1, farthest + _AHEAD)
-            for cut in reversed([match.start() for match in found if match.start() <= farthest]):
-                if self._cuttable(place, cut, opening, boundary):
-                    return cut
-        return _before_grapheme(self._text, place, farthest)
-
-    def _cuttable(self, place: int, cut: int, opening: str, boundary: re.Pattern[str]) -> bool:
-        block = fence_at(self._blocks, cut)
-        if block is None:
-            return True
-        if boundary is _BLOCK or not block.open_at(cut):
-            return False
-        whole = opening + self._text[place:cut] + block.closing(place)
-        return self._measure(whole) <= self._limit
-
-    def _farthest(self, place: int, opening: str) -> int:
-        """The last place to cut at, whatever stands there."""
-        farthest = self._reach(place, opening, self._limit)
-        block = fence_at(self._blocks, farthest)
-        if block is None or place >= block.closer:
-            return farthest
-        room = self._limit - self._measure(block.closing(place))
-        farthest = min(self._reach(place, opening, room), block.closer)
-        if farthest > block.content:
-            return farthest
-        return block.start if block.start > place else min(block.content + 1, len(self._text))
-
-    def _reach(self, place: int, opening: str, room: int) -> int:
-        ends = range(place + 1, min(len(self._text), place + self._limit) + 1)
-        if self._measure(opening + self._text[place : ends[-1]]) <= room:
-            return ends[-1]
-        fitting = bisect_right(
-            ends, room, key=lambda end: self._measure(opening + self._text[place:end])
-        )
-        return place + max(fitting, 1)
+    def _cut(self, tree: nodes.Document, text: Outline, reach: int) -> int:
+        """The best place to cut at, among those that leave a part that fits."""
+        for cut in _cuts(text, reach):
+            if text.text[:cut].strip() and self._size(first(tree, cut)[0]) <= self._limit:
+                return cut
+        return reach
 
 
-def _before_grapheme(text: str, place: int, cut: int) -> int:
-    """The cut, moved back so that it goes through nothing that is seen as one character."""
+def _cuts(text: Outline, reach: int) -> Iterator[int]:
+    """Where the text may be cut, the best place first."""
+    kinds, early = text.kinds, reach // 4
+    ends = range(min(reach, len(kinds) - 1), 0, -1)
+    lines = [cut for cut in ends if kinds[cut] == "line" or _ends_code_line(text, cut)]
+    yield from (cut for cut in ends if cut > early and kinds[cut] == "block")
+    yield from (cut for cut in lines if cut > early)
+    if reach < len(kinds) and kinds[reach] == kinds[reach - 1] == "fence":
+        # A short part is better than a broken line of code.
+        yield from (cut for cut in ends if kinds[cut] == "block" or cut in lines)
+    found = [match.start() for match in _SENTENCE.finditer(text.text, early + 1)]
+    yield from (cut for cut in reversed(found) if kinds[cut - 1] == "word" and cut <= reach)
+    yield from (cut for cut in ends if text.is_space(cut) and kinds[cut] != "link")
+    # Links and code are kept whole where they fit into a part of their own.
+    yield from (cut for cut in ends if kinds[cut] in ("link", "code") and kinds[cut - 1] == "word")
+    yield from (cut for cut in ends if kinds[cut] != "fence" and text.text[cut].isspace())
+    yield _before_grapheme(text.text, reach)
+
+
+def _ends_code_line(text: Outline, cut: int) -> bool:
+    return text.kinds[cut] == "fence" and text.text[cut] == "\n"
+
+
+def _after(tree: nodes.Document, text: Outline, cut: int) -> nodes.Document:
+    """The tree after the cut, without white space; of code only the end of a line is dropped."""
+    if cut < len(text.kinds) and text.kinds[cut] == "fence":
+        return without(tree, cut + _ends_code_line(text, cut))
+    return _without_space(without(tree, cut))
+
+
+def _without_space(tree: nodes.Document) -> nodes.Document:
+    while tree:
+        text = Outline(tree, _WINDOW)
+        count = 0
+        while count < len(text.text) and text.is_space(count):
+            count += 1
+        if not text.text:
+            return ()
+        if not count:
+            break
+        tree = without(tree, count)
+    return tree
+
+
+def _plainer(tree: nodes.Document) -> nodes.Document | None:
+    """The tree with less markup at its beginning; None where there is none left."""
+    block, *others = tree
+    match block:
+        case nodes.Paragraph(children=(node, *more)) if not isinstance(node, nodes.Text):
+            text = nodes.Text(text=Plain().inline(node))
+            return (nodes.Paragraph(children=(text, *more)), *others)
+        case nodes.Heading(children=children):
+            return (nodes.Paragraph(children=children), *others)
+        case nodes.Fence(text=text):
+            return (_lines(text), *others)
+        case nodes.Quote(children=children):
+            return (*children, *others)
+        case nodes.List(items=(item, *more), start=start):
+            number = None if start is None else start + 1
+            rest = (replace(block, items=tuple(more), start=number),) if more else ()
+            return (*item, *rest, *others)
+        case nodes.Table(header=header, rows=rows):
+            return (*map(_row_as_text, (header, *rows)), *others)
+        case _:
+            return None
+
+
+def _lines(code: str) -> nodes.Paragraph:
+    children: list[nodes.Inline] = []
+    for line in code.split("\n"):
+        children += [nodes.Text(text=line), nodes.Break(hard=True)]
+    return nodes.Paragraph(children=tuple(children[:-1]))
+
+
+def _row_as_text(row: tuple[nodes.Inlines, ...]) -> nodes.Paragraph:
+    children: list[nodes.Inline] = []
+    for cell in row:
+        children += [*cell, nodes.Text(text=" ")]
+    return nodes.Paragraph(children=tuple(children[:-1]))
+
+
+def _before_grapheme(text: str, cut: int) -> int:
+    """The cut, moved back so that nothing that looks like one character is cut in two."""
     whole = cut
-    while _joined(text[whole - 1], text[whole]):
+    while whole < len(text) and _joined(text[whole - 1], text[whole]):
         whole -= 1
-        if whole <= max(place, cut - _GRAPHEME):
+        if whole <= max(0, cut - _GRAPHEME):
             return cut
     return whole
 

@@ -1,4 +1,4 @@
-"""What we owe a chat."""
+"""Messages that we owe a chat."""
 
 from typing import Literal
 
@@ -7,13 +7,18 @@ from hermes.types.messages import Content, MessageRef
 from hermes.types.value import Value
 
 DeliveryState = Literal["open", "ready", "sending", "delivered", "dead"]
+Purpose = Literal["place", "send", "replace", "repeat"]
+"""Why a message is sent: to be edited into the final one, as the final one, in place of one that
+is gone, or to say that the next one may be a repeat."""
 
 
 class Placed(Value):
-    """A part that stands on the platform, and the text it stands with."""
+    """A message of a delivery on the platform, with the rendered text that it shows."""
 
     ref: MessageRef
     text: str
+    final: bool = False
+    """It shows its final content, and is not changed any more."""
 
 
 class Delivery(Value):
@@ -23,8 +28,12 @@ class Delivery(Value):
     content: Content
     turn: TurnId | None = None
     placed: tuple[Placed, ...] = ()
-    """Parts that stand already: edited into the final text where the platform can edit."""
+    """Messages on the platform; edited into the final text where the platform can edit."""
     attempts: int = 0
     not_before: float = 0.0
     doubtful: bool = False
-    """A send may have reached the platform without our knowing."""
+    """A message may have been sent without our knowledge."""
+
+    def key(self, part: int, purpose: Purpose) -> str:
+        """The key of a message to send: the same after a retry and after a restart."""
+        return f"{self.id}.{part}.{purpose}"

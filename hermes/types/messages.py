@@ -172,14 +172,36 @@ class Refused(Value, tag=True):
 Receipt = Accepted | Duplicate | Refused
 
 
+APPROVE, DENY = "Approve", "Deny"
+"""Labels of the buttons that decide an approval."""
+
+
+class Choices(Value):
+    """A question to a person, and the buttons that answer it."""
+
+    question: str
+    """Id of the question, which `Pressed.question` repeats."""
+    prompt: str
+    """The question alone, in Markdown, to stand above the buttons."""
+    labels: tuple[str, ...]
+    """One button each; `Pressed.choice` is a label. Empty where the answer is free text."""
+    text: str
+    """The question, its choices and how to answer it by a message, where there are no buttons."""
+
+
 class Content(Value):
-    """What goes out in one delivery, before a platform's dialect."""
+    """The content of one delivery, or of one message of it.
+
+    A delivery holds Markdown. An adapter is given one message at a time: text that its `render` has
+    made, with at most one attachment or the choices of one question.
+    """
 
     text: str
     attachments: tuple[Attachment, ...] = ()
+    choices: tuple[Choices, ...] = ()
 
 
 class MessageRef(Value):
-    """A message that stands on a platform."""
+    """A message of ours on a platform."""
 
     id: str

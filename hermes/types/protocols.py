@@ -1,64 +1,24 @@
 """The seams: each can be faked in ten lines."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from hermes.types.events import AgentEvent
-from hermes.types.identity import CallId, Target
+from hermes.types.identity import CallId
 from hermes.types.messages import (
     AssistantMessage,
-    Content,
     MessageEvent,
-    MessageRef,
     Receipt,
     ToolMessage,
     UserMessage,
 )
 from hermes.types.tools import AnyTool
 from hermes.types.turns import Outcome, Prompt, Turn
-from hermes.types.value import Value
 
 Accept = Callable[[MessageEvent], Awaitable[Receipt]]
 """Returns once the event is durable: acknowledge only after."""
 Emit = Callable[[AgentEvent], None]
 """Never waits."""
-
-
-# --- platforms -------------------------------------------------------------------------------
-
-
-class Limits(Value):
-    """What a platform allows."""
-
-    text: int = 4096
-    """Units of one message, counted by `measure`."""
-    chat_interval: float = 0.0
-    """Seconds between two calls to one chat."""
-
-
-class PlatformAdapter(Protocol):
-    """Reports facts and sends; decides nothing."""
-
-    @property
-    def account(self) -> str: ...
-    @property
-    def limits(self) -> Limits: ...
-
-    async def run(self, accept: Accept, ready: Callable[[], None]) -> None:
-        """Listens until cancelled; acknowledges to the platform after `accept` returned."""
-        ...
-
-    async def send(self, target: Target, content: Content) -> MessageRef: ...
-
-
-@runtime_checkable
-class CanEdit(Protocol):
-    async def edit(self, target: Target, ref: MessageRef, content: Content) -> None: ...
-
-
-@runtime_checkable
-class CanType(Protocol):
-    async def typing(self, target: Target) -> None: ...
 
 
 # --- the agent -------------------------------------------------------------------------------

@@ -4,12 +4,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import anyio
+import msgspec
+import pytest
 from msgspec.structs import replace
 
-from hermes.testing.platforms import ChatServer, PlainAdapter, Update, to_event
-from hermes.testing.running import held, refused, rows, running, until
+from hermes.testing.platforms import ChatServer, PlainAdapter, RichAdapter, Update, to_event
+from hermes.testing.running import QUIET, held, refused, rows, running, until
 from hermes.testing.scripted import Answer, ScriptedModel, calls, says
 from hermes.types.messages import Body, Edited, MessageEvent, Pressed, Refused, ToolMessage
+from hermes.types.tools import NeedsPerson, Tool, ToolContext
+from hermes.types.turns import Question
 
 ASK = ("ask", {"question": "Red or blue?"})
 
@@ -50,7 +54,7 @@ async def test_the_next_message_answers_an_open_question(tmp_path: Path) -> None
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
         server.says("paint it")
         await until(server.texts)
-        assert server.texts()[0].startswith("Red or blue?\n1. red\n2. blue")
+        assert server.texts()[0].startswith("Red or blue?\n\n1. red\n2. blue")
         await until(lambda: not gateway.busy)
         server.says("red")
         await until(lambda: len(server.texts()) == 2)
@@ -181,6 +185,54 @@ async def test_a_button_answers_its_own_question_only(tmp_path: Path) -> None:
         ((question,),) = await rows(gateway.store, "select id from questions")
         await gateway.accept(given(3, Pressed(question=question, choice="blue")))
         await until(lambda: "blue it is" in server.texts())
+
+
+class Approve(msgspec.Struct):
+    choices: tuple[str, ...] = ()
+
+
+async def approve(context: ToolContext, arguments: msgspec.Struct) -> str:
+    assert isinstance(arguments, Approve)
+    if context.decision is None:
+        raise NeedsPerson(
+            Question(
+                call=context.call, kind="approval", prompt="Run it?", choices=arguments.choices
+            )
+        )
+    return type(context.decision).__name__
+
+
+APPROVED = Tool(
+    name="approve", description="Needs an approval.", arguments=Approve, handler=approve
+)
+
+
+@pytest.mark.parametrize(
+    ("choices", "pressed", "result"),
+    [
+        ([], "Approve", "Approved"),
+        ([], "Deny", "Denied"),
+        ([], "whatever", "Denied"),
+        (["once", "always"], "always", "Approved"),
+        (["once", "always"], "Deny", "Denied"),
+        (["once", "always"], "Approve", "Denied"),
+    ],
+)
+async def test_a_button_decides_an_approval(
+    tmp_path: Path, choices: list[str], pressed: str, result: str
+) -> None:
+    server = ChatServer()
+    model = ScriptedModel([calls(("approve", {"choices": choices})), says("done")])
+    conditions = replace(QUIET, tools=(APPROVED,))
+    async with running(tmp_path, [RichAdapter(server)], model, conditions) as gateway:
+        server.says("go")
+        await until(lambda: server.messages and server.messages["m1"].content.choices)
+        (asked,) = server.messages["m1"].content.choices
+        assert (server.texts(), asked.labels) == (["Run it?"], (*(choices or ["Approve"]), "Deny"))
+        await until(lambda: not gateway.busy)
+        server.presses(asked.question, pressed)
+        await until(lambda: "done" in server.texts())
+    assert results(model, 1) == [result]
 
 
 async def test_a_changed_message_is_not_answered_again(tmp_path: Path) -> None:

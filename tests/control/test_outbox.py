@@ -7,11 +7,19 @@ from pathlib import Path
 import anyio
 import pytest
 
-from hermes.control.outbox import REPEAT
-from hermes.testing.platforms import LIMIT, ChatServer, EditingAdapter, PlainAdapter, Wire, failing
+from hermes.control.sending import REPEAT
+from hermes.testing.platforms import (
+    LIMIT,
+    ChatServer,
+    EditingAdapter,
+    PlainAdapter,
+    PlatformWire,
+    failing,
+)
 from hermes.testing.running import DRAINING, rows, running, until
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.types.errors import AuthFailed, Disconnected, RateLimited, Rejected
+from hermes.types.messages import Content
 
 ANSWER = "the whole answer of many words"
 
@@ -25,17 +33,17 @@ class LossyWire:
         self.losses = losses
         self.hang = False
         self.lost = anyio.Event()
-        self.updates = server.updates
+        self.updates, self.typing = server.updates, server.typing
 
-    async def send(self, chat: str, text: str) -> str:
-        id = await self._server.send(chat, text)
+    async def send(self, chat: str, content: Content, key: str) -> str:
+        id = await self._server.send(chat, content, key)
         await self._lose("send")
         return id
 
-    async def edit(self, id: str, text: str) -> None:
-        await self._server.edit(id, text)
+    async def edit(self, id: str, content: Content) -> None:
+        await self._server.edit(id, content)
         # A preview may be lost: it is the answer that matters.
-        if text == ANSWER:
+        if content.text == ANSWER:
             await self._lose("edit")
 
     async def _lose(self, kind: str) -> None:
@@ -111,7 +119,7 @@ async def test_a_cut_call_never_shows_the_answer_twice_where_messages_can_be_edi
     ("adapter", "shown"), [(PlainAdapter, [ANSWER, REPEAT + ANSWER]), (EditingAdapter, None)]
 )
 async def test_what_was_being_sent_at_a_crash(
-    tmp_path: Path, adapter: Callable[[Wire], PlainAdapter], shown: list[str] | None
+    tmp_path: Path, adapter: Callable[[PlatformWire], PlainAdapter], shown: list[str] | None
 ) -> None:
     server = ChatServer()
     wire = LossyWire(server, "send" if shown else "edit")
@@ -161,7 +169,7 @@ async def test_a_chat_gets_everything_in_order_and_no_chat_waits_for_another(
 
 @pytest.mark.parametrize("adapter", [PlainAdapter, EditingAdapter])
 async def test_a_long_answer_comes_in_parts_that_fit(
-    tmp_path: Path, adapter: Callable[[Wire], PlainAdapter]
+    tmp_path: Path, adapter: Callable[[PlatformWire], PlainAdapter]
 ) -> None:
     server = ChatServer()
     long = " ".join(f"word{number}" for number in range(2500))

@@ -1,5 +1,6 @@
 """The live message: paced, whole at the end, and never in the way of the answer."""
 
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -8,12 +9,12 @@ from msgspec.structs import replace
 
 from hermes.settings.sections import StreamingSettings
 from hermes.streaming.edits import PLACEHOLDER
-from hermes.testing.platforms import ChatServer, EditingAdapter, failing
+from hermes.testing.platforms import ChatServer, EditingAdapter, RichAdapter, failing
 from hermes.testing.running import QUIET, Conditions, TroubledStore, held, running, until
 from hermes.testing.scripted import Answer, ScriptedModel, calls, says
 from hermes.types.errors import Disconnected, RateLimited, StoreUnavailable
 from hermes.types.events import SegmentEnded, TextDelta
-from hermes.types.messages import AssistantMessage
+from hermes.types.messages import AssistantMessage, Content
 from hermes.types.models import ModelRequest
 from hermes.types.protocols import Emit
 
@@ -144,5 +145,103 @@ async def test_a_stop_leaves_one_message_that_says_so(tmp_path: Path) -> None:
         server.says("a")
         await until(server.texts)
         server.says("/stop")
-        await until(lambda: server.texts()[0] == "As I was saying \n\n(stopped: by you)")
+        await until(lambda: server.texts()[0] == "As I was saying\n\n(stopped: by you)")
         await until(lambda: server.texts()[1:] == ["Stopped."])
+
+
+async def test_typing_is_shown_while_the_turn_runs_and_not_after_it(tmp_path: Path) -> None:
+    server, go = ChatServer(), anyio.Event()
+    model = ScriptedModel([held(go, says("done"))])
+    async with running(tmp_path, [RichAdapter(server)], model) as gateway:
+        server.says("a")
+        await until(lambda: len(server.typed) >= 3)
+        assert server.texts() == []
+        go.set()
+        await until(lambda: server.texts() == ["done"])
+        await until(lambda: not gateway.busy)
+        typed = len(server.typed)
+        server.says("/status")
+        await until(lambda: len(server.texts()) == 2)
+        await anyio.sleep(3 * RichAdapter.limits.typing_interval)
+        assert len(server.typed) == typed
+    times = [at for at, _ in server.typed]
+    interval = RichAdapter.limits.typing_interval
+    assert all(later - earlier >= 0.9 * interval for earlier, later in pairwise(times))
+
+
+async def test_typing_stops_while_the_turn_waits_for_a_person(tmp_path: Path) -> None:
+    server = ChatServer()
+    model = ScriptedModel([calls(("ask", {"question": "Red or blue?"})), says("done")])
+    async with running(tmp_path, [RichAdapter(server)], model) as gateway:
+        server.says("a")
+        await until(lambda: server.texts() and "Red or blue?" in server.texts()[0])
+        await until(lambda: not gateway.busy)
+        typed = len(server.typed)
+        await anyio.sleep(3 * RichAdapter.limits.typing_interval)
+        assert len(server.typed) == typed
+
+
+async def test_typing_that_fails_costs_nothing_else(tmp_path: Path) -> None:
+    for number, failure in enumerate(
+        (Disconnected("cut"), RateLimited("slow", retry_after=0.1), ValueError("a fault of ours"))
+    ):
+        server, go = ChatServer(), anyio.Event()
+        failures = failing(failure)
+        server.trouble = lambda kind, chat, once=failures: (  # type: ignore[misc]
+            once(kind, chat) if kind == "typing" else None
+        )
+        model = ScriptedModel([held(go, says("the whole answer"), said="the whole answer is ")])
+        home = tmp_path / str(number)
+        async with running(home, [RichAdapter(server)], model, paced(0.02)):
+            server.says("a")
+            await until(lambda seen=server: any("whole" in text for text in seen.texts()))  # type: ignore[misc]
+            go.set()
+            await until(lambda seen=server: seen.texts() == ["the whole answer"])  # type: ignore[misc]
+
+
+async def test_no_typing_is_shown_inside_a_freeze(tmp_path: Path) -> None:
+    server, go = ChatServer(), anyio.Event()
+    server.trouble = failing(RateLimited("slow down", retry_after=0.4))
+    began = time.time()
+    async with running(tmp_path, [RichAdapter(server)], ScriptedModel([held(go, says("done"))])):
+        server.says("a")
+        await until(lambda: server.typed)
+        assert server.typed[0][0] - began >= 0.4
+
+
+async def test_a_preview_that_was_placed_at_a_crash_is_found_again_by_its_key(
+    tmp_path: Path,
+) -> None:
+    lost = anyio.Event()
+
+    class Hanging(ChatServer):
+        async def send(self, chat: str, content: Content, key: str) -> str:
+            id = await super().send(chat, content, key)
+            if not lost.is_set():
+                lost.set()
+                await anyio.sleep_forever()
+            return id
+
+    server = Hanging(deduplicates=True)
+    server.says("a")
+    first = ScriptedModel([held(anyio.Event(), says("never"), said="one two three ")])
+    with anyio.move_on_after(10):
+        async with running(tmp_path, [EditingAdapter(server)], first, paced(0.02)):
+            await lost.wait()
+    async with running(
+        tmp_path, [EditingAdapter(server)], ScriptedModel([says("one two three four")]), paced(0.02)
+    ):
+        await until(lambda: server.texts() == ["one two three four"])
+    assert len(server.messages) == 1
+    assert len(set(server.keys)) == 1
+
+
+async def test_a_preview_is_markdown_of_the_platform_while_it_is_unfinished(tmp_path: Path) -> None:
+    server, go = ChatServer(), anyio.Event()
+    said = "Look:\n\n```py\nprint(1)\nprint("
+    model = ScriptedModel([held(go, says(f"{said}2)\n```"), said=said)])
+    async with running(tmp_path, [EditingAdapter(server)], model, paced(0.02)):
+        server.says("a")
+        await until(lambda: "Look:\n\n```py\nprint(1)\nprint(\n```\n\n▉" in server.texts())
+        go.set()
+        await until(lambda: server.texts() == [f"{said}2)\n```"])

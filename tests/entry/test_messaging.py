@@ -9,14 +9,28 @@ from msgspec.structs import replace
 
 from hermes.app.gateway import Parts, open_gateway
 from hermes.control.gateway import Gateway
-from hermes.entry.messaging import serve
-from hermes.settings import Settings
+from hermes.entry.messaging import make_adapters, serve
+from hermes.settings import Settings, load
 from hermes.settings.sections import AccessSettings
 from hermes.state.paths import Home
-from hermes.testing.platforms import ChatServer, PlainAdapter
-from hermes.testing.running import QUIET, TroubledStore, running, until
+from hermes.testing.platforms import (
+    ChatServer,
+    FakeConfig,
+    PlainAdapter,
+    RichAdapter,
+    fake_platform,
+)
+from hermes.testing.running import QUIET, TroubledStore, rows, running, until
 from hermes.testing.scripted import ScriptedModel
-from hermes.types.errors import AuthFailed, Disconnected, RateLimited, StoreUnavailable
+from hermes.types.errors import (
+    AuthFailed,
+    ClaimLost,
+    ConfigError,
+    Disconnected,
+    RateLimited,
+    StoreUnavailable,
+)
+from hermes.types.platforms import Cursor
 from hermes.types.protocols import Accept
 
 
@@ -26,13 +40,13 @@ class Moody(PlainAdapter):
     def __init__(self, server: ChatServer, *failures: Exception) -> None:
         super().__init__(server)
         self._failures = list(failures)
-        self.connections = 0
+        self.attempts = 0
 
-    async def run(self, accept: Accept, ready: Callable[[], None]) -> None:
-        self.connections += 1
+    async def run(self, accept: Accept, ready: Callable[[], None], cursor: Cursor) -> None:
+        self.attempts += 1
         if self._failures:
             raise self._failures.pop(0)
-        await super().run(accept, ready)
+        await super().run(accept, ready, cursor)
 
 
 @pytest.fixture
@@ -57,14 +71,14 @@ async def test_a_connection_that_fails_is_made_again(gateway: Gateway, failure: 
         server.says("/status")
         await until(lambda: server.texts() == ["Idle."])
         group.cancel_scope.cancel()
-    assert adapter.connections == 2
+    assert adapter.attempts == 2
 
 
 async def test_a_bad_credential_ends_the_account_alone(gateway: Gateway) -> None:
     adapter = Moody(ChatServer(), AuthFailed("the token is wrong"))
     with anyio.fail_after(2):
         await serve(gateway, adapter)
-    assert adapter.connections == 1
+    assert adapter.attempts == 1
 
 
 async def test_an_account_waits_for_the_process_that_serves_it(tmp_path: Path) -> None:
@@ -82,10 +96,10 @@ async def test_an_account_waits_for_the_process_that_serves_it(tmp_path: Path) -
         async with running(tmp_path, [waiting], ScriptedModel([])):
             server.says("/status")
             await until(lambda: len(server.texts()) == 2)
-            assert waiting.connections == 0
+            assert waiting.attempts == 0
             leave.set()
             server.says("/stop")
-            await until(lambda: waiting.connections == 1)
+            await until(lambda: waiting.attempts == 1)
             await until(lambda: server.texts() == ["Idle.", "Idle.", "Nothing is running."])
 
 
@@ -102,3 +116,75 @@ async def test_an_account_waits_for_the_disk(tmp_path: Path) -> None:
     async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([]), troubled):
         await until(lambda: server.texts() == ["Idle."])
     assert not full
+
+
+async def test_an_account_that_was_lost_is_held_again(tmp_path: Path) -> None:
+    server = ChatServer()
+    adapter = Moody(server, ClaimLost("chat is served by another process by now"))
+    async with running(tmp_path, [adapter], ScriptedModel([])) as gateway:
+        server.says("/status")
+        await until(lambda: server.texts() == ["Idle."])
+        ((epoch,),) = await rows(gateway.store, "select epoch from leases where name like 'acc%'")
+    assert (adapter.attempts, epoch) == (2, 2)
+
+
+# --- adapters by manifest --------------------------------------------------------------------
+
+
+def configured(home: Path, config: str, environ: dict[str, str] | None = None) -> Settings:
+    (home / "config.yaml").write_text(config)
+    return load(home, environ or {})
+
+
+def test_every_configured_account_has_an_adapter(tmp_path: Path) -> None:
+    server = ChatServer()
+    chat, irc = (
+        fake_platform("chat", server, RichAdapter),
+        fake_platform("irc", server, PlainAdapter),
+    )
+    config = "platforms: {chat: {token: a, accounts: {support: b}}}\n"
+    settings = configured(tmp_path, config, {"IRC_BOT_TOKEN": "c"})
+    adapters = make_adapters(settings, [chat, irc])
+    assert [(adapter.account, type(adapter)) for adapter in adapters] == [
+        ("chat", RichAdapter),
+        ("chat.support", RichAdapter),
+        ("irc", PlainAdapter),
+    ]
+
+
+def test_a_platform_without_credentials_or_that_is_off_has_none(tmp_path: Path) -> None:
+    chat = fake_platform("chat", ChatServer(), PlainAdapter)
+    assert make_adapters(configured(tmp_path, ""), [chat]) == []
+    config = "platforms: {chat: {enabled: false, token: a}}\n"
+    assert make_adapters(configured(tmp_path, config), [chat]) == []
+
+
+def test_a_platform_that_is_on_needs_credentials(tmp_path: Path) -> None:
+    chat = fake_platform("chat", ChatServer(), PlainAdapter)
+    with pytest.raises(ConfigError, match=r"platforms\.chat\.enabled is true, but no account"):
+        make_adapters(configured(tmp_path, "platforms: {chat: {enabled: true}}\n"), [chat])
+
+
+def test_a_wrong_setting_of_a_platform_is_a_problem(tmp_path: Path) -> None:
+    chat = fake_platform("chat", ChatServer(), PlainAdapter)
+    with pytest.raises(ConfigError, match="expected one of poll, push, found 'pull'"):
+        make_adapters(configured(tmp_path, "platforms: {chat: {mode: pull}}\n"), [chat])
+
+
+def test_a_missing_package_is_named_with_its_extra(tmp_path: Path) -> None:
+    def make(account: str, config: FakeConfig) -> PlainAdapter:
+        raise ModuleNotFoundError("No module named 'chat_sdk'", name="chat_sdk")
+
+    chat = replace(fake_platform("chat", ChatServer(), PlainAdapter), make=make, extra="chat")
+    settings = configured(tmp_path, "platforms: {chat: {token: a}}\n")
+    with pytest.raises(ConfigError, match=r"\(chat_sdk\): install it with .*hermes\[chat\]"):
+        make_adapters(settings, [chat])
+
+
+async def test_a_platform_from_a_manifest_answers(tmp_path: Path) -> None:
+    server = ChatServer()
+    chat = fake_platform("chat", server, RichAdapter)
+    settings = configured(tmp_path, "platforms: {chat: {token: a}}\n")
+    server.says("/status")
+    async with running(tmp_path, make_adapters(settings, [chat]), ScriptedModel([])):
+        await until(lambda: server.texts() == ["Idle."])

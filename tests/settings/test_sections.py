@@ -1,33 +1,71 @@
-"""The sections of the configuration."""
+"""The sections: their defaults are valid, secrets stay out of sight, limits are limits."""
+
+import inspect
 
 import msgspec
 import pytest
 
+from hermes.settings import schema, sections
+from hermes.settings.schema import bare, convert
 from hermes.settings.sections import (
     AgentSettings,
+    ApiServerSettings,
     AuxiliarySettings,
     ModelSettings,
+    PlatformSettings,
     WebSettings,
 )
+from hermes.types.value import Value
 
-WEEK = 7 * 86_400.0
+SECTIONS = [
+    one
+    for _, one in inspect.getmembers(sections, inspect.isclass)
+    if one.__module__ == sections.__name__ and issubclass(one, Value)
+]
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda one: one.__name__)
+def test_the_defaults_are_valid(section: type[Value]) -> None:
+    made = section()
+    assert msgspec.convert(msgspec.to_builtins(made), section) == made
+
+
+def test_every_default_has_the_setting_s_type() -> None:
+    for field in schema().fields.values():
+        plain = isinstance(field.default, str | int | float | bool)
+        if plain and bare(field.kind) in (str, int, float, bool):
+            assert convert(field, field.default) == field.default, field.key
 
 
 @pytest.mark.parametrize(
-    "section",
+    "made",
     [
-        ModelSettings(api_key="opensesame"),
-        AuxiliarySettings(api_key="opensesame"),
-        WebSettings(brave_key="opensesame", tavily_key="opensesame"),
+        ModelSettings(api_key="the-secret"),
+        AuxiliarySettings(api_key="the-secret"),
+        ApiServerSettings(key="the-secret"),
+        WebSettings(brave_key="the-secret", tavily_key="the-secret"),
     ],
+    ids=lambda one: type(one).__name__,
 )
-def test_a_section_does_not_show_its_keys(section: msgspec.Struct) -> None:
-    assert "opensesame" not in repr(section)
+def test_a_secret_is_never_in_a_repr(made: Value) -> None:
+    assert "the-secret" not in repr(made)
 
 
-def test_a_turn_without_a_limit_gets_a_week() -> None:
-    assert AgentSettings(max_turns=3, turn_timeout=5.0).budget.seconds == 5.0
-    assert AgentSettings(turn_timeout=0.0).budget.seconds == WEEK
+def test_every_secret_is_marked_as_one() -> None:
+    secret = {key for key, field in schema().fields.items() if field.also.secret}
+    named = {key for key in schema().fields if key.endswith("key")}
+    assert named <= secret
+
+
+def test_a_turn_without_a_time_limit_gets_a_week() -> None:
+    assert AgentSettings(turn_timeout=0, max_turns=3).budget.seconds == 7 * 86_400
+    assert AgentSettings(turn_timeout=9, max_turns=3).budget.steps == 3
+
+
+def test_a_platform_is_closed_unless_it_is_opened() -> None:
+    assert PlatformSettings().allowed_users == ()
+    assert not PlatformSettings().allow_all
+    assert PlatformSettings().enabled is None
 
 
 @pytest.mark.parametrize(

@@ -78,14 +78,22 @@ def test_a_slip_in_a_hermes_agent_configuration_is_still_a_slip(tmp_path: Path) 
     assert "did you mean 'agent.max_turns'" in problem
 
 
+@pytest.mark.parametrize("name", ["telegram", "line", "email", "teams", "webhook", "irc", "sms"])
+def test_a_section_that_resembles_none_of_ours_is_ignored_with_a_warning(
+    tmp_path: Path, name: str
+) -> None:
+    found = settings(tmp_path, f"{name}: {{require_mention: true}}\n")
+    assert found.warnings == (f"config.yaml: {name} is not known and is ignored",)
+    (problem,) = problems(tmp_path, f"{name}: true\n")
+    assert "unknown key" in problem
+
+
 @pytest.mark.parametrize(
     ("config", "place", "meant"),
     [
         ("modle: x\n", "line 1", "model"),
         ("agent:\n  max_turn: 3\n", "line 2", "agent.max_turns"),
         ("api_server:\n\n  prot: 3\n", "line 3", "api_server.port"),
-        ("platforms:\n  telegarm: {}\n", "line 2", "platforms.telegram"),
-        ("platforms:\n  discord:\n    alow_all: true\n", "line 3", "platforms.discord.allow_all"),
         ("max_turns: 3\n", "line 1", "agent.max_turns"),
         ("terminl: {}\n", "line 1", "terminal"),
     ],

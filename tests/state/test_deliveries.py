@@ -1,11 +1,23 @@
-"""Deliveries on SQLite."""
+"""Deliveries keep their content and the messages that are on the platform."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
+from hermes.state import deliveries, owners
 from hermes.state.sqlite.store import open_store
+from hermes.testing.rows import CHAT, NOW, US
 from hermes.testing.tables import DeliveriesContract
+from hermes.types.delivery import Delivery, Placed
+from hermes.types.identity import Target
+from hermes.types.messages import Attachment, Choices, Content, MessageRef
 from hermes.types.store import OwnerKind, Store
+
+CONTENT = Content(
+    text="**bold**",
+    attachments=(Attachment(kind="file", path="/tmp/a.txt", name="a.txt"),),
+    choices=(Choices(question="q1", prompt="Tea?", labels=("yes", "no"), text="Tea? yes, no"),),
+)
+PLACED = (Placed(ref=MessageRef(id="m1"), text="bold", final=True),)
 
 
 class TestDeliveriesOnSQLite(DeliveriesContract):
@@ -13,3 +25,45 @@ class TestDeliveriesOnSQLite(DeliveriesContract):
         self, folder: Path, kind: OwnerKind | None = None
     ) -> AbstractAsyncContextManager[Store]:
         return open_store(folder / "state.db", kind)
+
+
+async def test_a_delivery_comes_back_as_it_was_owed(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "state.db") as store:
+        epoch = await store.run(owners.claim_lease, f"account:{CHAT.account}", US, set(), NOW)
+        assert epoch is not None
+        target = Target(account=CHAT.account, chat_id=CHAT.chat_id, thread_id="9")
+        id = await store.run(deliveries.owe, target, CONTENT, "main", None, NOW)
+        where = (CHAT.account, CHAT.chat_id, (US, epoch), NOW)
+        taken = await store.run(deliveries.take_next, *where)
+        assert taken == Delivery(id=id, target=target, state="sending", content=CONTENT, attempts=1)
+
+
+async def test_a_failed_attempt_keeps_the_messages_that_it_has_placed(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "state.db") as store:
+        epoch = await store.run(owners.claim_lease, f"account:{CHAT.account}", US, set(), NOW)
+        assert epoch is not None
+        where = (CHAT.account, CHAT.chat_id, (US, epoch), NOW)
+        id = await store.run(deliveries.owe, CHAT, CONTENT, "main", None, NOW)
+        await store.run(deliveries.take_next, *where)
+        await store.run(deliveries.put_back, id, PLACED, NOW, doubtful=False)
+        again = await store.run(deliveries.take_next, *where)
+        assert again is not None
+        assert (again.placed, again.doubtful, again.attempts) == (PLACED, False, 2)
+
+
+async def test_an_older_delivery_of_the_chat_comes_first(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "state.db") as store:
+        first = await store.run(deliveries.owe, CHAT, CONTENT, "main", None, NOW)
+        second = await store.run(deliveries.owe, CHAT, CONTENT, "main", None, NOW)
+        assert not await store.run(deliveries.owed_before, first)
+        assert await store.run(deliveries.owed_before, second)
+        await store.run(deliveries.mark_delivered, first, PLACED, NOW)
+        assert not await store.run(deliveries.owed_before, second)
+
+
+async def test_a_freeze_is_only_made_longer(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "state.db") as store:
+        for until in (NOW + 5, NOW + 9, NOW + 7):
+            await store.run(deliveries.freeze, "chat", "1", until)
+        assert await store.run(deliveries.freezes, "chat", NOW) == {"1": NOW + 9}
+        assert await store.run(deliveries.freezes, "chat", NOW + 9) == {}

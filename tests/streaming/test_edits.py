@@ -6,15 +6,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.streaming.edits import Edit, EditPlan, Nothing, Place, Wait, partial
+from hermes.streaming.edits import EditPlan, EditPreview, Nothing, PlacePreview, Wait, partial
+from hermes.streaming.parts import tree_of
 from hermes.streaming.policy import StreamingPolicy
+from hermes.text.markdown import print_markdown, print_plain
+from hermes.text.slices import visible
+from hermes.text.split import utf16_units
+from hermes.types.nodes import Document
 
 POLICY = StreamingPolicy()
+
+
+def squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
 LONG = "a sentence that is longer than the threshold"
 
 
 def plan(policy: StreamingPolicy = POLICY, limit: int = 4096) -> EditPlan:
-    return EditPlan(policy, limit)
+    return EditPlan(policy, limit, print_markdown, len)
 
 
 def standing(text: str, at: float = 0.0) -> EditPlan:
@@ -25,87 +36,108 @@ def standing(text: str, at: float = 0.0) -> EditPlan:
 
 
 def test_nothing_is_placed_before_four_visible_characters() -> None:
-    assert plan().wants(0, "", final=False) == Nothing()
-    assert plan().wants(0, "a b c", final=False) == Nothing()
-    assert plan().wants(0, "Hello wor", final=False) == Place(text="Hello …")
+    assert plan().wants(0, "") == Nothing()
+    assert plan().wants(0, "a b c") == Nothing()
+    assert plan().wants(0, "Hello wor") == PlacePreview(text="Hello …")
 
 
 def test_the_placeholder_is_placed_at_once() -> None:
     made = plan(StreamingPolicy(first="placeholder"))
-    assert made.wants(0, "", final=False) == Place(text="…")
+    assert made.wants(0, "") == PlacePreview(text="…")
     made.shown(0, "…")
-    assert made.wants(1, LONG, final=False) == Edit(text=f"{LONG} ▉")
+    assert made.wants(1, LONG) == EditPreview(text=f"{LONG} ▉")
 
 
 def test_enough_new_text_is_shown_after_the_interval() -> None:
     made = standing("a …")
-    assert made.wants(0.5, LONG, final=False) == Wait(until=0.8)
-    assert made.wants(0.8, LONG, final=False) == Edit(text=f"{LONG} ▉")
+    assert made.wants(0.5, LONG) == Wait(until=0.8)
+    assert made.wants(0.8, LONG) == EditPreview(text=f"{LONG} ▉")
 
 
 def test_a_little_new_text_is_shown_after_three_intervals() -> None:
     made = standing("Hello ▉")
-    wish = made.wants(1, "Hello you", final=False)
+    wish = made.wants(1, "Hello you")
     assert isinstance(wish, Wait)
     assert wish.until == pytest.approx(2.4)
-    assert made.wants(wish.until, "Hello you", final=False) == Edit(text="Hello you ▉")
+    assert made.wants(wish.until, "Hello you") == EditPreview(text="Hello you ▉")
 
 
 def test_a_call_without_an_answer_counts_for_the_interval() -> None:
     made = plan()
-    assert made.wants(10, "Hello wor", final=False) == Place(text="Hello …")
-    assert made.wants(10.1, "Hello wor", final=False) == Wait(until=10.8)
+    assert made.wants(10, "Hello wor") == PlacePreview(text="Hello …")
+    assert made.wants(10.1, "Hello wor") == Wait(until=10.8)
 
 
 def test_the_same_text_is_never_sent_again() -> None:
     made = standing("Hello ▉")
-    assert made.wants(9, "Hello", final=False) == Nothing()
-    assert made.wants(9, "Hello \n", final=False) == Nothing()
-    made.shown(9, "Hello")
-    assert made.wants(18, "Hello", final=True) == Nothing()
-
-
-def test_the_final_text_has_no_cursor_and_keeps_the_interval() -> None:
-    made = standing("Hello ▉")
-    assert made.wants(0.1, "Hello", final=True) == Wait(until=0.8)
-    assert made.wants(0.8, "Hello", final=True) == Edit(text="Hello")
-
-
-def test_a_short_final_text_is_placed() -> None:
-    assert plan().wants(0, "Ok", final=True) == Place(text="Ok")
-    assert plan().wants(0, " ", final=True) == Nothing()
+    assert made.wants(9, "Hello") == Nothing()
+    assert made.wants(9, "Hello \n") == Nothing()
 
 
 def test_text_that_is_said_anew_is_shown_after_the_interval() -> None:
     made = standing(f"{LONG} ▉")
-    assert made.wants(0.8, "Other", final=False) == Edit(text="Other ▉")
+    assert made.wants(0.8, "Other") == EditPreview(text="Other ▉")
 
 
 def test_a_discard_leaves_the_preview_until_there_are_new_words() -> None:
-    assert standing("Hello ▉").wants(9, "", final=False) == Nothing()
+    assert standing("Hello ▉").wants(9, "") == Nothing()
 
 
 def test_a_preview_shows_the_first_part_that_fits() -> None:
     made = plan(limit=20)
     made.shown(0, "a …")
-    assert made.wants(3, LONG, final=False) == Edit(text="a sentence that is ▉")
+    assert made.wants(3, LONG) == EditPreview(text="a sentence that is ▉")
     made.shown(3, "a sentence that is ▉")
-    assert made.wants(9, LONG + " and grows", final=False) == Nothing()
+    assert made.wants(9, LONG + " and grows") == Nothing()
 
 
 def test_the_limit_is_counted_as_the_platform_counts() -> None:
-    made = EditPlan(POLICY, 10, measure=lambda text: len(text.encode("utf-16-le")) // 2)
+    made = EditPlan(POLICY, 10, print_markdown, utf16_units)
     made.shown(0, "…")
-    assert made.wants(3, "😀" * 9, final=False) == Edit(text="😀" * 4 + " ▉")
+    assert made.wants(3, "😀" * 9) == EditPreview(text="😀" * 4 + " ▉")
 
 
 def test_a_freeze_suspends_every_call_until_it_is_over() -> None:
     made = standing("Hello ▉")
     made.frozen(30)
     made.frozen(20)
-    assert made.wants(9, LONG, final=False) == Wait(until=30)
-    assert made.wants(9, LONG, final=True) == Wait(until=30)
-    assert made.wants(30, LONG, final=True) == Edit(text=LONG)
+    assert made.wants(9, LONG) == Wait(until=30)
+    assert made.wants(30, LONG) == EditPreview(text=f"{LONG} ▉")
+
+
+@pytest.mark.parametrize(
+    ("text", "frame"),
+    [
+        ("Some **bold wor", "Some \\*\\*bold wor ▉"),
+        ("```py\nprint(", "```py\nprint(\n```\n\n▉"),
+        ("See [the page](http", "See [the page\\](http ▉"),
+        ("1. one\n2. t", "1. one\n2. t ▉"),
+        ("| a | b |\n|---|---|\n| c", "| a | b |\n| --- | --- |\n| c |  |\n\n▉"),
+    ],
+)
+def test_unfinished_markdown_is_shown_as_valid_markdown(text: str, frame: str) -> None:
+    assert standing("…").wants(9, text) == EditPreview(text=frame)
+
+
+def test_a_preview_is_rendered_in_the_platform_s_dialect() -> None:
+    made = EditPlan(POLICY, 4096, lambda tree: f"<p>{print_plain(tree)}</p>", len)
+    assert made.wants(0, "**Hello** wor") == PlacePreview(text="<p>Hello …</p>")
+    made.shown(0, "<p>Hello …</p>")
+    assert made.wants(9, LONG) == EditPreview(text=f"<p>{LONG} ▉</p>")
+
+
+def test_a_text_that_grows_is_rendered_once_in_an_interval() -> None:
+    rendered: list[int] = []
+
+    def render(tree: Document) -> str:
+        rendered.append(len(tree))
+        return print_plain(tree)
+
+    made = EditPlan(POLICY, 40, render, len)
+    made.shown(0, "…")
+    for number in range(400):
+        made.wants(number / 100, "word " * (20 + number))
+    assert len(rendered) < 5 * 20
 
 
 steps = st.lists(
@@ -120,36 +152,37 @@ policies = st.sampled_from((POLICY, StreamingPolicy(first="placeholder")))
 
 
 @given(steps, policies, st.integers(10, 60))
-def test_two_calls_are_never_closer_than_the_interval_and_the_final_text_is_shown(
+def test_two_calls_are_never_closer_than_the_interval_and_the_newest_text_is_shown(
     steps: list[tuple[float, str, str]], policy: StreamingPolicy, limit: int
 ) -> None:
-    made, now, text, message = EditPlan(policy, limit), 0.0, "", ""
+    made, now, text, message = plan(policy, limit), 0.0, "", ""
     calls: list[float] = []
     for pause, more, fate in steps:
         now += pause
         text = more if fate == "anew" else text + more
-        wish = made.wants(now, text, final=False)
-        if isinstance(wish, Place | Edit):
+        wish = made.wants(now, text)
+        if isinstance(wish, PlacePreview | EditPreview):
             calls.append(now)
             assert len(wish.text) <= limit
-            assert isinstance(wish, Place) == (message == "")
+            assert isinstance(wish, PlacePreview) == (message == "")
             assert wish.text != message
             if fate == "frozen":
                 made.frozen(now + 5)
             elif fate != "lost":
                 message = wish.text
                 made.shown(now, message)
-    wish = made.wants(now, text, final=True)
-    if isinstance(wish, Wait):
-        now = wish.until
-        wish = made.wants(now, text, final=True)
-    if isinstance(wish, Place | Edit):
-        calls.append(now)
-        message = wish.text
-        made.shown(now, message)
-    if text.strip():
-        assert message == text.rstrip()[:limit].rstrip()
-    assert made.wants(now + 60, text, final=True) == Nothing()
+    for _ in range(8):
+        wish = made.wants(now, text)
+        if isinstance(wish, Wait):
+            now = wish.until
+        elif isinstance(wish, PlacePreview | EditPreview):
+            calls.append(now)
+            message = wish.text
+            made.shown(now, message)
+    if text.strip() and message:
+        shown = squeezed(message.removesuffix(policy.cursor).rstrip("… "))
+        assert squeezed(print_markdown(tree_of(text))).startswith(shown)
+    assert made.wants(now + 60, text) == Nothing()
     assert all(later >= one + policy.edit_interval for one, later in pairwise(calls))
 
 
@@ -166,13 +199,29 @@ def test_two_calls_are_never_closer_than_the_interval_and_the_final_text_is_show
     ],
 )
 def test_a_partial_text_lacks_its_last_word(text: str, first: str) -> None:
-    assert partial(text) == first
+    assert print_markdown(partial(tree_of(text))) == first
 
 
-@given(st.text(min_size=1) | st.text(alphabet="a …\n", min_size=1))
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("See **the bold words**", "See **the bold** …"),
+        ("[a link](http://x.y)", "[a](http://x.y) …"),
+        ("- one\n- two words", "- one\n- two …"),
+        ("```\nsome code\n```", "```\nsome\n```\n\n…"),
+        ("The answer.\n\n[1]: http://x.y", "The …"),
+        ("![picture](http://x.y)", "…"),
+    ],
+)
+def test_the_last_word_is_one_that_can_be_seen(text: str, first: str) -> None:
+    assert print_markdown(partial(tree_of(text))) == first
+
+
+@given(st.text(min_size=1) | st.text(alphabet="a …\n*`#>-", min_size=1))
 def test_a_partial_text_is_never_the_complete_one(text: str) -> None:
-    first = partial(text)
-    kept = first.rstrip(" …")
-    assert first != text
-    assert text.startswith(kept)
-    assert len(kept) < len(text)
+    tree = tree_of(text)
+    first = partial(tree)
+    kept = visible(first).rstrip(" …\n")
+    assert print_markdown(first) != print_markdown(tree)
+    assert visible(tree).startswith(kept)
+    assert len(kept) < len(visible(tree)) or not text.strip()

@@ -2,10 +2,11 @@
 
 import pytest
 
-from hermes.streaming.final import final_text, question_text
+from hermes.streaming.final import choices_of, final_content, final_text, question_text
 from hermes.streaming.fold import View
-from hermes.types.events import QuestionAsked, TurnFinished
+from hermes.types.events import Notice, QuestionAsked, TurnFinished
 from hermes.types.identity import CallId
+from hermes.types.messages import Content
 
 APPROVAL = QuestionAsked(
     id="a7", call=CallId("t_0_0"), kind="approval", prompt="Run `make`?", choices=("once", "always")
@@ -51,3 +52,38 @@ def test_an_early_end_says_why_after_the_answer_so_far(end: TurnFinished, text: 
 
 def test_a_failure_is_never_silent() -> None:
     assert final_text(View(outcome=TurnFinished(outcome="failed")))
+
+
+def test_a_suspended_turn_s_questions_are_choices() -> None:
+    question = QuestionAsked(
+        id="q1", call=CallId("t_0_0"), kind="question", prompt="Which?", choices=("red", "blue")
+    )
+    plain = QuestionAsked(id="q2", call=CallId("t_0_1"), kind="question", prompt="Name?")
+    view = View(
+        segments=("Let me see.",),
+        questions=(APPROVAL, question, plain),
+        notices=(Notice(text="a remark", lasting=True), Notice(text="a passing one")),
+        outcome=TurnFinished(outcome="suspended"),
+    )
+    content = final_content(view)
+    assert content is not None
+    assert content.text == "Let me see.\n\n(a remark)"
+    assert [(one.question, one.prompt, one.labels) for one in content.choices] == [
+        ("a7", "Run `make`?", ("once", "always", "Deny")),
+        ("q1", "Which?", ("red", "blue")),
+        ("q2", "Name?", ()),
+    ]
+    assert content.choices[1].text == (
+        "Which?\n\n1. red\n2. blue\n\nReply with your answer (question q1)."
+    )
+
+
+def test_an_approval_without_choices_is_approved_or_denied() -> None:
+    asked = QuestionAsked(id="a1", call=CallId("t_0_0"), kind="approval", prompt="Run it?")
+    assert choices_of(asked).labels == ("Approve", "Deny")
+
+
+def test_other_ends_owe_no_choices_and_nothing_is_owed_for_nothing() -> None:
+    view = View(segments=("One",), questions=(APPROVAL,), outcome=TurnFinished(outcome="completed"))
+    assert final_content(view) == Content(text="One")
+    assert final_content(View(outcome=TurnFinished(outcome="completed"))) is None

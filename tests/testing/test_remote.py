@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import anyio
 import anyio.abc
 
-from hermes.testing.remote import Link, RemoteWire, Rooms, serve_rooms
+from hermes.testing.remote import PlatformConnection, RemoteWire, Rooms, serve_rooms
 from hermes.testing.running import until
+from hermes.types.messages import Content
 
 
 async def test_an_adapter_reaches_its_platform_through_a_socket() -> None:
@@ -17,10 +18,11 @@ async def test_an_adapter_reaches_its_platform_through_a_socket() -> None:
         async with anyio.create_task_group() as group:
             port = await group.start(serve_rooms, rooms)
             async with await anyio.connect_tcp("127.0.0.1", port) as stream:
-                link = Link(stream)
-                group.start_soon(link.run)
-                wire = RemoteWire(link, "plain")
-                await wire.edit(await wire.send("chat", "hi"), "hello")
+                connection = PlatformConnection(stream)
+                group.start_soon(connection.run)
+                wire = RemoteWire(connection, "plain")
+                id = await wire.send("chat", Content(text="hi"), "key")
+                await wire.edit(id, Content(text="hello"))
                 assert [message.text for message in rooms["plain"].shown("chat")] == ["hello"]
                 group.cancel_scope.cancel()
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hermes.text import nodes
 from hermes.text.growing import Growing, Piece, pieces
 from hermes.text.markdown import parse_part, print_plain
+from hermes.types import nodes
 
 BITS = (
     "a", "b c", "#", "# ", "- ", "* ", "+ ", "1. ", "2) ", "10. ", "> ", "```", "~~~", "`", "**",

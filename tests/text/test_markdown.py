@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hermes.text.dialect import Dialect
 from hermes.text.markdown import parse, print_markdown, print_plain
-from hermes.text.nodes import (
+from hermes.types.nodes import (
     Block,
     Break,
     Code,

@@ -8,7 +8,6 @@ from hermes import settings as configuration
 from hermes.entry.cli.conversation import PLATFORM, TERMINAL_ORIGIN
 from hermes.entry.cli.folder import here
 from hermes.entry.cli.runtime import Runtime
-from hermes.settings.schema import PLATFORMS
 from hermes.types.identity import Principal
 from hermes.types.messages import Origin
 from hermes.types.turns import Prompt
@@ -28,7 +27,6 @@ def prompt() -> None:
 @prompt.command()
 @click.option(
     "--platform",
-    type=click.Choice(["cli", "api", *PLATFORMS]),
     default="cli",
     show_default=True,
     metavar="NAME",

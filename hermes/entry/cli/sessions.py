@@ -14,7 +14,6 @@ from hermes import settings as configuration
 from hermes.control import sessions as conversations
 from hermes.control.sessions import Entry, Summary
 from hermes.entry.cli.runtime import Runtime
-from hermes.settings.schema import PLATFORMS
 from hermes.types.errors import HermesError
 from hermes.types.messages import AssistantMessage, ToolMessage, UserMessage
 from hermes.types.store import Work
@@ -23,7 +22,6 @@ from hermes.types.value import Value
 T = TypeVar("T")
 P = ParamSpec("P")
 
-PLATFORM_CHOICE = click.Choice(["cli", "api", *PLATFORMS])
 COUNT = click.IntRange(min=1)
 
 RESULT_LINES = 4
@@ -58,7 +56,6 @@ def sessions() -> None:
 @sessions.command(name="list")
 @click.option(
     "--platform",
-    type=PLATFORM_CHOICE,
     metavar="NAME",
     help="Only those of one platform, such as cli or telegram.",
 )

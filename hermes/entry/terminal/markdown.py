@@ -13,8 +13,8 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from hermes.text import nodes
 from hermes.text.growing import Piece
+from hermes.types import nodes
 
 CODE, LINK, QUOTE = "bold cyan", "underline", "dim"
 HEADINGS = ("bold underline", "bold")

@@ -28,9 +28,3 @@ def test_without_a_model_it_says_what_to_do(hermes: Run) -> None:
 
 def test_it_is_what_chat_sends_in_this_folder(hermes: Run) -> None:
     assert str(Path.cwd()) in hermes("prompt", "show", "--full").stdout
-
-
-def test_a_platform_that_there_is_not_is_refused_with_those_there_are(hermes: Run) -> None:
-    done = hermes("prompt", "show", "--platform", "fax")
-    assert done.returncode == 2
-    assert "telegram" in done.stderr

@@ -35,7 +35,7 @@ class Link(Value, tag=True):
 class Image(Value, tag=True):
     url: str
     text: str = ""
-    """What to say where the picture cannot be shown."""
+    """The text to show where the picture cannot be shown."""
 
 
 class Break(Value, tag=True):
@@ -77,6 +77,7 @@ class Quote(Value, tag=True):
 class Table(Value, tag=True):
     aligns: tuple[Align, ...]
     header: tuple[Inlines, ...]
+    """Empty in a part of a message that continues a table."""
     rows: tuple[tuple[Inlines, ...], ...] = ()
 
 

@@ -1,0 +1,139 @@
+"""The sections of chat platforms, in the types that their manifests supply."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from hermes.settings import Settings, schema
+from hermes.settings.schema import ANY_NAME, Field, convert, own_fields
+from hermes.settings.sources import (
+    DOTENV,
+    ENVIRONMENT,
+    ConfigProblems,
+    FoundValue,
+    PlatformSection,
+    expanded,
+)
+from hermes.text.spelling import nearest
+from hermes.types.platforms import AnyPlatform, Platform
+
+ConfigT = TypeVar("ConfigT", bound=msgspec.Struct)
+
+_SAME_PLATFORM, _SAME_SETTING = 0.75, 0.9
+"""How much a name must resemble another one to be a misspelling of it."""
+
+
+def platform_config(settings: Settings, platform: Platform[ConfigT]) -> ConfigT:
+    """The platform's own settings; ConfigProblems lists everything that is wrong with them.
+
+    A variable that a field declares wins over config.yaml, as it does for every setting.
+    """
+    values: dict[str, object] = {}
+    problems = list(_unknown_settings(settings, platform))
+    for field in own_fields(platform.config):
+        found = _found(settings, platform.name, field)
+        if found is None:
+            continue
+        key = f"platforms.{platform.name}.{field.key}"
+        try:
+            values[field.key] = convert(field, expanded(found.value, settings.sources.environ))
+        except KeyError as error:
+            missing = f"needs the variable {error.args[0]}, which is not set"
+            problems.append(f"{found.source}: {key} {missing}")
+        except ValueError as error:
+            problems.append(f"{found.source}: {key}: {error}")
+    required = {info.name for info in msgspec.structs.fields(platform.config) if info.required}
+    if not problems:
+        problems += [
+            f"platforms.{platform.name}.{name} is not set: add it to {settings.home.config}"
+            for name in sorted(required - values.keys())
+        ]
+    if problems:
+        raise ConfigProblems(problems)
+    return platform.config(**values)
+
+
+def check_platforms(settings: Settings, platforms: Sequence[AnyPlatform]) -> tuple[str, ...]:
+    """Warnings about sections and settings that are ignored; ConfigProblems for misspelt ones."""
+    known = {platform.name: platform for platform in platforms}
+    file, warnings, problems = settings.home.config.name, [], []
+    for name, section in settings.sources.platforms.items():
+        if platform := known.get(name):
+            warnings += [
+                f"{file}: platforms.{name}.{setting} is not supported yet and is ignored"
+                for setting in _undeclared(section, platform)
+                if schema().unsupported(f"platforms.{name}.{setting}")
+            ]
+            continue
+        near = nearest(name, known, _SAME_PLATFORM)
+        if near:
+            problems.append(_misspelt(section.source, f"platforms.{name}", f"platforms.{near}"))
+            continue
+        problems += [
+            _misspelt(found.source, f"platforms.{name}.{setting}", f"platforms.{name}.{near}")
+            for setting, found in section.settings.items()
+            if (near := nearest(setting, _general_settings(), _SAME_SETTING))
+        ]
+        warnings.append(f"{file}: platforms.{name} is ignored: this platform is not installed")
+    if problems:
+        raise ConfigProblems(problems)
+    return tuple(warnings)
+
+
+def _found(settings: Settings, platform: str, field: Field) -> FoundValue | None:
+    """The value that wins: from the environment, from .env, or from config.yaml."""
+    sources = settings.sources
+    names = [name.format(platform.upper()) for name in field.also.env]
+    dotenv = str(settings.home.dotenv)
+    for layer, label, values in (
+        (ENVIRONMENT, "environment", sources.process),
+        (DOTENV, dotenv, sources.dotenv),
+    ):
+        for name in names:
+            if name in values:
+                return FoundValue(layer=layer, source=f"{label} {name}", value=values[name])
+    section = sources.platforms.get(platform, PlatformSection(source=""))
+    places = (field.key, *field.also.keys)
+    return next((found for place in places if (found := _at(section, place))), None)
+
+
+def _at(section: PlatformSection, place: str) -> FoundValue | None:
+    setting, *path = place.split(".")
+    found = section.settings.get(setting)
+    for name in path:
+        below = found.value if found else None
+        if not isinstance(below, Mapping) or name not in below:
+            return None
+        assert found is not None
+        found = replace(found, value=below[name])
+    return found
+
+
+def _unknown_settings(settings: Settings, platform: AnyPlatform) -> Iterator[str]:
+    section = settings.sources.platforms.get(platform.name, PlatformSection(source=""))
+    known = {*_general_settings(), *(field.key for field in own_fields(platform.config))}
+    for setting, found in _undeclared(section, platform).items():
+        key = f"platforms.{platform.name}.{setting}"
+        near = nearest(setting, known)
+        if not schema().unsupported(key):
+            yield _misspelt(found.source, key, f"platforms.{platform.name}.{near}" if near else "")
+
+
+def _undeclared(section: PlatformSection, platform: AnyPlatform) -> dict[str, FoundValue]:
+    """The settings of the section that the manifest's type does not have."""
+    places = [(field.key, *field.also.keys) for field in own_fields(platform.config)]
+    declared = {place.partition(".")[0] for names in places for place in names}
+    return {name: found for name, found in section.settings.items() if name not in declared}
+
+
+def _general_settings() -> set[str]:
+    """The settings that every platform has."""
+    named = (key.partition(f".{ANY_NAME}.")[2] for key in schema().fields)
+    return {name for name in named if name}
+
+
+def _misspelt(source: str, key: str, near: str) -> str:
+    hint = f": did you mean {near!r}?" if near else ""
+    return f"{source}: unknown key {key!r}{hint}"

@@ -1,0 +1,53 @@
+"""Cuts one delivery into the messages that a platform takes."""
+
+from collections.abc import Iterator
+
+from hermes.streaming.fold import BREAK
+from hermes.text.markdown import parse
+from hermes.text.slices import visible
+from hermes.text.split import split
+from hermes.types.messages import Attachment, Choices, Content
+from hermes.types.nodes import Document, Paragraph, Text
+from hermes.types.platforms import PlatformAdapter
+from hermes.types.value import Value
+
+
+class MessagePart(Value):
+    """One message of a delivery, before it is rendered."""
+
+    tree: Document = ()
+    attachment: Attachment | None = None
+    choices: Choices | None = None
+
+
+def parts_of(content: Content, adapter: PlatformAdapter) -> list[MessagePart]:
+    """The text, then each question that has buttons, then each attachment; the same every time."""
+    limits = adapter.limits
+    asked = [one for one in content.choices if 0 < len(one.labels) <= limits.buttons]
+    texts = [content.text, *(one.text for one in content.choices if one not in asked)]
+    if not limits.attachments:
+        texts += [f"({_name(one)} can't be sent here.)" for one in content.attachments]
+    parts = list(_messages(BREAK.join(filter(None, texts)), adapter))
+    for choices in asked:
+        *before, last = _messages(choices.prompt.strip() or "?", adapter)
+        parts += [*before, MessagePart(tree=last.tree, choices=choices)]
+    if limits.attachments:
+        parts += [MessagePart(attachment=one) for one in content.attachments]
+    return parts
+
+
+def tree_of(text: str) -> Document:
+    """The text as Markdown; as plain text where Markdown would leave nothing to see of it."""
+    tree = parse(text)
+    if text.strip() and not visible(tree).strip():
+        return (Paragraph(children=(Text(text=text.strip()),)),)
+    return tree
+
+
+def _messages(text: str, adapter: PlatformAdapter) -> Iterator[MessagePart]:
+    for tree in split(tree_of(text), adapter.limits.text, adapter.render, adapter.measure):
+        yield MessagePart(tree=tree)
+
+
+def _name(attachment: Attachment) -> str:
+    return attachment.name or attachment.path.rpartition("/")[2]

@@ -1,0 +1,314 @@
+"""Takes the first characters of a Markdown tree, or the tree without them.
+
+The visible characters of a tree are counted in reading order. A line break counts as one, as do the
+gap between two blocks, items, rows or cells, an image and a rule.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal, TypeVar, assert_never
+
+from msgspec.structs import replace
+
+from hermes.types import nodes
+
+Kind = Literal["word", "link", "code", "fence", "atom", "line", "block"]
+"""What a visible character belongs to; `line` and `block` are the gaps between lines and blocks."""
+
+ATOM = "\ufffc"
+"""Stands for something that is visible but has no text of its own."""
+
+T = TypeVar("T")
+
+
+class Outline:
+    """The visible characters of a tree up to a number, and what each one belongs to."""
+
+    def __init__(self, tree: nodes.Document, stop: int | None = None) -> None:
+        runs = list(_bounded(_blocks(tree), stop))
+        self.text = "".join(text for text, _ in runs)[:stop]
+        kinds: list[Kind] = []
+        for text, kind in runs:
+            kinds += [kind] * len(text)
+        self.kinds = kinds[:stop]
+
+    def is_space(self, index: int) -> bool:
+        """Whether the character is white space that may be dropped at a cut."""
+        return self.text[index].isspace() and self.kinds[index] not in ("code", "fence")
+
+
+Run = tuple[str, Kind]
+
+
+def _bounded(runs: Iterator[Run], stop: int | None) -> Iterator[Run]:
+    count = 0
+    for run in runs:
+        yield run
+        count += len(run[0])
+        if stop is not None and count >= stop:
+            return
+
+
+def _blocks(tree: Sequence[nodes.Block], gap: Kind = "block") -> Iterator[Run]:
+    yield from _spaced("\n", gap, map(_block, tree))
+
+
+def _spaced(gap: str, kind: Kind, parts: Iterable[Iterator[Run]]) -> Iterator[Run]:
+    for index, part in enumerate(parts):
+        if index:
+            yield gap, kind
+        yield from part
+
+
+def _row(row: tuple[nodes.Inlines, ...]) -> Iterator[Run]:
+    cells = row[_margin(row) :]
+    yield from _spaced(" ", "word", (_inlines(cell, "word") for cell in cells))
+
+
+def _block(block: nodes.Block) -> Iterator[Run]:
+    match block:
+        case nodes.Paragraph(children=children) | nodes.Heading(children=children):
+            yield from _inlines(children, "word")
+        case nodes.Fence(text=text):
+            yield text, "fence"
+        case nodes.Quote(children=children):
+            yield from _blocks(children)
+        case nodes.List(items=items, tight=tight):
+            gap: Kind = "line" if tight else "block"
+            yield from _spaced("\n", gap, (_blocks(item, gap) for item in items))
+        case nodes.Table():
+            yield from _spaced("\n", "line", map(_row, _rows(block)))
+        case nodes.Rule():
+            yield ATOM, "atom"
+        case _:
+            assert_never(block)
+
+
+def _inlines(children: nodes.Inlines, kind: Kind) -> Iterator[Run]:
+    for child in children:
+        match child:
+            case nodes.Text(text=text):
+                yield text, kind
+            case nodes.Code(text=text):
+                yield text, "code"
+            case nodes.Break():
+                yield "\n", "line"
+            case nodes.Image() | nodes.Link(children=()):
+                yield ATOM, "atom"
+            case nodes.Link(children=inside):
+                yield from _inlines(inside, "link")
+            case nodes.Strong() | nodes.Emphasis() | nodes.Strikethrough():
+                yield from _inlines(child.children, kind)
+            case _:
+                assert_never(child)
+
+
+def visible(tree: nodes.Document) -> str:
+    """The visible characters of the tree."""
+    return Outline(tree).text
+
+
+def ended_with(tree: nodes.Document, text: str) -> nodes.Document:
+    """The tree with the text after its last words, or in a paragraph of its own below a block."""
+    if tree:
+        *before, last = tree
+        match last:
+            case nodes.Paragraph() | nodes.Heading():
+                words = (*last.children, nodes.Text(text=text))
+                return (*before, replace(last, children=words))
+            case nodes.Quote(children=children):
+                return (*before, replace(last, children=ended_with(children, text)))
+            case nodes.List(items=(*items, item)):
+                return (*before, replace(last, items=(*items, ended_with(item, text))))
+            case _:
+                pass
+    return (*tree, nodes.Paragraph(children=(nodes.Text(text=text.strip()),)))
+
+
+# --- the first characters --------------------------------------------------------------------
+
+
+def first(tree: nodes.Document, count: int) -> tuple[nodes.Document, bool]:
+    """The tree up to so many visible characters (one or more), and whether that is all of it."""
+    taken, left = _take_each(tree, count, _take_block, gap=1)
+    return taken, left >= 0
+
+
+Taken = tuple[T | None, int]
+"""What was taken, and how many characters may follow; negative when something was left out."""
+
+
+def _take_each(
+    items: Sequence[T], count: int, take: Callable[[T, int], Taken[T]], gap: int
+) -> tuple[tuple[T, ...], int]:
+    taken: list[T] = []
+    for index, item in enumerate(items):
+        if index:
+            count -= gap
+            if count <= 0:
+                return tuple(taken), -1
+        part, count = take(item, count)
+        if part is not None:
+            taken.append(part)
+        if count < 0:
+            break
+    return tuple(taken), count
+
+
+def _take_block(block: nodes.Block, count: int) -> Taken[nodes.Block]:
+    match block:
+        case nodes.Paragraph() | nodes.Heading():
+            inlines, left = _take_each(block.children, count, _take_inline, gap=0)
+            return replace(block, children=inlines), left
+        case nodes.Fence(text=text):
+            return replace(block, text=text[:count]), count - len(text)
+        case nodes.Quote(children=children):
+            inside, left = _take_each(children, count, _take_block, gap=1)
+            return replace(block, children=inside), left
+        case nodes.List(items=items):
+            taken, left = _take_each(items, count, _take_item, gap=1)
+            return replace(block, items=taken), left
+        case nodes.Table():
+            rows, left = _take_each(_rows(block), count, _take_row, gap=1)
+            return _table(block, rows), left
+        case nodes.Rule():
+            return block, count - 1
+        case _:
+            assert_never(block)
+
+
+def _take_item(item: nodes.Document, count: int) -> Taken[nodes.Document]:
+    return _take_each(item, count, _take_block, gap=1)
+
+
+def _take_row(row: tuple[nodes.Inlines, ...], count: int) -> Taken[tuple[nodes.Inlines, ...]]:
+    margin = _margin(row)
+    cells, left = _take_each(row[margin:], count, _take_cell, gap=1)
+    padding = ((),) * (len(row) - margin - len(cells))
+    return (*row[:margin], *cells, *padding), left
+
+
+def _take_cell(cell: nodes.Inlines, count: int) -> Taken[nodes.Inlines]:
+    return _take_each(cell, count, _take_inline, gap=0)
+
+
+def _take_inline(node: nodes.Inline, count: int) -> Taken[nodes.Inline]:
+    match node:
+        case nodes.Text(text=text) | nodes.Code(text=text):
+            return replace(node, text=text[:count]), count - len(text)
+        case nodes.Break() | nodes.Image() | nodes.Link(children=()):
+            return node, count - 1
+        case nodes.Strong() | nodes.Emphasis() | nodes.Strikethrough() | nodes.Link():
+            inside, left = _take_each(node.children, count, _take_inline, gap=0)
+            return replace(node, children=inside), left
+        case _:
+            assert_never(node)
+
+
+# --- the rest --------------------------------------------------------------------------------
+
+
+def without(tree: nodes.Document, count: int) -> nodes.Document:
+    """The tree after so many visible characters.
+
+    The rest of a list's item comes without its marker; the items after it are numbered as before.
+    """
+    return _drop_each(tree, count, _drop_block, gap=1)[0]
+
+
+Dropped = tuple[tuple[T, ...], int]
+"""What is left, and how many characters are still to be dropped after it."""
+
+
+def _drop_each(
+    items: tuple[T, ...], count: int, drop: Callable[[T, int], Dropped[T]], gap: int
+) -> Dropped[T]:
+    for index, item in enumerate(items):
+        if index:
+            count -= gap
+        if count <= 0:
+            return items[index:], 0
+        rest, count = drop(item, count)
+        if rest:
+            return (*rest, *items[index + 1 :]), 0
+    return (), count
+
+
+def _drop_block(block: nodes.Block, count: int) -> Dropped[nodes.Block]:
+    match block:
+        case nodes.Paragraph() | nodes.Heading():
+            inlines, left = _drop_each(block.children, count, _drop_inline, gap=0)
+            return ((replace(block, children=inlines),) if inlines else ()), left
+        case nodes.Fence(text=text):
+            rest = text[count:]
+            return ((replace(block, text=rest),) if rest else ()), count - len(text)
+        case nodes.Quote(children=children):
+            inside, left = _drop_each(children, count, _drop_block, gap=1)
+            return ((replace(block, children=inside),) if inside else ()), left
+        case nodes.List():
+            return _drop_from_list(block, count)
+        case nodes.Table():
+            rows, left = _drop_each(_rows(block), count, _drop_from_row, gap=1)
+            return ((replace(block, header=(), rows=rows),) if rows else ()), left
+        case nodes.Rule():
+            return (), count - 1
+        case _:
+            assert_never(block)
+
+
+def _drop_from_list(block: nodes.List, count: int) -> Dropped[nodes.Block]:
+    for index, item in enumerate(block.items):
+        if index:
+            count -= 1
+        if count <= 0:
+            return (_list_from(block, index),), 0
+        rest, count = _drop_each(item, count, _drop_block, gap=1)
+        if rest:
+            more = index + 1 < len(block.items)
+            return (*rest, *((_list_from(block, index + 1),) if more else ())), 0
+    return (), count
+
+
+def _list_from(block: nodes.List, index: int) -> nodes.List:
+    start = None if block.start is None else block.start + index
+    return replace(block, items=block.items[index:], start=start)
+
+
+def _drop_from_row(
+    row: tuple[nodes.Inlines, ...], count: int
+) -> Dropped[tuple[nodes.Inlines, ...]]:
+    cells, left = _drop_each(row[_margin(row) :], count, _drop_from_cell, gap=1)
+    return (((*((),) * (len(row) - len(cells)), *cells),) if cells else ()), left
+
+
+def _drop_from_cell(cell: nodes.Inlines, count: int) -> Dropped[nodes.Inlines]:
+    rest, left = _drop_each(cell, count, _drop_inline, gap=0)
+    return ((rest,) if rest else ()), left
+
+
+def _drop_inline(node: nodes.Inline, count: int) -> Dropped[nodes.Inline]:
+    match node:
+        case nodes.Text(text=text) | nodes.Code(text=text):
+            rest = text[count:]
+            return ((replace(node, text=rest),) if rest else ()), count - len(text)
+        case nodes.Break() | nodes.Image() | nodes.Link(children=()):
+            return (), count - 1
+        case nodes.Strong() | nodes.Emphasis() | nodes.Strikethrough() | nodes.Link():
+            inside, left = _drop_each(node.children, count, _drop_inline, gap=0)
+            return ((replace(node, children=inside),) if inside else ()), left
+        case _:
+            assert_never(node)
+
+
+def _rows(table: nodes.Table) -> tuple[tuple[nodes.Inlines, ...], ...]:
+    return (table.header, *table.rows) if table.header else table.rows
+
+
+def _margin(row: tuple[nodes.Inlines, ...]) -> int:
+    """The number of empty cells before the first text of a row; their gaps don't count."""
+    return next((index for index, cell in enumerate(row) if cell), len(row))
+
+
+def _table(table: nodes.Table, rows: tuple[tuple[nodes.Inlines, ...], ...]) -> nodes.Table:
+    if table.header:
+        return replace(table, header=rows[0], rows=rows[1:])
+    return replace(table, rows=rows)

@@ -1,0 +1,226 @@
+"""One delivery becomes messages: rendered, in parts, with buttons and files, each with its key."""
+
+from collections import Counter
+from pathlib import Path
+
+import anyio
+import pytest
+from msgspec.structs import replace
+
+from hermes.control.rate_gate import RateGate
+from hermes.control.sending import REPEAT, Sending
+from hermes.state import deliveries
+from hermes.state.sqlite.store import open_store
+from hermes.streaming.edits import PLACEHOLDER
+from hermes.testing.platforms import (
+    LIMIT,
+    ChatServer,
+    EditingAdapter,
+    KeyedAdapter,
+    PlainAdapter,
+    RichAdapter,
+    failing,
+)
+from hermes.testing.rows import NOW
+from hermes.testing.running import running, until
+from hermes.testing.scripted import ScriptedModel, calls, says
+from hermes.types.delivery import Delivery, Placed
+from hermes.types.errors import Disconnected, RateLimited, Rejected
+from hermes.types.identity import Target
+from hermes.types.messages import Attachment, Choices, Content, MessageRef
+from hermes.types.store import Store
+
+CHAT = Target(account="chat", chat_id="1")
+TEA = Choices(question="q1", prompt="Tea **now**?", labels=("yes", "no"), text="Tea? Reply yes.")
+NAME = Choices(question="q2", prompt="Your name?", labels=(), text="Your name? Reply with it.")
+FILES = tuple(Attachment(kind="file", path=f"/tmp/{name}", name=name) for name in ("a", "b"))
+LONG = " ".join(f"word{number}" for number in range(900))
+
+
+async def send(
+    folder: Path, adapter: PlainAdapter, content: Content, *attempts: type[Exception]
+) -> Delivery:
+    """Attempts to send the delivery until an attempt succeeds; each of the first ones must fail."""
+    async with open_store(folder / "state.db") as store:
+        id = await store.run(deliveries.owe, CHAT, content, "main", None, NOW)
+        delivery = Delivery(id=id, target=CHAT, state="sending", content=content)
+        for error in attempts:
+            sending = Sending(store, RateGate(), adapter, delivery)
+            with pytest.raises(error):
+                await sending.run()
+            doubtful = error is Disconnected
+            delivery = replace(delivery, placed=sending.placed, doubtful=doubtful)
+        return await final_attempt(store, adapter, delivery)
+
+
+async def final_attempt(store: Store, adapter: PlainAdapter, delivery: Delivery) -> Delivery:
+    sending = Sending(store, RateGate(), adapter, delivery)
+    await sending.run()
+    return replace(delivery, placed=sending.placed)
+
+
+class Lossy(ChatServer):
+    """Takes every message, but some of its replies are lost."""
+
+    def __init__(self, *losses: int, deduplicates: bool = False) -> None:
+        super().__init__(deduplicates=deduplicates)
+        self._losses = set(losses)
+        """Numbers of the sends whose replies are lost."""
+
+    async def send(self, chat: str, content: Content, key: str) -> str:
+        id = await super().send(chat, content, key)
+        if len(self.keys) in self._losses:
+            raise Disconnected("the reply was lost")
+        return id
+
+
+async def test_the_text_is_rendered_and_the_delivery_keeps_its_markdown(tmp_path: Path) -> None:
+    server = ChatServer()
+    sent = await send(tmp_path, PlainAdapter(server), Content(text="**bold** [l](http://x.y)"))
+    assert server.texts() == ["bold l (http://x.y)"]
+    assert sent.content.text == "**bold** [l](http://x.y)"
+
+
+async def test_a_message_that_is_sent_again_has_the_same_key(tmp_path: Path) -> None:
+    server = Lossy(1)
+    sent = await send(tmp_path, PlainAdapter(server), Content(text="hello"), Disconnected)
+    assert server.keys == [sent.key(0, "send")] * 2
+    assert server.texts() == ["hello", REPEAT + "hello"]
+
+
+@pytest.mark.parametrize("text", ["hello", "x" * LIMIT])
+async def test_a_platform_that_knows_the_key_shows_one_message(tmp_path: Path, text: str) -> None:
+    server = Lossy(1, deduplicates=True)
+    await send(tmp_path, KeyedAdapter(server), Content(text=text), Disconnected)
+    assert len(server.keys) == 2
+    assert server.texts() == [text]
+
+
+async def test_a_file_arrives_once_where_the_platform_knows_the_key(tmp_path: Path) -> None:
+    server = Lossy(2, 4, deduplicates=True)
+    content = Content(text="Two files:", attachments=FILES)
+    await send(tmp_path, KeyedAdapter(server), content, Disconnected, Disconnected)
+    sent = [file for one in server.messages.values() for file in one.content.attachments]
+    assert sent == list(FILES)
+    assert server.texts() == ["Two files:", "", ""]
+
+
+async def test_a_file_that_may_be_a_repeat_says_so_elsewhere(tmp_path: Path) -> None:
+    server = Lossy(2)
+    content = Content(text="A file:", attachments=FILES[:1])
+    await send(tmp_path, RichAdapter(server), content, Disconnected)
+    assert server.texts() == ["A file:", "", REPEAT.strip()]
+
+
+async def test_a_platform_without_files_names_them(tmp_path: Path) -> None:
+    server = ChatServer()
+    await send(tmp_path, PlainAdapter(server), Content(text="Here.", attachments=FILES))
+    assert server.texts() == ["Here.\n\n(a can't be sent here.)\n\n(b can't be sent here.)"]
+
+
+async def test_a_repeat_that_leaves_no_room_for_the_remark_is_announced(tmp_path: Path) -> None:
+    server = Lossy(1)
+    text = "x" * LIMIT
+    sent = await send(tmp_path, PlainAdapter(server), Content(text=text), Disconnected)
+    assert server.texts() == [text, REPEAT.strip(), text]
+    assert server.keys[1:] == [sent.key(0, "repeat"), sent.key(0, "send")]
+
+
+async def test_a_question_has_its_buttons_where_the_platform_has_some(tmp_path: Path) -> None:
+    server = ChatServer()
+    content = Content(text="Well.", choices=(TEA, NAME))
+    await send(tmp_path, RichAdapter(server), content)
+    assert server.texts() == ["Well.\n\nYour name? Reply with it.", "Tea **now**?"]
+    shown = [one.content.choices for one in server.messages.values()]
+    assert shown == [(), (TEA,)]
+
+
+@pytest.mark.parametrize("adapter", [PlainAdapter, EditingAdapter])
+async def test_a_question_is_text_where_there_are_no_buttons(
+    tmp_path: Path, adapter: type[PlainAdapter]
+) -> None:
+    server = ChatServer()
+    await send(tmp_path, adapter(server), Content(text="Well.", choices=(TEA, NAME)))
+    assert server.texts() == ["Well.\n\nTea? Reply yes.\n\nYour name? Reply with it."]
+
+
+async def test_a_part_that_was_edited_is_not_edited_or_sent_again(tmp_path: Path) -> None:
+    server = ChatServer()
+    server.trouble = failing(None, None, RateLimited("slow down", 1.0))
+    content = Content(text=LONG, choices=(TEA,))
+    sent = await send(tmp_path, RichAdapter(server), content, RateLimited)
+    assert Counter(kind for _, kind, _ in server.calls) == {"send": 4, "edit": 3}
+    assert " ".join(server.texts()[:2]).split() == LONG.split()
+    assert server.texts()[2:] == ["Tea **now**?"]
+    assert all(one.final for one in sent.placed)
+
+
+async def test_a_message_that_is_gone_is_replaced_under_a_new_key(tmp_path: Path) -> None:
+    server = ChatServer(deduplicates=True)
+    gone = failing(Rejected("there is no such message"))
+    server.trouble = lambda kind, chat: gone(kind, chat) if kind == "edit" else None
+    sent = await send(tmp_path, EditingAdapter(server), Content(text="the whole answer"))
+    assert server.keys == [sent.key(0, "place"), sent.key(0, "replace")]
+    assert server.texts() == ["the whole …", "the whole answer"]
+
+
+async def test_a_partial_text_that_would_not_fit_is_a_placeholder(tmp_path: Path) -> None:
+    class Bytes(EditingAdapter):
+        def measure(self, text: str) -> int:
+            return len(text.encode())
+
+    server = ChatServer()
+    text = "x" * (LIMIT - 2) + " y"
+    await send(tmp_path, Bytes(server), Content(text=text))
+    (shown,) = server.messages.values()
+    assert shown.versions == (PLACEHOLDER, text)
+
+
+async def test_a_preview_with_the_final_text_needs_no_edit(tmp_path: Path) -> None:
+    server = ChatServer()
+    async with open_store(tmp_path / "state.db") as store:
+        id = await store.run(deliveries.owe, CHAT, Content(text="done"), "main", None, NOW)
+        ref = await server.send("1", Content(text="done"), "preview")
+        placed = (Placed(ref=MessageRef(id=ref), text="done"),)
+        content = Content(text="done")
+        delivery = Delivery(id=id, target=CHAT, state="sending", content=content, placed=placed)
+        await final_attempt(store, EditingAdapter(server), delivery)
+    assert [kind for _, kind, _ in server.calls] == ["send"]
+
+
+async def test_a_pressed_button_answers_the_question(tmp_path: Path) -> None:
+    server = ChatServer()
+    ask = calls(("ask", {"question": "Red or blue?", "choices": ["red", "blue"]}))
+    model = ScriptedModel([ask, says("blue it is")])
+    async with running(tmp_path, [RichAdapter(server)], model) as gateway:
+        server.says("paint it")
+        await until(lambda: server.texts() == ["Red or blue?"])
+        (shown,) = server.messages.values()
+        await until(lambda: server.messages["m1"].content.choices)
+        (choices,) = server.messages["m1"].content.choices
+        assert choices.labels == ("red", "blue")
+        await until(lambda: not gateway.busy)
+        server.presses(choices.question, "blue")
+        await until(lambda: "blue it is" in server.texts())
+    assert shown.id == "m1"
+
+
+async def test_the_key_is_the_same_after_a_restart(tmp_path: Path) -> None:
+    lost = anyio.Event()
+
+    class Hanging(ChatServer):
+        async def send(self, chat: str, content: Content, key: str) -> str:
+            id = await super().send(chat, content, key)
+            if not lost.is_set():
+                lost.set()
+                await anyio.sleep_forever()
+            return id
+
+    server = Hanging(deduplicates=True)
+    server.says("a")
+    async with running(tmp_path, [KeyedAdapter(server)], ScriptedModel([says("hello")])):
+        await lost.wait()
+    async with running(tmp_path, [KeyedAdapter(server)], ScriptedModel([])):
+        await until(lambda: len(server.keys) == 2)
+    assert len(set(server.keys)) == 1
+    assert server.texts() == ["hello"]

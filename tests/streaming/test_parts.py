@@ -1,0 +1,68 @@
+"""One delivery in the messages that a platform takes."""
+
+import pytest
+
+from hermes.streaming.parts import parts_of, tree_of
+from hermes.testing.platforms import LIMIT, ChatServer, PlainAdapter, RichAdapter
+from hermes.text.markdown import parse, print_plain
+from hermes.types.messages import Attachment, Choices, Content
+from hermes.types.platforms import PlatformLimits
+
+TEA = Choices(question="q1", prompt="Tea?", labels=("yes", "no"), text="Tea? Reply.")
+NAME = Choices(question="q2", prompt="Name?", labels=(), text="Name? Reply.")
+FILE = Attachment(kind="file", path="/tmp/some/a.txt")
+
+plain, rich = PlainAdapter(ChatServer()), RichAdapter(ChatServer())
+
+
+def texts(content: Content, adapter: PlainAdapter) -> list[str]:
+    return [print_plain(part.tree) for part in parts_of(content, adapter)]
+
+
+def test_text_questions_and_files_follow_each_other() -> None:
+    content = Content(text="Well.", attachments=(FILE,), choices=(TEA, NAME))
+    parts = parts_of(content, rich)
+    assert [print_plain(part.tree) for part in parts] == ["Well.\n\nName? Reply.", "Tea?", ""]
+    assert [part.choices for part in parts] == [None, TEA, None]
+    assert [part.attachment for part in parts] == [None, None, FILE]
+
+
+def test_a_platform_without_buttons_and_files_gets_text_instead() -> None:
+    content = Content(text="Well.", attachments=(FILE,), choices=(TEA, NAME))
+    assert texts(content, plain) == [
+        "Well.\n\nTea? Reply.\n\nName? Reply.\n\n(a.txt can't be sent here.)"
+    ]
+
+
+def test_too_many_buttons_are_text() -> None:
+    class TwoButtons(RichAdapter):
+        limits = PlatformLimits(text=LIMIT, buttons=2)
+
+    adapter = TwoButtons(ChatServer())
+    many = Choices(question="q", prompt="Which?", labels=("a", "b", "c"), text="a, b or c?")
+    assert texts(Content(text="", choices=(many, TEA)), adapter) == ["a, b or c?", "Tea?"]
+
+
+def test_a_long_question_has_its_buttons_below_its_last_part() -> None:
+    long = Choices(question="q", prompt="word " * 1000, labels=("a",), text="")
+    parts = parts_of(Content(text="", choices=(long,)), rich)
+    assert [part.choices for part in parts] == [None, long]
+
+
+def test_buttons_without_a_question_still_have_a_text() -> None:
+    bare = Choices(question="q", prompt="", labels=("a",), text="a?")
+    assert texts(Content(text="", choices=(bare,)), rich) == ["?"]
+
+
+def test_nothing_is_no_message() -> None:
+    assert parts_of(Content(text=" \n"), plain) == []
+
+
+@pytest.mark.parametrize("text", ["[1]: http://x.y", "`" * 50, "> > ", "```\n```"])
+def test_markdown_that_shows_nothing_is_shown_as_it_is(text: str) -> None:
+    assert print_plain(tree_of(text)) == text.strip()
+
+
+def test_other_markdown_is_parsed() -> None:
+    assert tree_of("**a**") == parse("**a**")
+    assert tree_of("") == ()

@@ -1,0 +1,196 @@
+"""The contract of adapters: the fakes keep it, and adapters that break it are found out."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from hermes.testing.adapters import AdapterContract, FakePlatform
+from hermes.testing.platforms import (
+    BOT,
+    FIRST,
+    Batch,
+    ChatServer,
+    EditingAdapter,
+    KeyedAdapter,
+    PlainAdapter,
+    RichAdapter,
+    failing,
+    to_event,
+)
+from hermes.types.errors import HermesError, Rejected
+from hermes.types.identity import Target
+from hermes.types.messages import Content, MessageEvent, MessageRef, Receipt
+from hermes.types.nodes import Document
+from hermes.types.platforms import Cursor
+from hermes.types.protocols import Accept
+
+
+class Fake:
+    def __init__(self, adapter: type[PlainAdapter], server: ChatServer | None = None) -> None:
+        self.server = server or ChatServer(deduplicates=adapter.limits.deduplicates)
+        self.adapter = adapter(self.server)
+        self.target = Target(account=self.adapter.account, chat_id="1")
+        self.quality = adapter.quality
+
+    @property
+    def echoed(self) -> int:
+        return self.server.echoed
+
+    @property
+    def connections(self) -> int:
+        return self.adapter.connections
+
+    @property
+    def typed(self) -> int:
+        return len(self.server.typed)
+
+    def says(self, text: str) -> None:
+        self.server.says(text)
+
+    def presses(self, question: str, label: str) -> None:
+        self.server.presses(question, label)
+
+    def shown(self) -> list[str]:
+        return self.server.texts()
+
+    def files(self) -> list[str]:
+        sent = (file for one in self.server.messages.values() for file in one.content.attachments)
+        return [file.name or "" for file in sent]
+
+    def fail(self, error: HermesError) -> None:
+        self.server.trouble = failing(error)
+
+
+class TestPlain(AdapterContract):
+    @asynccontextmanager
+    async def platform(self) -> AsyncIterator[FakePlatform]:
+        yield Fake(PlainAdapter)
+
+
+class TestEditing(AdapterContract):
+    @asynccontextmanager
+    async def platform(self) -> AsyncIterator[FakePlatform]:
+        yield Fake(EditingAdapter)
+
+
+class TestRich(AdapterContract):
+    @asynccontextmanager
+    async def platform(self) -> AsyncIterator[FakePlatform]:
+        yield Fake(RichAdapter)
+
+
+class TestKeyed(AdapterContract):
+    @asynccontextmanager
+    async def platform(self) -> AsyncIterator[FakePlatform]:
+        yield Fake(KeyedAdapter)
+
+
+# --- adapters and servers that break the contract --------------------------------------------
+
+
+class NeverEchoes(ChatServer):
+    """Does not return our own messages, so that no adapter can prove that it ignores them."""
+
+    async def updates(self, token: str) -> Batch:
+        batch = await super().updates(token)
+        self.echoed = 0
+        others = tuple(update for update in batch.updates if update.user != BOT)
+        return Batch(updates=others, token=batch.token)
+
+
+class HearsItself(PlainAdapter):
+    async def run(self, accept: Accept, ready: Callable[[], None], cursor: Cursor) -> None:
+        batch = Batch(updates=(), token=FIRST)
+        while True:
+            batch = await self._wire.updates(batch.token)
+            for update in batch.updates:
+                await accept(to_event(update, self.account))
+
+
+class SavesTooEarly(PlainAdapter):
+    async def run(self, accept: Accept, ready: Callable[[], None], cursor: Cursor) -> None:
+        async def save_first(event: MessageEvent) -> Receipt:
+            await cursor.save(str(int(cursor.value or FIRST) + 1))
+            return await accept(event)
+
+        await super().run(save_first, ready, cursor)
+
+
+class SkipsMissedMessages(PlainAdapter):
+    async def run(self, accept: Accept, ready: Callable[[], None], cursor: Cursor) -> None:
+        if cursor.value is not None:
+            await cursor.save((await self._wire.updates(cursor.value)).token)
+        await super().run(accept, ready, cursor)
+
+
+class StaysConnected(PlainAdapter):
+    async def run(self, accept: Accept, ready: Callable[[], None], cursor: Cursor) -> None:
+        try:
+            await super().run(accept, ready, cursor)
+        finally:
+            self.connections += 1
+
+
+class CountsTooLittle(PlainAdapter):
+    def measure(self, text: str) -> int:
+        return len(text) // 2
+
+
+class LosesBlocks(PlainAdapter):
+    def render(self, tree: Document) -> str:
+        return super().render(tree[:1])
+
+
+class InventsKeys(KeyedAdapter):
+    sent = 0
+
+    async def send(self, target: Target, content: Content, key: str) -> MessageRef:
+        self.sent += 1
+        return await super().send(target, content, f"{key}.{self.sent}")
+
+
+class PromisesTooMuch(PlainAdapter):
+    quality = "gold"
+
+
+def broken(adapter: type[PlainAdapter], server: ChatServer | None = None) -> AdapterContract:
+    class Broken(AdapterContract):
+        patience = 0.3
+
+        @asynccontextmanager
+        async def platform(self) -> AsyncIterator[FakePlatform]:
+            yield Fake(adapter, server)
+
+    return Broken()
+
+
+BREAKERS: dict[str, Callable[[], Awaitable[None]]] = {
+    "hears itself": lambda: broken(HearsItself).test_our_own_messages_are_not_heard(),
+    "the server never echoes": lambda: broken(
+        PlainAdapter, NeverEchoes()
+    ).test_our_own_messages_are_not_heard(),
+    "saves too early": lambda: broken(SavesTooEarly).test_only_accepted_messages_are_acknowledged(),
+    "skips missed messages": lambda: broken(
+        SkipsMissedMessages
+    ).test_a_new_connection_continues_at_the_cursor(),
+    "stays connected": lambda: broken(
+        StaysConnected
+    ).test_it_reports_that_it_is_connected_and_disconnects_when_cancelled(),
+    "counts too little": lambda: broken(
+        CountsTooLittle
+    ).test_a_text_at_the_limit_arrives_whole_and_a_longer_one_is_rejected("x"),
+    "loses blocks": lambda: broken(LosesBlocks).test_every_kind_of_markdown_is_rendered_and_taken(),
+    "invents keys": lambda: broken(
+        InventsKeys
+    ).test_a_key_that_is_known_sends_nothing_where_the_platform_deduplicates(),
+    "promises too much": lambda: broken(
+        PromisesTooMuch
+    ).test_it_has_what_its_quality_level_requires(),
+}
+
+
+@pytest.mark.parametrize("name", BREAKERS)
+async def test_what_breaks_the_contract_is_found_out(name: str) -> None:
+    with pytest.raises((AssertionError, Rejected, ExceptionGroup)):
+        await BREAKERS[name]()
