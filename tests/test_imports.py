@@ -14,6 +14,7 @@ PLANTED = {
     "Entry accepts and renders": ("entry/messaging.py", "hermes.state.paths"),
     "Doors don't know each other": ("entry/messaging.py", "hermes.entry.http.server"),
     "Drivers are named": ("control/keys.py", "hermes.state.sqlite"),
+    "Execution backends are reached": ("control/keys.py", "hermes.boundary.execution.local"),
     "SDKs stay at their edge": ("control/keys.py", "sqlite3"),
     "Nobody ships the test kit": ("app.py", "hermes.testing.scripted"),
 }
