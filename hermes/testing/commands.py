@@ -21,14 +21,14 @@ def local_backend(
     root: Path, environment: Mapping[str, str] = EMPTY_ENVIRONMENT
 ) -> Iterator[LocalBackend]:
     """A backend with its background processes in `root/processes`. They end with the block, and no
-    process may be left as our child, not even as a zombie."""
-    processes = root / "processes"
+    new process may be left as our child, not even as a zombie."""
+    processes, before = root / "processes", children()
     try:
         yield LocalBackend(processes, environment)
     finally:
         for folder in processes.glob("*"):
             end_marked(f"{PROCESS_MARK}={folder.name}")
-    assert children() == []
+    assert children() <= before
 
 
 def background_of(backend: LocalBackend) -> Background:
@@ -36,12 +36,12 @@ def background_of(backend: LocalBackend) -> Background:
     return backend.commands.background
 
 
-def children() -> list[int]:
+def children() -> set[int]:
     """The child processes of this process, zombies included."""
-    found: list[int] = []
+    found: set[int] = set()
     for task in Path("/proc/self/task").iterdir():
         with contextlib.suppress(FileNotFoundError):
-            found += map(int, (task / "children").read_text().split())
+            found.update(map(int, (task / "children").read_text().split()))
     return found
 
 
