@@ -2,10 +2,8 @@
 
 import logging
 from collections.abc import Sequence
-from typing import TypeVar
 
 import anyio
-import msgspec
 
 from hermes.control.gateway import Gateway
 from hermes.settings import Settings
@@ -18,11 +16,9 @@ from hermes.types.errors import (
     HermesError,
     RateLimited,
 )
-from hermes.types.platforms import AnyPlatform, Cursor, Platform, PlatformAdapter
+from hermes.types.platforms import AnyPlatform, ConfigT, Cursor, Platform, PlatformAdapter
 
 log = logging.getLogger(__name__)
-
-ConfigT = TypeVar("ConfigT", bound=msgspec.Struct)
 
 HELD_SECONDS = 1.0
 RECONNECT_BACKOFF = (1.0, 2.0, 5.0, 15.0, 30.0, 60.0)

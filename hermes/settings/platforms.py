@@ -1,7 +1,6 @@
 """The sections of chat platforms, in the types that their manifests supply."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -9,6 +8,7 @@ from msgspec.structs import replace
 from hermes.settings import Settings, schema
 from hermes.settings.schema import ANY_NAME, Field, convert, own_fields
 from hermes.settings.sources import (
+    CONFIG,
     DOTENV,
     ENVIRONMENT,
     ConfigProblems,
@@ -17,9 +17,7 @@ from hermes.settings.sources import (
     expanded,
 )
 from hermes.text.spelling import nearest
-from hermes.types.platforms import AnyPlatform, Platform
-
-ConfigT = TypeVar("ConfigT", bound=msgspec.Struct)
+from hermes.types.platforms import AnyPlatform, ConfigT, Platform
 
 _SAME_PLATFORM, _SAME_SETTING = 0.75, 0.9
 """How much a name must resemble another one to be a misspelling of it."""
@@ -38,7 +36,7 @@ def platform_config(settings: Settings, platform: Platform[ConfigT]) -> ConfigT:
             continue
         key = f"platforms.{platform.name}.{field.key}"
         try:
-            values[field.key] = convert(field, expanded(found.value, settings.sources.environ))
+            values[field.key] = convert(field, _value(settings, found))
         except KeyError as error:
             missing = f"needs the variable {error.args[0]}, which is not set"
             problems.append(f"{found.source}: {key} {missing}")
@@ -97,6 +95,12 @@ def _found(settings: Settings, platform: str, field: Field) -> FoundValue | None
     section = sources.platforms.get(platform, PlatformSection(source=""))
     places = (field.key, *field.also.keys)
     return next((found for place in places if (found := _at(section, place))), None)
+
+
+def _value(settings: Settings, found: FoundValue) -> object:
+    # Variables are replaced in config.yaml only.
+    inside = found.layer == CONFIG
+    return expanded(found.value, settings.sources.environ) if inside else found.value
 
 
 def _at(section: PlatformSection, place: str) -> FoundValue | None:

@@ -43,7 +43,7 @@ class Nothing(Value):
     """Everything that can be shown is shown: ask again when there is more text."""
 
 
-Wish = PlacePreview | EditPreview | Wait | Nothing
+PreviewStep = PlacePreview | EditPreview | Wait | Nothing
 
 
 class EditPlan:
@@ -70,7 +70,7 @@ class EditPlan:
         self._called_at = -math.inf
         self._frozen_until = -math.inf
 
-    def wants(self, now: float, text: str) -> Wish:
+    def wants(self, now: float, text: str) -> PreviewStep:
         """What to do now for a preview of the answer that begins with `text`."""
         source = text.rstrip()
         if self._frame is None or self._frame[0] != source:

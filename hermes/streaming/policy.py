@@ -1,4 +1,4 @@
-"""How lively a preview may be."""
+"""How often and in what form a preview is shown."""
 
 from typing import Literal
 
@@ -7,10 +7,10 @@ from hermes.types.value import Value
 
 class StreamingPolicy(Value):
     edit_interval: float = 0.8
-    """Seconds between two calls for one message, at the least."""
+    """The least number of seconds between two calls for one message."""
     buffer_threshold: int = 24
     """New characters that are worth an edit."""
     cursor: str = " ▉"
-    """Ends every frame that is not the last."""
+    """Shown after text that is still growing."""
     first: Literal["text", "placeholder"] = "text"
     """What the first placed message says: real text, or "…"."""

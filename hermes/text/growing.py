@@ -1,4 +1,4 @@
-"""Markdown that grows: tells which of its blocks nothing that follows can change."""
+"""Markdown that is still being written: finds the blocks that no later text can change."""
 
 from collections.abc import Iterator
 
@@ -30,22 +30,22 @@ class Piece(Value):
 
 
 class Growing:
-    """A text that comes bit by bit; its lines end with a newline and nothing else.
+    """A text that arrives in pieces; its lines end with a newline and nothing else.
 
-    All that `settled` gave, and `open` at the end, is the same whatever the bits were, but for
-    code, whose lines come as soon as they are whole.
+    The pieces that `settled` and finally `open` return do not depend on how the text arrived,
+    except for code, whose lines are returned as soon as they are complete.
     """
 
     def __init__(self) -> None:
         self._text = ""
-        """What is not settled, from the beginning of a line."""
+        """The text that is not settled yet, from the beginning of a line."""
         self._place = _Place()
 
     def feed(self, text: str) -> None:
         self._text += text
 
     def settled(self) -> list[Piece]:
-        """What has become final since this was last asked."""
+        """The blocks that have become final since the last call."""
         # Only a whole line is what it is: "#" may become a heading or a hashtag.
         end = self._text.rfind("\n") + 1
         pieces, self._place, rest = _cut(self._text[:end], self._place, final=False)
@@ -53,17 +53,17 @@ class Growing:
         return pieces
 
     def open(self) -> list[Piece]:
-        """The rest, as if the text ended here."""
+        """The remaining blocks, as if the text ended here."""
         return _cut(self._text, self._place, final=True)[0]
 
 
 def pieces(text: str) -> list[Piece]:
-    """Those of a text that does not grow."""
+    """The pieces of a complete text."""
     return _cut(text, _Place(), final=True)[0]
 
 
 class _Place(Value):
-    """What a piece must know of the text before it."""
+    """The context of a piece: the text before it."""
 
     before: nodes.Block | None = None
     blank: bool = False

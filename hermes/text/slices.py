@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from hermes.types import nodes
 
-Kind = Literal["word", "link", "code", "fence", "atom", "line", "block"]
+CharKind = Literal["word", "link", "code", "fence", "atom", "line", "block"]
 """What a visible character belongs to; `line` and `block` are the gaps between lines and blocks."""
 
 ATOM = "\ufffc"
 """Stands for something that is visible but has no text of its own."""
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class Outline:
@@ -26,7 +26,7 @@ class Outline:
     def __init__(self, tree: nodes.Document, stop: int | None = None) -> None:
         runs = list(_bounded(_blocks(tree), stop))
         self.text = "".join(text for text, _ in runs)[:stop]
-        kinds: list[Kind] = []
+        kinds: list[CharKind] = []
         for text, kind in runs:
             kinds += [kind] * len(text)
         self.kinds = kinds[:stop]
@@ -36,10 +36,10 @@ class Outline:
         return self.text[index].isspace() and self.kinds[index] not in ("code", "fence")
 
 
-Run = tuple[str, Kind]
+_Run = tuple[str, CharKind]
 
 
-def _bounded(runs: Iterator[Run], stop: int | None) -> Iterator[Run]:
+def _bounded(runs: Iterator[_Run], stop: int | None) -> Iterator[_Run]:
     count = 0
     for run in runs:
         yield run
@@ -48,23 +48,23 @@ def _bounded(runs: Iterator[Run], stop: int | None) -> Iterator[Run]:
             return
 
 
-def _blocks(tree: Sequence[nodes.Block], gap: Kind = "block") -> Iterator[Run]:
+def _blocks(tree: Sequence[nodes.Block], gap: CharKind = "block") -> Iterator[_Run]:
     yield from _spaced("\n", gap, map(_block, tree))
 
 
-def _spaced(gap: str, kind: Kind, parts: Iterable[Iterator[Run]]) -> Iterator[Run]:
+def _spaced(gap: str, kind: CharKind, parts: Iterable[Iterator[_Run]]) -> Iterator[_Run]:
     for index, part in enumerate(parts):
         if index:
             yield gap, kind
         yield from part
 
 
-def _row(row: tuple[nodes.Inlines, ...]) -> Iterator[Run]:
+def _row(row: tuple[nodes.Inlines, ...]) -> Iterator[_Run]:
     cells = row[_margin(row) :]
     yield from _spaced(" ", "word", (_inlines(cell, "word") for cell in cells))
 
 
-def _block(block: nodes.Block) -> Iterator[Run]:
+def _block(block: nodes.Block) -> Iterator[_Run]:
     match block:
         case nodes.Paragraph(children=children) | nodes.Heading(children=children):
             yield from _inlines(children, "word")
@@ -73,7 +73,7 @@ def _block(block: nodes.Block) -> Iterator[Run]:
         case nodes.Quote(children=children):
             yield from _blocks(children)
         case nodes.List(items=items, tight=tight):
-            gap: Kind = "line" if tight else "block"
+            gap: CharKind = "line" if tight else "block"
             yield from _spaced("\n", gap, (_blocks(item, gap) for item in items))
         case nodes.Table():
             yield from _spaced("\n", "line", map(_row, _rows(block)))
@@ -83,7 +83,7 @@ def _block(block: nodes.Block) -> Iterator[Run]:
             assert_never(block)
 
 
-def _inlines(children: nodes.Inlines, kind: Kind) -> Iterator[Run]:
+def _inlines(children: nodes.Inlines, kind: CharKind) -> Iterator[_Run]:
     for child in children:
         match child:
             case nodes.Text(text=text):
@@ -109,6 +109,8 @@ def visible(tree: nodes.Document) -> str:
 
 def ended_with(tree: nodes.Document, text: str) -> nodes.Document:
     """The tree with the text after its last words, or in a paragraph of its own below a block."""
+    if not text:
+        return tree
     if tree:
         *before, last = tree
         match last:
@@ -133,14 +135,14 @@ def first(tree: nodes.Document, count: int) -> tuple[nodes.Document, bool]:
     return taken, left >= 0
 
 
-Taken = tuple[T | None, int]
+_Taken = tuple[_T | None, int]
 """What was taken, and how many characters may follow; negative when something was left out."""
 
 
 def _take_each(
-    items: Sequence[T], count: int, take: Callable[[T, int], Taken[T]], gap: int
-) -> tuple[tuple[T, ...], int]:
-    taken: list[T] = []
+    items: Sequence[_T], count: int, take: Callable[[_T, int], _Taken[_T]], gap: int
+) -> tuple[tuple[_T, ...], int]:
+    taken: list[_T] = []
     for index, item in enumerate(items):
         if index:
             count -= gap
@@ -154,7 +156,7 @@ def _take_each(
     return tuple(taken), count
 
 
-def _take_block(block: nodes.Block, count: int) -> Taken[nodes.Block]:
+def _take_block(block: nodes.Block, count: int) -> _Taken[nodes.Block]:
     match block:
         case nodes.Paragraph() | nodes.Heading():
             inlines, left = _take_each(block.children, count, _take_inline, gap=0)
@@ -176,22 +178,22 @@ def _take_block(block: nodes.Block, count: int) -> Taken[nodes.Block]:
             assert_never(block)
 
 
-def _take_item(item: nodes.Document, count: int) -> Taken[nodes.Document]:
+def _take_item(item: nodes.Document, count: int) -> _Taken[nodes.Document]:
     return _take_each(item, count, _take_block, gap=1)
 
 
-def _take_row(row: tuple[nodes.Inlines, ...], count: int) -> Taken[tuple[nodes.Inlines, ...]]:
+def _take_row(row: tuple[nodes.Inlines, ...], count: int) -> _Taken[tuple[nodes.Inlines, ...]]:
     margin = _margin(row)
     cells, left = _take_each(row[margin:], count, _take_cell, gap=1)
     padding = ((),) * (len(row) - margin - len(cells))
     return (*row[:margin], *cells, *padding), left
 
 
-def _take_cell(cell: nodes.Inlines, count: int) -> Taken[nodes.Inlines]:
+def _take_cell(cell: nodes.Inlines, count: int) -> _Taken[nodes.Inlines]:
     return _take_each(cell, count, _take_inline, gap=0)
 
 
-def _take_inline(node: nodes.Inline, count: int) -> Taken[nodes.Inline]:
+def _take_inline(node: nodes.Inline, count: int) -> _Taken[nodes.Inline]:
     match node:
         case nodes.Text(text=text) | nodes.Code(text=text):
             return replace(node, text=text[:count]), count - len(text)
@@ -215,13 +217,13 @@ def without(tree: nodes.Document, count: int) -> nodes.Document:
     return _drop_each(tree, count, _drop_block, gap=1)[0]
 
 
-Dropped = tuple[tuple[T, ...], int]
+_Dropped = tuple[tuple[_T, ...], int]
 """What is left, and how many characters are still to be dropped after it."""
 
 
 def _drop_each(
-    items: tuple[T, ...], count: int, drop: Callable[[T, int], Dropped[T]], gap: int
-) -> Dropped[T]:
+    items: tuple[_T, ...], count: int, drop: Callable[[_T, int], _Dropped[_T]], gap: int
+) -> _Dropped[_T]:
     for index, item in enumerate(items):
         if index:
             count -= gap
@@ -233,7 +235,7 @@ def _drop_each(
     return (), count
 
 
-def _drop_block(block: nodes.Block, count: int) -> Dropped[nodes.Block]:
+def _drop_block(block: nodes.Block, count: int) -> _Dropped[nodes.Block]:
     match block:
         case nodes.Paragraph() | nodes.Heading():
             inlines, left = _drop_each(block.children, count, _drop_inline, gap=0)
@@ -255,7 +257,7 @@ def _drop_block(block: nodes.Block, count: int) -> Dropped[nodes.Block]:
             assert_never(block)
 
 
-def _drop_from_list(block: nodes.List, count: int) -> Dropped[nodes.Block]:
+def _drop_from_list(block: nodes.List, count: int) -> _Dropped[nodes.Block]:
     for index, item in enumerate(block.items):
         if index:
             count -= 1
@@ -275,17 +277,17 @@ def _list_from(block: nodes.List, index: int) -> nodes.List:
 
 def _drop_from_row(
     row: tuple[nodes.Inlines, ...], count: int
-) -> Dropped[tuple[nodes.Inlines, ...]]:
+) -> _Dropped[tuple[nodes.Inlines, ...]]:
     cells, left = _drop_each(row[_margin(row) :], count, _drop_from_cell, gap=1)
     return (((*((),) * (len(row) - len(cells)), *cells),) if cells else ()), left
 
 
-def _drop_from_cell(cell: nodes.Inlines, count: int) -> Dropped[nodes.Inlines]:
+def _drop_from_cell(cell: nodes.Inlines, count: int) -> _Dropped[nodes.Inlines]:
     rest, left = _drop_each(cell, count, _drop_inline, gap=0)
     return ((rest,) if rest else ()), left
 
 
-def _drop_inline(node: nodes.Inline, count: int) -> Dropped[nodes.Inline]:
+def _drop_inline(node: nodes.Inline, count: int) -> _Dropped[nodes.Inline]:
     match node:
         case nodes.Text(text=text) | nodes.Code(text=text):
             rest = text[count:]

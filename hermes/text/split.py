@@ -108,12 +108,13 @@ def _cuts(text: Outline, reach: int) -> Iterator[int]:
     """Where the text may be cut, the best place first."""
     kinds, early = text.kinds, reach // 4
     ends = range(min(reach, len(kinds) - 1), 0, -1)
+    blocks = [cut for cut in ends if kinds[cut] == "block"]
     lines = [cut for cut in ends if kinds[cut] == "line" or _ends_code_line(text, cut)]
-    yield from (cut for cut in ends if cut > early and kinds[cut] == "block")
+    yield from (cut for cut in blocks if cut > early)
     yield from (cut for cut in lines if cut > early)
     if reach < len(kinds) and kinds[reach] == kinds[reach - 1] == "fence":
         # A short part is better than a broken line of code.
-        yield from (cut for cut in ends if kinds[cut] == "block" or cut in lines)
+        yield from sorted((*blocks, *lines), reverse=True)
     found = [match.start() for match in _SENTENCE.finditer(text.text, early + 1)]
     yield from (cut for cut in reversed(found) if kinds[cut - 1] == "word" and cut <= reach)
     yield from (cut for cut in ends if text.is_space(cut) and kinds[cut] != "link")

@@ -84,6 +84,11 @@ def test_variables_of_the_manifest_win_over_the_file(tmp_path: Path) -> None:
     assert platform_config(found, platform()).token == "first"
 
 
+def test_a_variable_is_taken_as_it_is(tmp_path: Path) -> None:
+    found = settings(tmp_path, environ={"CHAT_TOKEN": "a${NOT_SET}"})
+    assert platform_config(found, platform()).token == "a${NOT_SET}"
+
+
 def test_a_variable_with_the_platform_s_name_is_its_own(tmp_path: Path) -> None:
     found = settings(tmp_path, environ={"OTHER_TOKEN": "theirs"})
     assert platform_config(found, platform()).token == ""

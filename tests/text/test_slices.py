@@ -99,4 +99,6 @@ def test_white_space_of_code_is_no_white_space_at_a_cut() -> None:
     ],
 )
 def test_a_text_is_added_after_the_last_words(text: str, ended: str) -> None:
-    assert print_markdown(ended_with(parse(text), " …")) == ended
+    tree = parse(text)
+    assert print_markdown(ended_with(tree, " …")) == ended
+    assert ended_with(tree, "") == tree
