@@ -16,6 +16,7 @@ from hermes.types.execution import BackendManifest
 from hermes.types.identity import AgentId
 from hermes.types.messages import MessageEvent
 from hermes.types.models import WireFormat
+from hermes.types.platforms import AnyPlatform
 from hermes.types.profile import AgentProfile
 from hermes.types.providers import Provider
 from hermes.types.tools import AnyTool
@@ -30,6 +31,11 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 @hookspec
 def register_agents(home: Path) -> Sequence[AgentHome]:  # type: ignore[empty-body]
     """Agents for the gateway of a home to host. The built-in one is `main`, in the home itself."""
+
+
+@hookspec
+def register_platforms() -> Sequence[AnyPlatform]:  # type: ignore[empty-body]
+    """Chat platforms, each described by its manifest."""
 
 
 @hookspec

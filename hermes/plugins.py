@@ -16,6 +16,7 @@ from hermes.types.execution import BackendManifest
 from hermes.types.identity import AgentId
 from hermes.types.messages import MessageEvent
 from hermes.types.models import WireFormat
+from hermes.types.platforms import AnyPlatform
 from hermes.types.profile import AgentProfile
 from hermes.types.providers import Provider
 from hermes.types.tools import AnyTool
@@ -40,6 +41,10 @@ class Plugins:
     def agents(self, home: Path) -> list[AgentHome]:
         found = _joined(self._hook.register_agents(home=home))
         return _unique("agent", found, lambda agent: agent.id)
+
+    def platforms(self) -> list[AnyPlatform]:
+        found: list[AnyPlatform] = _joined(self._hook.register_platforms())
+        return _unique("platform", found, lambda platform: platform.name)
 
     def tools(self, profile: AgentProfile) -> list[AnyTool]:
         found = _joined(self._hook.register_tools(profile=profile))

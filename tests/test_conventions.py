@@ -19,6 +19,7 @@ GENERAL = (
     "test_conventions",
     "test_docs",
     "test_imports",
+    "test_plugin_example",
     "test_privacy",
     "test_resume",
     "test_secrets",

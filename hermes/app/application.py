@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hermes.types.deployment import GatewayRegistration, RunningGateway
     from hermes.types.messages import AssistantMessage, Origin
     from hermes.types.offers import ModelOffers, ModelResolver
+    from hermes.types.platforms import AnyPlatform
     from hermes.types.profile import ModelChoice
     from hermes.types.protocols import Emit
     from hermes.types.store import Store
@@ -46,6 +47,11 @@ class Application:
 
         return all_commands()
 
+    def platforms(self) -> Sequence[AnyPlatform]:
+        from hermes.app.builtins import all_plugins
+
+        return all_plugins().platforms()
+
     def register_gateway(self, run: Path) -> AbstractContextManager[GatewayRegistration]:
         from hermes.state.pidfile import registered
 
@@ -61,10 +67,10 @@ class Application:
 
         forget_session(settings.home, session)
 
-    async def check(self, settings: Settings) -> None:
+    async def check(self, settings: Settings) -> Sequence[str]:
         from hermes.app.inspection import check
 
-        await check(settings)
+        return await check(settings)
 
     async def new_prompt(self, settings: Settings, platform: str, origin: Origin) -> Prompt:
         from hermes.app.inspection import new_prompt

@@ -1,6 +1,6 @@
 """Looks at an agent without running it: checks its settings, writes the prompt it would get."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,8 +13,10 @@ from hermes.control.keys import session_key
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.core.models.client import ModelClient
 from hermes.core.tools.registry import Registry
+from hermes.entry.messaging import make_adapters
 from hermes.plugins import Plugins
 from hermes.settings import Settings
+from hermes.settings.platforms import check_platforms
 from hermes.state.paths import Home
 from hermes.types.identity import OWNER, AgentId, Source, TurnId, new_id
 from hermes.types.messages import Origin
@@ -39,8 +41,11 @@ async def agent_builders(
         yield builders, plugins
 
 
-async def check(settings: Settings) -> None:
-    """ConfigError for settings that would keep an agent from working. Leaves the home as it is."""
+async def check(settings: Settings) -> Sequence[str]:
+    """Warnings; ConfigError for settings that would keep an agent from working.
+
+    The home stays as it is.
+    """
     with TemporaryDirectory() as folder:
         async with agent_builders(settings, Home(root=Path(folder))) as (builders, plugins):
             hosted_agents(builders, plugins, None)
@@ -49,6 +54,10 @@ async def check(settings: Settings) -> None:
                 models.auxiliary()
                 models.fallbacks()
     plugins.commands()
+    platforms = plugins.platforms()
+    warnings = check_platforms(settings, platforms)
+    make_adapters(settings, platforms)
+    return warnings
 
 
 async def new_prompt(settings: Settings, platform: str, origin: Origin) -> Prompt:

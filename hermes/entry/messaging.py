@@ -16,7 +16,14 @@ from hermes.types.errors import (
     HermesError,
     RateLimited,
 )
-from hermes.types.platforms import AnyPlatform, ConfigT, Cursor, Platform, PlatformAdapter
+from hermes.types.platforms import (
+    AnyPlatform,
+    ConfigT,
+    Cursor,
+    Platform,
+    PlatformAdapter,
+    WebhookRoute,
+)
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +38,7 @@ def make_adapters(settings: Settings, platforms: Sequence[AnyPlatform]) -> list[
 
 
 def _adapters(settings: Settings, platform: Platform[ConfigT]) -> list[PlatformAdapter]:
-    section = settings.platforms.get(platform.name)
-    enabled = section.enabled if section else None
+    enabled = _is_enabled(settings, platform.name)
     if enabled is False:
         return []
     config = platform_config(settings, platform)
@@ -50,6 +56,21 @@ def _adapters(settings: Settings, platform: Platform[ConfigT]) -> list[PlatformA
             f"{platform.name} needs a package that is not installed ({error.name})"
             f"{hint if platform.extra else ''}"
         ) from error
+
+
+def configured_routes(settings: Settings, platforms: Sequence[AnyPlatform]) -> list[WebhookRoute]:
+    """The addresses at which enabled platforms deliver messages over HTTP."""
+    return [
+        route
+        for platform in platforms
+        if _is_enabled(settings, platform.name) is not False
+        for route in platform.routes(platform_config(settings, platform))
+    ]
+
+
+def _is_enabled(settings: Settings, name: str) -> bool | None:
+    section = settings.platforms.get(name)
+    return section.enabled if section else None
 
 
 async def serve(gateway: Gateway, adapter: PlatformAdapter) -> None:

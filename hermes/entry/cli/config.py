@@ -111,7 +111,8 @@ def check(runtime: Runtime) -> None:
         else:
             where = filter(None, (choice.provider, hide(choice.base_url)))
             click.echo(f"model: {choice.model} ({', '.join(where)})")
-        anyio.run(runtime.check, settings)
+        for warning in anyio.run(runtime.check, settings):
+            click.echo(f"warning: {warning}")
     except ConfigProblems as error:
         problems = error.problems
     except HermesError as error:

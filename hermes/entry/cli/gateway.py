@@ -23,7 +23,9 @@ from hermes.entry.cli.logs import start_logging
 from hermes.entry.cli.main import Commands, sole
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.http.server import ApiOptions, serve_http
+from hermes.entry.messaging import configured_routes, make_adapters, serve
 from hermes.settings import Settings
+from hermes.settings.platforms import check_platforms
 from hermes.settings.sources import ENVIRONMENT
 from hermes.types.deployment import GatewayRegistration, RunningGateway
 from hermes.types.errors import ConfigError
@@ -130,9 +132,15 @@ class GatewayService:
         def listening(url: str) -> None:
             doors.start_soon(self._welcome, url)
 
+        platforms = self._runtime.platforms()
+        for warning in check_platforms(self._settings, platforms):
+            click.echo(f"warning: {warning}", err=True)
+        for adapter in make_adapters(self._settings, platforms):
+            doors.start_soon(serve, gateway, adapter)
         if self._settings.api_server.enabled:
             options = api_options(self._runtime, self._settings)
-            doors.start_soon(serve_http, gateway, options, listening)
+            webhooks = configured_routes(self._settings, platforms)
+            doors.start_soon(serve_http, gateway, options, listening, webhooks)
         else:
             click.echo(f"Hermes {__version__} runs; its HTTP API is off (api_server.enabled).")
 

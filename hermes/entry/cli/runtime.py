@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hermes.types.deployment import GatewayRegistration, RunningGateway
     from hermes.types.messages import AssistantMessage, Origin
     from hermes.types.offers import ModelOffers, ModelResolver
+    from hermes.types.platforms import AnyPlatform
     from hermes.types.profile import ModelChoice
     from hermes.types.protocols import Emit
     from hermes.types.store import Store
@@ -38,6 +39,10 @@ class Runtime(Protocol):
         """The slash commands, with those of plugins."""
         ...
 
+    def platforms(self) -> Sequence[AnyPlatform]:
+        """The chat platforms that are installed."""
+        ...
+
     def register_gateway(self, run: Path) -> AbstractContextManager[GatewayRegistration]:
         """Lists this process in the home's `run` folder as a gateway until the block ends."""
         ...
@@ -50,8 +55,11 @@ class Runtime(Protocol):
         """Deletes the files of a session that was deleted."""
         ...
 
-    async def check(self, settings: Settings) -> None:
-        """ConfigError for what would keep the agent from its work; the home stays as it is."""
+    async def check(self, settings: Settings) -> Sequence[str]:
+        """Warnings; ConfigError for settings that would keep an agent from working.
+
+        The home stays as it is.
+        """
         ...
 
     async def new_prompt(self, settings: Settings, platform: str, origin: Origin) -> Prompt:

@@ -32,7 +32,9 @@ from hermes.entry.http.middleware import (
 from hermes.entry.http.models import Models
 from hermes.entry.http.runs import RunEvents
 from hermes.entry.http.turnstile import TurnstileMiddleware
+from hermes.entry.http.webhooks import webhook_routes
 from hermes.types.errors import ConfigError
+from hermes.types.platforms import WebhookRoute
 from hermes.types.value import Value
 
 log = logging.getLogger(__name__)
@@ -67,8 +69,16 @@ class ApiOptions(Value):
     """Seconds after which a stream whose client does not read is cut; it can go on by event id."""
 
 
-def build_app(gateway: Gateway, options: ApiOptions, mounts: Sequence[BaseRoute] = ()) -> ASGIApp:
-    """The API as an ASGI app. `mounts` are further apps behind the same middleware."""
+def build_app(
+    gateway: Gateway,
+    options: ApiOptions,
+    webhooks: Sequence[WebhookRoute] = (),
+    mounts: Sequence[BaseRoute] = (),
+) -> ASGIApp:
+    """The API as an ASGI app.
+
+    `webhooks` are addresses of chat platforms, `mounts` further apps behind the same middleware.
+    """
     listed = tuple(dict.fromkeys((options.model_name, "main")))
     models = Models(listed, options.aliases, options.reachable)
     functions: dict[str, EndpointFunction] = {
@@ -81,15 +91,15 @@ def build_app(gateway: Gateway, options: ApiOptions, mounts: Sequence[BaseRoute]
     }
     routes = [Route(path, Endpoint(method, functions[path])) for method, path, _ in ROUTES]
     return Router(
-        [*routes, *mounts],
+        [*routes, *webhook_routes(gateway, webhooks), *mounts],
         redirect_slashes=False,
         default=Endpoint("", no_such_route),
-        middleware=middleware(options),
+        middleware=middleware(options, [route.path for route in webhooks]),
     )
 
 
-def middleware(options: ApiOptions) -> list[Middleware]:
-    """All middleware, from the outermost to the innermost."""
+def middleware(options: ApiOptions, webhooks: Sequence[str] = ()) -> list[Middleware]:
+    """All middleware, from the outermost to the innermost. `webhooks` are paths without a key."""
     return [
         Middleware(RequestIdMiddleware),
         Middleware(AccessLogMiddleware),
@@ -97,7 +107,7 @@ def middleware(options: ApiOptions) -> list[Middleware]:
         Middleware(TurnstileMiddleware),
         Middleware(HostMiddleware, host=options.host),
         Middleware(OriginMiddleware, origins=options.cors_origins),
-        Middleware(KeyMiddleware, auth=Auth(options.key), open_paths=OPEN),
+        Middleware(KeyMiddleware, auth=Auth(options.key), open_paths=OPEN | set(webhooks)),
         Middleware(BodyLimitMiddleware, most_bytes=options.most_bytes),
         Middleware(ErrorMiddleware),
     ]
@@ -108,11 +118,16 @@ async def no_such_route(request: Request) -> ASGIApp:
     raise ApiError(404, message, "not_found")
 
 
-async def serve_http(gateway: Gateway, options: ApiOptions, ready: Callable[[str], None]) -> None:
+async def serve_http(
+    gateway: Gateway,
+    options: ApiOptions,
+    ready: Callable[[str], None],
+    webhooks: Sequence[WebhookRoute] = (),
+) -> None:
     """Serves until cancelled; tells `ready` the base URL once it listens."""
     listening = bind(options.host, options.port)
     config = uvicorn.Config(
-        build_app(gateway, options),
+        build_app(gateway, options, webhooks),
         http=HttpConnection,
         ws="none",
         loop="none",

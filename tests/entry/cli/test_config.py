@@ -26,9 +26,10 @@ class FakeRuntime:
     def models(self, settings: Settings) -> ModelResolver:
         return models_of(settings)
 
-    async def check(self, _settings: Settings) -> None:
+    async def check(self, _settings: Settings) -> tuple[str, ...]:
         if self.error:
             raise self.error
+        return ()
 
 
 def hermes(home: Path, *args: str, runtime: FakeRuntime | None = None, **environ: str) -> Result:

@@ -62,7 +62,7 @@ async def guarded(tmp_path: Path) -> AsyncIterator[Guarded]:
     options = ApiOptions(key=KEY, most_bytes=LIMIT, cors_origins=(PAGE,))
     echo = Echo()
     async with running(tmp_path, [], ScriptedModel([])) as gateway:
-        yield Guarded(build_app(gateway, options, [Mount("/extra", echo)]), echo)
+        yield Guarded(build_app(gateway, options, mounts=[Mount("/extra", echo)]), echo)
 
 
 REFUSED: list[tuple[dict[str, str], list[bytes], int, str]] = [

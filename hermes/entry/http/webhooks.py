@@ -1,0 +1,33 @@
+"""Serves the addresses at which chat platforms deliver messages over HTTP."""
+
+from collections.abc import Sequence
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from hermes.control.gateway import Gateway
+from hermes.entry.http.endpoint import Endpoint, EndpointFunction, body_of
+from hermes.types.platforms import WebhookHandler, WebhookRequest, WebhookRoute
+
+
+def webhook_routes(gateway: Gateway, routes: Sequence[WebhookRoute]) -> list[Route]:
+    """The routes of platforms. They need no API key: each handler verifies its requests."""
+    return [
+        Route(route.path, Endpoint(route.method, _endpoint(gateway, route.handler)))
+        for route in routes
+    ]
+
+
+def _endpoint(gateway: Gateway, handler: WebhookHandler) -> EndpointFunction:
+    async def answer(request: Request) -> ASGIApp:
+        received = WebhookRequest(
+            headers=dict(request.headers),
+            query=dict(request.query_params),
+            body=await body_of(request),
+        )
+        response = await handler(received, gateway.accept)
+        return Response(response.body, response.status, media_type=response.media_type)
+
+    return answer

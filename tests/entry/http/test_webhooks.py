@@ -1,0 +1,76 @@
+"""Platforms deliver messages over HTTP: without our key, behind our other guards."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from starlette.types import ASGIApp
+
+from hermes.entry.http.server import ApiOptions, build_app
+from hermes.testing.asgi import call, http_scope
+from hermes.testing.platforms import ChatServer, PlainAdapter, Update, to_event
+from hermes.testing.running import running, until
+from hermes.testing.scripted import ScriptedModel, says
+from hermes.types.messages import Accepted
+from hermes.types.platforms import WebhookRequest, WebhookResponse, WebhookRoute
+from hermes.types.protocols import Accept
+
+PATH = "/webhooks/plain"
+SECRET = "a-secret-of-the-platform"
+
+
+async def receive(request: WebhookRequest, accept: Accept) -> WebhookResponse:
+    if request.headers.get("x-secret") != SECRET:
+        return WebhookResponse(status=403)
+    update = Update(id=1, chat="1", user="7", text=request.body.decode())
+    receipt = await accept(to_event(update, "plain"))
+    assert isinstance(receipt, Accepted)
+    return WebhookResponse(body=b"accepted")
+
+
+class Delivered:
+    """An API with a webhook, and the platform that its answers go to."""
+
+    def __init__(self, app: ASGIApp, server: ChatServer) -> None:
+        self.app = app
+        self.server = server
+
+
+@pytest.fixture
+async def delivered(tmp_path: Path) -> AsyncIterator[Delivered]:
+    server, model = ChatServer(), ScriptedModel([says("hello")])
+    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
+        options = ApiOptions(key="0123456789abcdef", most_bytes=100)
+        route = WebhookRoute(method="POST", path=PATH, handler=receive)
+        yield Delivered(build_app(gateway, options, [route]), server)
+
+
+async def test_a_delivered_message_is_answered_on_the_platform(delivered: Delivered) -> None:
+    response = await call(delivered.app, http_scope("POST", PATH, x_secret=SECRET), [b"hi"])
+    assert (response.status, response.body) == (200, b"accepted")
+    await until(lambda: delivered.server.texts() == ["hello"])
+
+
+async def test_the_handler_verifies_its_requests_itself(delivered: Delivered) -> None:
+    response = await call(delivered.app, http_scope("POST", PATH, x_secret="guess"), [b"hi"])
+    assert response.status == 403
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "status"),
+    [
+        ("GET", {}, 405),
+        ("POST", {"host": "evil.example"}, 403),
+        ("POST", {"content_length": "101"}, 413),
+    ],
+)
+async def test_the_other_guards_stand_before_it(
+    delivered: Delivered, method: str, headers: dict[str, str], status: int
+) -> None:
+    scope = http_scope(method, PATH, x_secret=SECRET, **headers)
+    assert (await call(delivered.app, scope, [b"hi"])).status == status
+
+
+async def test_no_other_path_is_opened(delivered: Delivered) -> None:
+    response = await call(delivered.app, http_scope("POST", f"{PATH}/more"), [b"hi"])
+    assert response.status == 401
