@@ -165,7 +165,7 @@ class Town:
                     await self._begin_anew(self._some(most=2))
                 # With the last one all prompts are written anew.
                 await self._begin_anew(PLACES if number + 1 == RESTARTS else self._some())
-                await all_noted(gateway.store)
+                await all_noted(gateway._store)
                 if number == RESTARTS:
                     await self._talk(PLACES, "99")
 

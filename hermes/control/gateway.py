@@ -69,23 +69,23 @@ class Gateway:
         commands: CommandTable,
         options: GatewayOptions,
     ) -> None:
-        self.store = store
-        self.hub = Hub()
-        self.outbox = Outbox(store, group, store.owner, options.streaming, RateGate())
+        self._store = store
+        self._hub = Hub()
+        self._outbox = Outbox(store, group, store.owner, options.streaming, RateGate())
         self._group = group
         self._options = options
         self._route = route
         self._access = Access(options.access)
         desk = Desk(store.owner, agents)
         self._intake = Intake(desk, commands)
-        self._runner = TurnRunner(store, desk, self.hub, self.outbox, agents)
+        self._runner = TurnRunner(store, desk, self._hub, self._outbox, agents)
         self._lanes = Lanes(group, self._runner)
         self._recovery = Recovery(store, desk, agents)
         self._endings = Endings(store, agents, gateway=not options.terminal)
         self._upkeep = Upkeep(store, self._recovery, options.retention, self._sweep)
         self._changed = anyio.Event()
         self._closed = False
-        self.hub.on_unread = self._mind_unread
+        self._hub.on_unread = self._mind_unread
         self._runner.on_closed = Titles(store, group, agents).consider
 
     @property
@@ -96,7 +96,7 @@ class Gateway:
     @property
     def trouble(self) -> str | None:
         """Why messages can't be taken now."""
-        return "the gateway is shutting down" if self._closed else self.store.trouble
+        return "the gateway is shutting down" if self._closed else self._store.trouble
 
     async def accept(self, event: MessageEvent) -> Receipt:
         """Takes a message in; returns once it is durable."""
@@ -111,7 +111,7 @@ class Gateway:
         key = self.session_of(event)
         person = self._access.person(source, principal)
         try:
-            taken = await self.store.run(self._intake.take, event, key, person, time.time())
+            taken = await self._store.run(self._intake.take, event, key, person, time.time())
         except UnicodeEncodeError as error:
             # Half a character can't be stored; raised, it would come again for ever.
             log.warning("a message of %s is not valid text: %s", source.account, error)
@@ -119,7 +119,7 @@ class Gateway:
         if taken.claim:
             self._lanes.start(taken.claim)
         if taken.owed:
-            self.outbox.wake(taken.owed)
+            self._outbox.wake(taken.owed)
         if taken.ended:
             self._endings.notice(key)
         if taken.stop and not self._runner.stop(taken.stop, "stop"):
@@ -139,26 +139,26 @@ class Gateway:
 
     def following(self, turn: TurnId, after: int = 0) -> AbstractContextManager[Following]:
         """The same for a reader that waits in its own way."""
-        return following(self.hub, self.store, turn, after, expected=self._runner.runs(turn))
+        return following(self._hub, self._store, turn, after, expected=self._runner.runs(turn))
 
     async def request_stop(self, turn: TurnId, by: str) -> None:
         """Has the turn stopped, whichever process runs it. `by` names who asked for it."""
-        await self.store.run(turns.request_stop, turn, by)
+        await self._store.run(turns.request_stop, turn, by)
         self.notice_change()
 
     async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """The result of a transaction that changes nothing, such as those of `control.sessions`."""
-        return await self.store.read(transaction, *args, **kwargs)
+        return await self._store.read(transaction, *args, **kwargs)
 
     async def knows(self, turn: TurnId, account: str) -> bool:
         """Whether this is a turn that was asked for through the account."""
-        row = await self.store.run(turns.get, turn)
+        row = await self._store.run(turns.get, turn)
         return row is not None and row.account == account
 
     async def hold_account(self, adapter: PlatformAdapter) -> Cursor | None:
         """Makes this process serve the account, from the cursor on; None if another does."""
         epoch = await self._recovery.lease(f"account:{adapter.account}")
-        return None if epoch is None else await self.outbox.attach(adapter, epoch)
+        return None if epoch is None else await self._outbox.attach(adapter, epoch)
 
     def notice_change(self) -> None:
         """Something was committed outside of this gateway."""
@@ -178,7 +178,7 @@ class Gateway:
         self._closed = True
         with anyio.move_on_after(seconds):
             await self._lanes.idle()
-            await self.outbox.idle()
+            await self._outbox.idle()
         self._runner.stop_all("shutdown")
         with anyio.move_on_after(STOP_TURNS_SECONDS):
             await self._lanes.idle()
@@ -195,11 +195,11 @@ class Gateway:
                 log.exception("can't see what another process changed")
 
     async def _follow_changes(self) -> None:
-        async for _ in self.store.changes():
+        async for _ in self._store.changes():
             self.notice_change()
 
     async def _sweep(self) -> None:
-        self._access.paired = await self.store.run(load_paired)
+        self._access.paired = await self._store.run(load_paired)
         # A terminal leaves to gateways what is theirs, but must not wait for one itself.
         kind: OwnerKind | None = "terminal" if self._options.terminal else None
         for claim in await self._recovery.take_over(kind):
@@ -208,7 +208,7 @@ class Gateway:
         await self._resume()
         for turn in await self._recovery.stops():
             self._runner.stop(turn, "stop")
-        await self.outbox.look()
+        await self._outbox.look()
 
     async def _resume(self) -> None:
         for claim in await self._recovery.resume(self._runner.runs):
@@ -221,7 +221,7 @@ class Gateway:
     async def _stop_unread(self, turn: TurnId) -> None:
         seconds = self._options.unread_seconds
         await anyio.sleep(seconds)
-        live = self.hub.get(turn)
+        live = self._hub.get(turn)
         if live is not None and (live.readers or live.left_at + seconds > anyio.current_time()):
             return
         if self._runner.is_fleeting(turn):

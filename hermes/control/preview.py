@@ -1,6 +1,7 @@
 """Shows a running turn: a message that is placed once and grows by edits, and the typing mark."""
 
 import logging
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -10,7 +11,8 @@ import anyio
 from msgspec.structs import replace
 
 from hermes.control.claims import Claim
-from hermes.control.hub import Log
+from hermes.control.following import Following
+from hermes.control.hub import EPOCH, Log
 from hermes.control.rate_gate import RateGate
 from hermes.state import deliveries
 from hermes.streaming.edits import EditPlan, EditPreview, Nothing, PlacePreview, Wait
@@ -99,14 +101,16 @@ class Preview:
         if delivery.placed:
             plan.shown(anyio.current_time(), delivery.placed[0].text)
         folder = Folder(View(segments=tuple(text for text in claim.said if text.strip())))
-        seq = 0
-        while True:
-            for seq, event in live.read(seq):  # noqa: B020
-                folder.feed(seq, event)
-            wish = plan.wants(anyio.current_time(), answer(folder.view()))
-            match wish:
+        # The text of earlier claims on the turn is in `claim.said`.
+        following = Following(self._store, live, live.epoch * EPOCH, expected=True)
+        within = 0.0
+        while not following.ended:
+            for envelope in await following.next(within):
+                folder.feed(envelope.seq, envelope.event)
+            within = 0.0
+            match plan.wants(anyio.current_time(), answer(folder.view())):
                 case Nothing():
-                    await live.changed()
+                    within = math.inf
                 case Wait(until=until):
                     await anyio.sleep_until(until)
                 case PlacePreview(text=text) | EditPreview(text=text):

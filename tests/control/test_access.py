@@ -74,4 +74,4 @@ async def test_a_stranger_is_refused_and_nothing_is_stored(tmp_path: Path) -> No
         unaddressed = replace(unaddressed, addressed=False)
         assert isinstance(await gateway.accept(unaddressed), Refused)
         for table in ("inbox", "sessions", "turns", "messages", "deliveries"):
-            assert await rows(gateway.store, f"select * from {table}") == []
+            assert await rows(gateway._store, f"select * from {table}") == []

@@ -60,7 +60,7 @@ async def test_a_crash_while_notes_are_made_does_not_lose_them(tmp_path: Path) -
     second = ScriptedModel([calls(("memory", NOTE)), says("done")])
     async with running(tmp_path, [PlainAdapter(server)], second, REMEMBERING) as gateway:
         # The other process is dead, but only time tells that to those who come after it.
-        await rows(gateway.store, "update endings set taken_at = taken_at - 601")
+        await rows(gateway._store, "update endings set taken_at = taken_at - 601")
         server.says("/new")
         await until(lambda: remembered(tmp_path))
     assert "Likes tea." in remembered(tmp_path)
@@ -77,16 +77,16 @@ async def test_what_goes_wrong_is_tried_again_later_and_stops_nothing(tmp_path: 
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
         server.says("hi")
         await until(server.texts)
-        await gateway.store.run(sessions.begin_anew, "agent:main:plain:private:1", 0.0)
+        await gateway._store.run(sessions.begin_anew, "agent:main:plain:private:1", 0.0)
 
         agents = {DEFAULT_AGENT: replace(hosted_agent(), end_session=end)}
         async with anyio.create_task_group() as group:
-            group.start_soon(Endings(gateway.store, agents, gateway=True).run)
+            group.start_soon(Endings(gateway._store, agents, gateway=True).run)
             await until(lambda: seen)
             server.says("hi")
             await until(lambda: "again" in server.texts())
             group.cancel_scope.cancel()
-        assert await rows(gateway.store, "select count(*) from endings") == [(1,)]
+        assert await rows(gateway._store, "select count(*) from endings") == [(1,)]
     (turn,) = seen
     assert turn.history[0] == UserMessage(text="hi")
     assert turn.person == "plain:7"
@@ -102,8 +102,8 @@ async def test_who_is_no_gateway_leaves_the_conversations_of_others_alone(tmp_pa
     curious = ScriptedModel([])
     terminal = replace(REMEMBERING, terminal=True)
     async with running(tmp_path, [], curious, terminal) as gateway:
-        await rows(gateway.store, "update endings set taken_at = taken_at - 601")
+        await rows(gateway._store, "update endings set taken_at = taken_at - 601")
         gateway._endings.notice(SessionKey.parse("agent:main:cli:private:mine"))
         await until(lambda: not gateway._endings._ended)
-        assert await rows(gateway.store, "select count(*) from endings") == [(1,)]
+        assert await rows(gateway._store, "select count(*) from endings") == [(1,)]
     assert curious.requests == []

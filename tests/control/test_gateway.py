@@ -32,7 +32,7 @@ async def test_the_same_update_five_times_and_after_a_restart_is_answered_once(
     async with running(tmp_path, [PlainAdapter(server)], second, DRAINING) as gateway:
         server.says("more")
         await until(lambda: len(server.texts()) > 1)
-        assert len(await rows(gateway.store, "select id from turns")) == 2
+        assert len(await rows(gateway._store, "select id from turns")) == 2
     assert server.texts() == ["hello", "and again"]
     assert len(first.requests) == len(second.requests) == 1
 
@@ -66,7 +66,7 @@ async def test_half_a_character_is_refused_and_does_not_block_the_account(tmp_pa
     async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([says("hello")])) as gateway:
         await until(server.texts)
         assert isinstance(await gateway.accept(event(9, "\ud83d")), Refused)
-        assert len(await rows(gateway.store, "select id from inbox")) == 1
+        assert len(await rows(gateway._store, "select id from inbox")) == 1
 
 
 async def test_a_session_is_one_conversation_and_others_are_apart(tmp_path: Path) -> None:

@@ -161,10 +161,10 @@ async def test_a_request_that_nobody_reads_is_stopped(tmp_path: Path) -> None:
         gateway._options = replace(gateway._options, unread_seconds=0.05)
         receipt = await gateway.accept(request(detached=False))
         assert isinstance(receipt, Accepted)
-        with gateway.hub.following(TurnId(receipt.id)):
+        with gateway._hub.following(TurnId(receipt.id)):
             pass
         await until(lambda: not gateway.busy)
-        assert await rows(gateway.store, "select state from turns") == [("stopped",)]
+        assert await rows(gateway._store, "select state from turns") == [("stopped",)]
 
 
 async def test_a_detached_request_goes_on_without_readers(tmp_path: Path) -> None:
@@ -173,9 +173,9 @@ async def test_a_detached_request_goes_on_without_readers(tmp_path: Path) -> Non
         gateway._options = replace(gateway._options, unread_seconds=0.0)
         receipt = await gateway.accept(request(detached=True))
         assert isinstance(receipt, Accepted)
-        with gateway.hub.following(TurnId(receipt.id)):
+        with gateway._hub.following(TurnId(receipt.id)):
             pass
-        await until(lambda: gateway.hub.get(TurnId(receipt.id)) is not None)
+        await until(lambda: gateway._hub.get(TurnId(receipt.id)) is not None)
         event.set()
         await until(lambda: not gateway.busy)
-        assert await rows(gateway.store, "select state from turns") == [("completed",)]
+        assert await rows(gateway._store, "select state from turns") == [("completed",)]

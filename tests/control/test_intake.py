@@ -88,7 +88,7 @@ async def test_somebody_else_does_not_answer_for_the_person(tmp_path: Path) -> N
         assert server.texts("g")[1] == "hello Bob"
         server.says("red", chat="g", user="ann", kind="group")
         await until(lambda: len(server.texts("g")) == 3)
-        assert await rows(gateway.store, "select decided_by, answer from questions") == [
+        assert await rows(gateway._store, "select decided_by, answer from questions") == [
             ("plain:ann", "red")
         ]
 
@@ -182,7 +182,7 @@ async def test_a_button_answers_its_own_question_only(tmp_path: Path) -> None:
         server.says("paint it")
         await until(server.texts)
         assert isinstance(await gateway.accept(given(2, early)), Refused)
-        ((question,),) = await rows(gateway.store, "select id from questions")
+        ((question,),) = await rows(gateway._store, "select id from questions")
         await gateway.accept(given(3, Pressed(question=question, choice="blue")))
         await until(lambda: "blue it is" in server.texts())
 

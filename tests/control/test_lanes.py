@@ -61,7 +61,7 @@ async def test_a_fault_ends_its_turn_and_the_lane_goes_on(
         server.says("b")
         await until(lambda: server.texts()[-1] == "two")
         await until(lambda: not gateway.busy)
-        assert await rows(gateway.store, "select state from turns order by id") == [
+        assert await rows(gateway._store, "select state from turns order by id") == [
             ("failed",),
             ("completed",),
         ]

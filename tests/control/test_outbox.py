@@ -78,7 +78,7 @@ async def test_a_freeze_is_honoured_after_a_restart(tmp_path: Path) -> None:
     server.says("a")
     async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([says("one")])) as gateway:
         await until(lambda: server.calls)
-        while not await rows(gateway.store, "select 1 from freezes"):
+        while not await rows(gateway._store, "select 1 from freezes"):
             await anyio.lowlevel.checkpoint()
     async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([])):
         await until(server.texts)
@@ -110,7 +110,7 @@ async def test_a_cut_call_never_shows_the_answer_twice_where_messages_can_be_edi
         await until(lambda: standing(server) and wire.lost.is_set())
         server.says("b")
         await until(lambda: "next" in server.texts(), within=8.0)
-        states = await rows(gateway.store, "select state from deliveries order by seq")
+        states = await rows(gateway._store, "select state from deliveries order by seq")
         assert states[0] == ("delivered",)
     assert standing(server) == 1
 
@@ -127,9 +127,9 @@ async def test_what_was_being_sent_at_a_crash(
     server.says("a")
     async with running(tmp_path, [adapter(wire)], ScriptedModel([says(ANSWER)])) as gateway:
         await wire.lost.wait()
-        assert await rows(gateway.store, "select state from deliveries") == [("sending",)]
+        assert await rows(gateway._store, "select state from deliveries") == [("sending",)]
     async with running(tmp_path, [adapter(server)], ScriptedModel([])) as gateway:
-        while await rows(gateway.store, "select state from deliveries") != [("delivered",)]:
+        while await rows(gateway._store, "select state from deliveries") != [("delivered",)]:
             await anyio.lowlevel.checkpoint()
     if shown:
         assert server.texts() == shown
@@ -146,7 +146,7 @@ async def test_what_is_refused_is_dead_and_does_not_hold_up_the_rest(tmp_path: P
         await until(lambda: server.calls)
         server.says("b")
         await until(lambda: server.texts() == ["two"])
-        states = await rows(gateway.store, "select state, error from deliveries order by seq")
+        states = await rows(gateway._store, "select state, error from deliveries order by seq")
         assert states[0] == ("dead", "blocked")
 
 
@@ -199,7 +199,7 @@ async def test_an_account_that_may_not_send_keeps_what_it_owes(tmp_path: Path) -
     async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([])) as gateway:
         server.says("/status")
         await until(lambda: server.calls)
-        while (row := (await rows(gateway.store, "select state, not_before from deliveries"))[0])[
+        while (row := (await rows(gateway._store, "select state, not_before from deliveries"))[0])[
             0
         ] != "ready":
             await anyio.lowlevel.checkpoint()

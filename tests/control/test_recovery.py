@@ -47,7 +47,7 @@ async def test_two_gateways_on_one_store_leave_each_other_alone(tmp_path: Path) 
             await right._sweep()
             await left._sweep()
             assert (left.busy, right.busy) == (1, 0)
-            states = await rows(right.store, "select state, epoch from turns order by id")
+            states = await rows(right._store, "select state, epoch from turns order by id")
             assert states == [("running", 1), ("completed", 1)]
     assert len(second.requests) == 1
 
@@ -89,7 +89,7 @@ async def test_a_stop_that_another_process_asks_for_acts_here(tmp_path: Path) ->
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
         server.says("think")
         await until(lambda: model.requests)
-        ((turn,),) = await rows(gateway.store, "select id from turns")
+        ((turn,),) = await rows(gateway._store, "select id from turns")
         async with open_store(tmp_path / "state.db") as foreign:
             await foreign.run(turns.request_stop, TurnId(turn), "operator")
             await until(lambda: server.texts() == ["(stopped: by you)"])
@@ -100,7 +100,7 @@ async def test_a_question_that_is_decided_elsewhere_resumes_here(tmp_path: Path)
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
         server.says("paint it")
         await until(server.texts)
-        ((question,),) = await rows(gateway.store, "select id from questions")
+        ((question,),) = await rows(gateway._store, "select id from questions")
         async with open_store(tmp_path / "state.db") as foreign:
             await foreign.run(turns.decide, question, "answered", "blue", "operator", 0.0)
             await until(lambda: "blue it is" in server.texts())
@@ -113,12 +113,12 @@ async def test_a_claim_that_was_lost_is_let_go_of(tmp_path: Path) -> None:
 
         async def before(name: str) -> None:
             if name.startswith("TurnCheckpoint.said"):
-                await rows(gateway.store, "update turns set epoch = epoch + 1, owner = 'other'")
+                await rows(gateway._store, "update turns set epoch = epoch + 1, owner = 'other'")
 
-        gateway._runner._store = TroubledStore(gateway.store, before)
+        gateway._runner._store = TroubledStore(gateway._store, before)
         server.says("work")
         await until(lambda: model.requests and not gateway.busy)
-        assert await rows(gateway.store, "select state, epoch from turns") == [("running", 2)]
+        assert await rows(gateway._store, "select state, epoch from turns") == [("running", 2)]
     assert len(model.requests) == 1
     assert not (tmp_path / "workspace" / "appended").exists()
 
@@ -212,7 +212,7 @@ async def test_a_command_is_ended_by_its_backend_and_a_backend_that_fails_holds_
     conditions = replace(QUIET, backend=backend, tools=(HANG,))
     async with running(tmp_path, [PlainAdapter(server)], dying, conditions) as gateway:
         server.says("work")
-        while await rows(gateway.store, "select handle from calls") != [("elsewhere:7",)]:
+        while await rows(gateway._store, "select handle from calls") != [("elsewhere:7",)]:
             await anyio.lowlevel.checkpoint()
     assert backend.ended == []
     living = ScriptedModel([says("done")])
@@ -273,12 +273,12 @@ async def test_what_a_killed_process_left_running_is_ended_and_told(
 
 async def damage(gateway: Gateway, step: int) -> None:
     """Leaves a message in the only turn that can't be read."""
-    ((id,),) = await rows(gateway.store, "select id from turns")
-    row = await gateway.store.run(turns.get, id)
+    ((id,),) = await rows(gateway._store, "select id from turns")
+    row = await gateway._store.run(turns.get, id)
     assert row is not None
-    await gateway.store.run(append_unreadable, row, step)
+    await gateway._store.run(append_unreadable, row, step)
     with pytest.raises(msgspec.DecodeError):
-        await gateway.store.run(transcript.of_turn, id)
+        await gateway._store.run(transcript.of_turn, id)
 
 
 async def nothing_is_open(gateway: Gateway) -> None:
@@ -287,7 +287,7 @@ async def nothing_is_open(gateway: Gateway) -> None:
         "select 1 from inbox where state <> 'done'",
         "select 1 from turns where state in ('running', 'suspended')",
     ):
-        while await rows(gateway.store, query):
+        while await rows(gateway._store, query):
             await anyio.lowlevel.checkpoint()
 
 
@@ -306,7 +306,7 @@ async def test_a_turn_that_can_not_be_read_is_closed_and_its_person_is_told(
         await until(lambda: server.texts()[1:] == [GIVEN_UP, "and that"])
         with anyio.fail_after(5):
             await nothing_is_open(gateway)
-        closed = await rows(gateway.store, "select state, code, reason from turns order by id")
+        closed = await rows(gateway._store, "select state, code, reason from turns order by id")
         assert closed == [("failed", "unreadable", GIVEN_UP), ("completed", "", "")]
     # The person's own words are still part of the conversation.
     assert [one.text for one in living.requests[0].messages] == ["think", "and this"]
@@ -327,7 +327,7 @@ async def test_a_suspended_turn_that_can_not_be_read_is_closed_and_its_person_is
         server.says("paint it")
         await until(server.texts)
         await damage(gateway, step=1)
-        ((question,),) = await rows(gateway.store, "select id from questions")
+        ((question,),) = await rows(gateway._store, "select id from questions")
         async with open_store(tmp_path / "state.db") as foreign:
             await foreign.run(turns.decide, question, "answered", "blue", "operator", 0.0)
             await until(lambda: server.texts()[1:] == [GIVEN_UP])
@@ -346,9 +346,9 @@ async def test_a_turn_without_its_message_is_given_up_and_its_calls_have_results
     server.says("work")
     dying, living = ScriptedModel([calls(("slow", {}))]), ScriptedModel([says("fine")])
     async with running(tmp_path, [PlainAdapter(server)], dying) as gateway:
-        while await rows(gateway.store, "select steps from turns") != [(1,)]:
+        while await rows(gateway._store, "select steps from turns") != [(1,)]:
             await anyio.lowlevel.checkpoint()
-        await rows(gateway.store, "delete from inbox")
+        await rows(gateway._store, "delete from inbox")
     # Another server, because the first one would send the message again.
     server = ChatServer()
     async with running(tmp_path, [PlainAdapter(server)], living):
@@ -383,7 +383,7 @@ async def test_a_terminal_goes_on_where_a_terminal_that_died_stopped(tmp_path: P
     async with running(tmp_path, [], living, TERMINAL) as gateway:
         await gateway.accept(typed("second"))
         await until(lambda: gateway.busy == 0)
-        states = await rows(gateway.store, "select state from turns order by id")
+        states = await rows(gateway._store, "select state from turns order by id")
     assert states == [("completed",), ("completed",)]
     assert len(living.requests) == 2
 
@@ -434,4 +434,4 @@ async def test_what_was_used_before_a_kill_is_counted(tmp_path: Path) -> None:
         await until(lambda: len(dying.requests) == 2)
     async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([last])) as gateway:
         await until(lambda: "done" in server.texts())
-        assert await rows(gateway.store, "select prompt_tokens, cost from turns") == [(2000, 1.0)]
+        assert await rows(gateway._store, "select prompt_tokens, cost from turns") == [(2000, 1.0)]

@@ -56,7 +56,7 @@ async def test_two_agents_of_one_gateway_share_no_session_and_no_prompt(tmp_path
         await until(lambda: server.texts() == ["one"])
         server.says("to the second", chat="2")
         await until(lambda: server.texts("2") == ["two"])
-        keys = await rows(gateway.store, "select key from sessions order by key")
+        keys = await rows(gateway._store, "select key from sessions order by key")
     assert keys == [("agent:main:plain:private:1",), ("agent:other:plain:private:2",)]
     first_request, second_request = model.requests
     assert (first_request.choice.model, second_request.choice.model) == ("m", "n")

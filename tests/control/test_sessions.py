@@ -21,8 +21,8 @@ async def test_a_session_at_work_is_neither_deleted_nor_restored(tmp_path: Path)
         await until(lambda: model.requests)
         for change in (partial(sessions.delete, KEY), partial(sessions.restore, KEY)):
             with pytest.raises(sessions.SessionBusy, match="/stop it first"):
-                await gateway.store.run(change)
-        assert await rows(gateway.store, "select count(*) from sessions") == [(1,)]
+                await gateway._store.run(change)
+        assert await rows(gateway._store, "select count(*) from sessions") == [(1,)]
 
 
 async def test_a_deleted_one_begins_from_nothing(tmp_path: Path) -> None:
@@ -30,8 +30,8 @@ async def test_a_deleted_one_begins_from_nothing(tmp_path: Path) -> None:
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
         server.says("hi")
         await until(lambda: "one" in server.texts() and not gateway.busy)
-        assert (await gateway.store.run(sessions.delete, KEY)).messages == 2
-        assert await gateway.store.run(sessions.latest, "plain") is None
+        assert (await gateway._store.run(sessions.delete, KEY)).messages == 2
+        assert await gateway._store.run(sessions.latest, "plain") is None
         server.says("hi again")
         await until(lambda: "two" in server.texts())
     assert [message.text for message in model.requests[1].messages] == ["hi again"]
@@ -51,7 +51,7 @@ async def test_a_gateway_that_knows_a_long_conversation_forgets_it_when_it_is_de
         for number in range(CACHED_MESSAGES):
             await ask(number)
         async with running(tmp_path, [], ScriptedModel([])) as other:
-            await other.store.run(sessions.delete, KEY)
+            await other._store.run(sessions.delete, KEY)
         await ask(CACHED_MESSAGES)
         await ask(CACHED_MESSAGES + 1)
     assert [message.text for message in model.requests[-1].messages] == [

@@ -26,7 +26,7 @@ async def test_the_deadline_ends_a_turn_with_a_notice(tmp_path: Path) -> None:
         server.says("think")
         await until(server.texts)
         assert "time limit" in server.texts()[0]
-        assert await rows(g.store, "select state, code from turns") == [("failed", "deadline")]
+        assert await rows(g._store, "select state, code from turns") == [("failed", "deadline")]
         server.says("hi")
         await until(lambda: "hello" in server.texts())
     assert refused(model.requests[1]) is None
@@ -67,7 +67,7 @@ async def test_a_model_that_fails_is_told_and_the_next_turn_works(tmp_path: Path
         server.says("a")
         await until(server.texts)
         assert server.texts() == ["The model is out of reach."]
-        assert await rows(gateway.store, "select code from turns") == [("disconnected",)]
+        assert await rows(gateway._store, "select code from turns") == [("disconnected",)]
         server.says("b")
         await until(lambda: "hi" in server.texts())
 
@@ -186,7 +186,7 @@ async def test_what_a_turn_used_is_kept_however_it_ends(tmp_path: Path, end: str
         server.says("hi")
         await until(server.texts)
         found = await rows(
-            gateway.store, "select state, prompt_tokens, completion_tokens, cost from turns"
+            gateway._store, "select state, prompt_tokens, completion_tokens, cost from turns"
         )
     assert found == [(end, 300, 12, 0.75)]
 
@@ -196,4 +196,4 @@ async def test_a_price_that_is_not_known_is_not_guessed(tmp_path: Path) -> None:
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
         server.says("hi")
         await until(server.texts)
-        assert await rows(gateway.store, "select prompt_tokens, cost from turns") == [(100, None)]
+        assert await rows(gateway._store, "select prompt_tokens, cost from turns") == [(100, None)]

@@ -32,12 +32,12 @@ async def test_old_requests_are_dropped_by_the_loop(tmp_path: Path) -> None:
     async with running(tmp_path, [], ScriptedModel([says("done")]), DRAINING) as gateway:
         await gateway.accept(request(1))
         await until(lambda: not gateway.busy)
-        assert await rows(gateway.store, "select 1 from turns")
+        assert await rows(gateway._store, "select 1 from turns")
         at_once = Retention(requests=-60.0, messages=-60.0)
         async with anyio.create_task_group() as group:
-            group.start_soon(Upkeep(gateway.store, gateway._recovery, at_once, sweep).run)
+            group.start_soon(Upkeep(gateway._store, gateway._recovery, at_once, sweep).run)
             with anyio.fail_after(10):
-                while await rows(gateway.store, "select 1 from turns"):
+                while await rows(gateway._store, "select 1 from turns"):
                     await anyio.lowlevel.checkpoint()
             group.cancel_scope.cancel()
     assert swept == []

@@ -72,7 +72,7 @@ async def talk(home: Path, server: ChatServer, model: Summariser) -> list[str]:
     ending = [f"and then {number} " + "words " * 40 for number in range(12)]
     async with running(home, [PlainAdapter(server)], model, SMALL) as gateway:
         await converse(server, model, [*opening, *middle, *ending])
-        entries = await gateway.store.read(sessions.entries, KEY)
+        entries = await gateway._store.read(sessions.entries, KEY)
     return [entry.message.text for entry in entries]
 
 
@@ -91,7 +91,7 @@ async def test_facts_in_the_middle_reach_the_summary_and_can_be_restored(tmp_pat
     assert last.messages[0].text.startswith("let us begin")
 
     async with running(tmp_path, [PlainAdapter(server)], model, QUIET) as gateway:
-        assert await gateway.store.run(sessions.restore, KEY) >= 1
+        assert await gateway._store.run(sessions.restore, KEY) >= 1
         before = len(model.requests)
         server.says("what was it?")
         await until(lambda: len(model.requests) > before)
@@ -119,7 +119,7 @@ async def test_the_conversation_goes_on_after_a_restart_as_it_was(tmp_path: Path
         count = len(model.requests)
         server.says("go on")
         await until(lambda: len(model.requests) > count)
-        assert await rows(gateway.store, "select count(*) from compactions") != [(0,)]
+        assert await rows(gateway._store, "select count(*) from compactions") != [(0,)]
     assert model.requests[-1].messages[: len(before.messages)] == before.messages
     assert model.requests[-1].system == before.system
 

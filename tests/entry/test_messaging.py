@@ -124,7 +124,7 @@ async def test_an_account_that_was_lost_is_held_again(tmp_path: Path) -> None:
     async with running(tmp_path, [adapter], ScriptedModel([])) as gateway:
         server.says("/status")
         await until(lambda: server.texts() == ["Idle."])
-        ((epoch,),) = await rows(gateway.store, "select epoch from leases where name like 'acc%'")
+        ((epoch,),) = await rows(gateway._store, "select epoch from leases where name like 'acc%'")
     assert (adapter.attempts, epoch) == (2, 2)
 
 

@@ -30,13 +30,13 @@ async def test_stateless_requests_leave_nothing_behind(tmp_path: Path) -> None:
         await until(lambda: not gateway.busy)
         tables = ("turns", "inbox", "messages", "calls", "run_events")
         for table in tables:
-            assert await rows(gateway.store, f"select 1 from {table}")
-        await gateway.store.run(forget_requests, time.time() - 60)
+            assert await rows(gateway._store, f"select 1 from {table}")
+        await gateway._store.run(forget_requests, time.time() - 60)
         for table in tables:
-            assert await rows(gateway.store, f"select 1 from {table}")
-        await gateway.store.run(forget_requests, time.time() + 60)
+            assert await rows(gateway._store, f"select 1 from {table}")
+        await gateway._store.run(forget_requests, time.time() + 60)
         for table in (*tables, "questions"):
-            assert await rows(gateway.store, f"select 1 from {table}") == []
+            assert await rows(gateway._store, f"select 1 from {table}") == []
 
 
 async def test_conversations_and_open_questions_are_kept(tmp_path: Path) -> None:
@@ -47,12 +47,12 @@ async def test_conversations_and_open_questions_are_kept(tmp_path: Path) -> None
         await until(server.texts)
         server.says("paint it")
         await until(lambda: len(server.texts()) == 2)
-        while await rows(gateway.store, "select 1 from deliveries where state <> 'delivered'"):
+        while await rows(gateway._store, "select 1 from deliveries where state <> 'delivered'"):
             await anyio.lowlevel.checkpoint()
-        await gateway.store.run(forget_requests, time.time() + 60)
-        await gateway.store.run(forget_messages, time.time() + 60)
-        assert await rows(gateway.store, "select 1 from deliveries") == []
-        assert await rows(gateway.store, "select state from inbox") == [("bound",)]
+        await gateway._store.run(forget_requests, time.time() + 60)
+        await gateway._store.run(forget_messages, time.time() + 60)
+        assert await rows(gateway._store, "select 1 from deliveries") == []
+        assert await rows(gateway._store, "select state from inbox") == [("bound",)]
         server.says("red")
         await until(lambda: server.texts()[-1] == "red it is")
     said = [message.text for message in model.requests[2].messages]

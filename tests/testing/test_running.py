@@ -80,6 +80,6 @@ async def test_a_wrapped_store_passes_everything_on(tmp_path: Path) -> None:
 async def test_the_stores_of_all_gateways_can_be_wrapped(tmp_path: Path) -> None:
     with every_store_wrapped(ConflictingStore):
         async with running(tmp_path, [], ScriptedModel([])) as gateway:
-            assert isinstance(gateway.store, ConflictingStore)
+            assert isinstance(gateway._store, ConflictingStore)
     async with running(tmp_path, [], ScriptedModel([])) as gateway:
-        assert not isinstance(gateway.store, ConflictingStore)
+        assert not isinstance(gateway._store, ConflictingStore)

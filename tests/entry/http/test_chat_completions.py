@@ -63,7 +63,7 @@ async def test_a_session_remembers_and_takes_only_what_is_new(tmp_path: Path) ->
         ]
         await client.chat.completions.create(model="main", messages=history, extra_headers=SESSION)
         sent = service.model.requests[-1].messages
-        stored = await rows(service.gateway.store, "select role, text from messages order by id")
+        stored = await rows(service.gateway._store, "select role, text from messages order by id")
     said = [message.content for message in sent if message.role == "user"]
     assert said == ["my name is Ada", "what is my name?"]
     assert "be brief" in str(sent[0].content)
@@ -74,8 +74,8 @@ async def test_a_session_remembers_and_takes_only_what_is_new(tmp_path: Path) ->
 async def test_a_stateless_request_leaves_no_transcript(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         await client.chat.completions.create(model="main", messages=says("private matter"))
-        found = await service.gateway.store.read(search, "private", EVERYBODY)
-        kept = await rows(service.gateway.store, "select min(transient) from messages")
+        found = await service.gateway._store.read(search, "private", EVERYBODY)
+        kept = await rows(service.gateway._store, "select min(transient) from messages")
     assert found == []
     assert kept == [(1,)]
 
@@ -320,7 +320,7 @@ async def test_a_stateless_request_is_stopped_when_its_client_has_gone(tmp_path:
         with anyio.move_on_after(0.3):
             await client.chat.completions.create(model="main", messages=says("hang"))
         await until(lambda: service.gateway.busy == 0)
-        states = await rows(service.gateway.store, "select state from turns")
+        states = await rows(service.gateway._store, "select state from turns")
     assert states == [("stopped",)]
 
 
@@ -331,7 +331,7 @@ async def test_a_request_with_a_session_goes_on_without_its_client(tmp_path: Pat
                 model="main", messages=says("think ttft:0.8"), extra_headers=SESSION
             )
         await until(lambda: service.gateway.busy == 0)
-        states = await rows(service.gateway.store, "select state from turns")
+        states = await rows(service.gateway._store, "select state from turns")
     assert states == [("completed",)]
 
 

@@ -98,7 +98,7 @@ async def run_of_quietly(service: Service, said: str) -> None:
 
 async def until_turn(service: Service) -> TurnId:
     with anyio.fail_after(5):
-        while not (found := await rows(service.gateway.store, "select id from turns")):
+        while not (found := await rows(service.gateway._store, "select id from turns")):
             await anyio.lowlevel.checkpoint()
     return TurnId(found[0][0])
 
@@ -109,7 +109,7 @@ async def test_a_run_outlives_the_process_that_began_it(tmp_path: Path) -> None:
         with anyio.move_on_after(0.5):
             await run_of(service, "tokens:60 delay:0.02", x_hermes_session_id="s")
         turn = await until_turn(service)
-        cut = service.gateway.hub.get(turn)
+        cut = service.gateway._hub.get(turn)
         assert cut is not None
         last = cut.seq
     async with serving(tmp_path) as service:
@@ -156,7 +156,7 @@ async def test_a_reader_that_stalls_is_cut_and_goes_on_without_a_gap(tmp_path: P
             slow.setblocking(False)
             turn = await until_turn(service)
             begun = time.monotonic()
-            log = service.gateway.hub.get(turn)
+            log = service.gateway._hub.get(turn)
             await until(lambda: log is None or log.readers == 0, within=20)
             assert time.monotonic() - begun < 15
             got = drained(slow)
