@@ -109,12 +109,14 @@ def all_commands() -> Sequence[SlashCommand]:
 
 
 def agent_settings(settings: Settings, plugins: Plugins) -> dict[AgentId, Settings]:
-    """The settings of every agent; the default agent has those of the gateway."""
+    """The settings of every agent; the agent in the gateway's home has those of the gateway.
+
+    An agent elsewhere reads its own config.yaml and .env, not those of the gateway.
+    """
+    home, process = settings.home.root, settings.sources.process
     return {
-        agent.id: settings
-        if agent.home == settings.home.root
-        else configuration.load(agent.home, settings.sources.environ)
-        for agent in plugins.agents(settings.home.root)
+        agent.id: settings if agent.home == home else configuration.load(agent.home, process)
+        for agent in plugins.agents(home)
     }
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hermes.app.gateway import Parts, all_commands, open_gateway
+from hermes.app.builtins import all_plugins
+from hermes.app.gateway import Parts, agent_settings, all_commands, open_gateway
 from hermes.hookspecs import hookimpl
 from hermes.settings import load
 from hermes.testing.platforms import ChatServer, PlainAdapter
@@ -47,6 +48,25 @@ async def test_the_tools_of_a_plugin_are_offered_beside_the_built_in_ones(tmp_pa
         await until(server.texts)
     offered = [tool.name for tool in model.requests[0].tools]
     assert {TEST_TOOLS[0].name, "read_file", "todo"} <= set(offered)
+
+
+class SecondAgent:
+    @hookimpl
+    def register_agents(self, home: Path) -> list[AgentHome]:
+        return [AgentHome(id=AgentId("second"), home=home / "second")]
+
+
+def test_an_agent_does_not_see_the_secrets_of_another(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("OPENAI_API_KEY=sk-of-the-gateway\n")
+    (tmp_path / "second").mkdir()
+    (tmp_path / "second" / ".env").write_text("GROQ_API_KEY=gsk-of-the-second\n")
+    plugins = all_plugins(added=[SecondAgent()])
+    found = agent_settings(load(tmp_path, {"LANG": "C"}), plugins)
+    first, second = found[AgentId("main")], found[AgentId("second")]
+    assert "sk-of-the-gateway" in first.secrets()
+    assert "gsk-of-the-second" not in first.secrets()
+    assert "sk-of-the-gateway" not in second.sources.environ.values()
+    assert second.sources.environ["LANG"] == "C"
 
 
 def test_every_command_is_listed_with_its_help() -> None:
