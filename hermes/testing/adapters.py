@@ -1,15 +1,17 @@
 """What every adapter of a chat platform must do, as a test class to inherit from.
 
 class TestTelegram(AdapterContract):
+    abilities = ("buttons", "typing")
+
     @asynccontextmanager
     async def platform(self) -> AsyncIterator[FakePlatform]: ...
 """
 
 from bisect import bisect_right
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import anyio
 import pytest
@@ -137,9 +139,43 @@ class Listener:
         return [event.body.text for event in self.heard if isinstance(event.body, Said)]
 
 
+Ability = Literal["attachments", "buttons", "deduplication", "typing"]
+
+ABILITY_TESTS: Mapping[str, Ability] = {
+    "test_a_pressed_button_is_heard": "buttons",
+    "test_a_message_with_a_known_key_is_not_shown_twice": "deduplication",
+    "test_a_file_is_sent": "attachments",
+    "test_typing_is_shown": "typing",
+}
+"""Tests for platforms that have an ability."""
+
+
+def abilities_of(adapter: PlatformAdapter) -> set[Ability]:
+    """What the adapter says that its platform can do."""
+    limits = adapter.limits
+    able: dict[Ability, bool] = {
+        "attachments": limits.attachments,
+        "buttons": limits.buttons > 0,
+        "deduplication": limits.deduplicates,
+        "typing": isinstance(adapter, CanType),
+    }
+    return {ability for ability, has in able.items() if has}
+
+
 class AdapterContract:
+    abilities: tuple[Ability, ...] = ()
+    """What the platform can do; the tests of other abilities are not collected."""
     patience = 5.0
     """Seconds to wait for something that the adapter must do."""
+
+    def __init_subclass__(cls) -> None:
+        for name, ability in ABILITY_TESTS.items():
+            if ability not in cls.abilities:
+                setattr(cls, name, None)
+
+    async def test_every_ability_of_the_adapter_is_tested(self) -> None:
+        async with self.platform() as platform:
+            assert abilities_of(platform.adapter) == set(self.abilities)
 
     def platform(self) -> AbstractAsyncContextManager[FakePlatform]:
         """A fresh fake server and its adapter."""
@@ -216,8 +252,6 @@ class AdapterContract:
 
     async def test_a_pressed_button_is_heard(self) -> None:
         async with self.platform() as platform, listening(platform) as listener:
-            if not platform.adapter.limits.buttons:
-                pytest.skip("the platform has no buttons")
             choices = Choices(question="q1", prompt="Tea?", labels=("yes", "no"), text="Tea?")
             content = Content(text="Tea?", choices=(choices,))
             await platform.adapter.send(platform.target, content, "k1")
@@ -277,10 +311,8 @@ class AdapterContract:
                 await adapter.edit(platform.target, ref, self._plain(platform, "final"))
             assert platform.shown() == ["final" if isinstance(adapter, CanEdit) else "draft"]
 
-    async def test_a_key_that_is_known_sends_nothing_where_the_platform_deduplicates(self) -> None:
+    async def test_a_message_with_a_known_key_is_not_shown_twice(self) -> None:
         async with self.platform() as platform:
-            if not platform.adapter.limits.deduplicates:
-                pytest.skip("the platform does not deduplicate")
             send, content = platform.adapter.send, self._plain(platform, "hello")
             first = await send(platform.target, content, "k1")
             again = await send(platform.target, content, "k1")
@@ -288,20 +320,17 @@ class AdapterContract:
             assert first == again != other
             assert platform.shown() == ["hello", "hello"]
 
-    async def test_a_file_is_sent_where_the_platform_can(self, tmp_path: Path) -> None:
+    async def test_a_file_is_sent(self, tmp_path: Path) -> None:
         async with self.platform() as platform:
-            if not platform.adapter.limits.attachments:
-                pytest.skip("the platform takes no files")
             (tmp_path / "note.txt").write_text("hello")
             file = Attachment(kind="file", path=str(tmp_path / "note.txt"), name="note.txt")
             content = Content(text="", attachments=(file,))
             await platform.adapter.send(platform.target, content, "k1")
             assert platform.files() == ["note.txt"]
 
-    async def test_typing_is_shown_where_the_platform_can(self) -> None:
+    async def test_typing_is_shown(self) -> None:
         async with self.platform() as platform:
-            if not isinstance(platform.adapter, CanType):
-                pytest.skip("the platform shows no typing")
+            assert isinstance(platform.adapter, CanType)
             await platform.adapter.typing(platform.target)
             assert platform.typed == 1
 

@@ -75,12 +75,16 @@ class TestEditing(AdapterContract):
 
 
 class TestRich(AdapterContract):
+    abilities = ("attachments", "buttons", "typing")
+
     @asynccontextmanager
     async def platform(self) -> AsyncIterator[FakePlatform]:
         yield Fake(RichAdapter)
 
 
 class TestKeyed(AdapterContract):
+    abilities = ("attachments", "deduplication")
+
     @asynccontextmanager
     async def platform(self) -> AsyncIterator[FakePlatform]:
         yield Fake(KeyedAdapter)
@@ -156,6 +160,7 @@ class PromisesTooMuch(PlainAdapter):
 
 def broken(adapter: type[PlainAdapter], server: ChatServer | None = None) -> AdapterContract:
     class Broken(AdapterContract):
+        abilities = ("attachments", "buttons", "deduplication", "typing")
         patience = 0.3
 
         @asynccontextmanager
@@ -183,7 +188,10 @@ BREAKERS: dict[str, Callable[[], Awaitable[None]]] = {
     "loses blocks": lambda: broken(LosesBlocks).test_every_kind_of_markdown_is_rendered_and_taken(),
     "invents keys": lambda: broken(
         InventsKeys
-    ).test_a_key_that_is_known_sends_nothing_where_the_platform_deduplicates(),
+    ).test_a_message_with_a_known_key_is_not_shown_twice(),
+    "has an ability without tests": lambda: broken(
+        RichAdapter
+    ).test_every_ability_of_the_adapter_is_tested(),
     "promises too much": lambda: broken(
         PromisesTooMuch
     ).test_it_has_what_its_quality_level_requires(),
