@@ -34,16 +34,16 @@ WRITER = """
 import sys
 from pathlib import Path
 import anyio
-from hermes.state.entries import Edit
-from hermes.state.memory import Limits, Memory
+from hermes.state.entries import EntryEdit
+from hermes.state.memory import Memory, NoteLimits
 from hermes.testing.turns import a_turn
 
 async def main():
-    memory, turn = Memory(Limits(memory=100_000)), a_turn(home=Path(sys.argv[1]))
+    memory, turn = Memory(NoteLimits(memory=100_000)), a_turn(home=Path(sys.argv[1]))
     print("ready", flush=True)
     sys.stdin.readline()
     for number in range(int(sys.argv[3])):
-        await memory.change(turn, "memory", [Edit(action="add", content=f"{sys.argv[2]} {number}")])
+        await memory.change(turn, "memory", [EntryEdit(action="add", content=f"{sys.argv[2]} {number}")])
 
 anyio.run(main)
 """
