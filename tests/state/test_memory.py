@@ -43,7 +43,8 @@ async def main():
     print("ready", flush=True)
     sys.stdin.readline()
     for number in range(int(sys.argv[3])):
-        await memory.change(turn, "memory", [EntryEdit(action="add", content=f"{sys.argv[2]} {number}")])
+        edit = EntryEdit(action="add", content=f"{sys.argv[2]} {number}")
+        await memory.change(turn, "memory", [edit])
 
 anyio.run(main)
 """
