@@ -26,7 +26,7 @@ from hermes.types.tools import AnyTool
 OWN_SET = ""
 """The toolset of tools that name none: an embedder's."""
 ABANDON_SECONDS = 2.0
-"""How long it may take to have an abandoned turn stopped."""
+"""Seconds that stopping an abandoned turn may take."""
 CUT_OFF = (
     "the connection to the model was cut in the middle of the answer: ask again, or use ask(),"
     " which gives the answer when it is whole"
@@ -34,7 +34,7 @@ CUT_OFF = (
 
 
 class TurnFailed(HermesError):
-    """There is no answer; the text says why, and `code`, `status` and `retry_after` say more."""
+    """There is no answer. The text says why; programs read `code`, `status`, `retry_after`."""
 
     code = "agent_error"
 

@@ -89,7 +89,7 @@ def _joined(results: list[Sequence[T]]) -> list[T]:
 
 
 def _unique(what: str, items: list[T], name_of: Callable[[T], str]) -> list[T]:
-    """The items, unless two have one name: then neither may win silently."""
+    """The items; ConfigError if two have the same name, so that none is replaced silently."""
     names = [name_of(item) for item in items]
     for name in names:
         if names.count(name) > 1:

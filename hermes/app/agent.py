@@ -60,7 +60,7 @@ TITLE_SOURCE_CHARS = 1000
 """Characters of the question and of the answer that the title is written from."""
 
 PATIENT, HURRIED = 60.0, 10.0
-"""Seconds that a provider's pause may take: fewer where another model can be asked."""
+"""Seconds that a provider's pause may take: fewer if another model can be called."""
 
 
 class AgentBuilder:
@@ -148,7 +148,7 @@ class AgentBuilder:
         return tuple(found)
 
     async def _end_session(self, ended: Turn, ended_at: float) -> None:
-        """Makes notes of a conversation that is over, and drops its list of tasks."""
+        """Writes notes about a conversation that has ended, and deletes its list of tasks."""
         settings = self._settings
         drop = partial(forget_todos, settings.home.todos, str(ended.session), before=ended_at)
         await anyio.to_thread.run_sync(drop)
@@ -159,7 +159,7 @@ class AgentBuilder:
             await self._provider.on_session_end(ended)
 
     async def _write_title(self, turn: Turn, answer: str) -> str:
-        """A name for the conversation, where there is a model for such work."""
+        """A title for the conversation; empty if no auxiliary model is configured."""
         main = turn.profile.model
         if main is None or self._models.auxiliary() is None:
             return ""
@@ -191,7 +191,7 @@ async def opened_model(
 
 
 class _Placed:
-    """Calls a model of this machine, or one behind an address."""
+    """Calls a model on this machine, or one over HTTP."""
 
     def __init__(self, client: ModelProvider, local: ModelProvider) -> None:
         self._client = client
@@ -237,7 +237,7 @@ class _Prefilled(msgspec.Struct):
 
 
 def prefill_of(home: Home, file: str) -> tuple[Message, ...]:
-    """The messages that stand before every conversation."""
+    """The messages that are put before every conversation."""
     if not file:
         return ()
     path = home.root / Path(file).expanduser()
@@ -245,7 +245,7 @@ def prefill_of(home: Home, file: str) -> tuple[Message, ...]:
         said = msgspec.json.decode(path.read_bytes(), type=list[_Prefilled])
     except (OSError, msgspec.DecodeError) as error:
         raise ConfigError(
-            f"agent.prefill_messages_file: {path} is no JSON list of"
+            f"agent.prefill_messages_file: {path} is not a JSON list of"
             f' {{"role": "user" or "assistant", "content": "…"}}: {error}'
         ) from error
     return tuple(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    # Slow to import, and commands such as `hermes model` do without it.
+    # Slow to import, and commands such as `hermes model` do not need it.
     from hermes.app.agent import AgentBuilder
     from hermes.settings import Settings
 
@@ -35,7 +35,7 @@ class Builtins:
 
     def __init__(self) -> None:
         self.builders: Mapping[AgentId, AgentBuilder] = {}
-        """The agents whose tools can be asked for."""
+        """The builders whose tools `register_tools` returns, by agent."""
 
     @hookimpl
     def register_agents(self, home: Path) -> Sequence[AgentHome]:
@@ -65,5 +65,5 @@ def all_plugins(builtins: Builtins | None = None, added: Sequence[object] = ()) 
 
 
 def configured_models(settings: Settings, plugins: Plugins) -> ConfiguredModels:
-    """The models that the settings name, of the registered wire formats and providers."""
+    """Finds the models that the settings name, with the wire formats and providers of plugins."""
     return ConfiguredModels(model_config(settings), ModelRegistry.of(plugins.models()))

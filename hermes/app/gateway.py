@@ -40,13 +40,13 @@ from hermes.types.tools import AnyTool
 log = logging.getLogger(__name__)
 
 THREADS = 3
-"""For blocking work. With the event loop, the store's writer and two readers, and one thread of
-libuv the process has at most 8."""
+"""Threads for blocking work. Together with the event loop, the store's writer and two readers, and
+one thread of libuv, the process has at most 8."""
 
 
 def limit_threads() -> None:
-    """Bounds the threads of a process that is all ours; an embedder's threads are its own."""
-    # libuv resolves addresses in a pool of 4 threads otherwise. It reads this when it first does.
+    """Limits the threads of a process that runs only Hermes. Embedders do not call it."""
+    # By default libuv resolves addresses in 4 threads. It reads the variable at the first lookup.
     os.putenv("UV_THREADPOOL_SIZE", "1")
     anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
 
@@ -55,22 +55,22 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """Parts that an embedder or a test adds or replaces."""
 
     plugins: Sequence[object] = ()
-    """Beside the built-in ones and those of installed packages."""
+    """Used in addition to the built-in plugins and those of installed packages."""
     tools: Sequence[AnyTool] | None = None
-    """In place of all tools that the settings and plugins offer."""
+    """Replaces all tools that the settings and plugins offer."""
     model: ModelProvider | None = None
     backend: ExecutionBackend | None = None
-    """In place of the backend that the settings choose."""
+    """Replaces the backend that the settings choose."""
     wrap_store: Callable[[Store], Store] = lambda store: store
     unread_seconds: float = 10.0
-    """How long a stateless request goes on after its last reader has gone."""
+    """How long a stateless request continues after its last reader has left."""
 
 
 @asynccontextmanager
 async def open_gateway(
     settings: Settings, parts: Parts | None = None, *, terminal: bool = False
 ) -> AsyncIterator[Gateway]:
-    """A gateway at work on the home's store, until the block ends."""
+    """Runs a gateway on the home's store until the block ends."""
     parts = parts or Parts()
     builtins = Builtins()
     plugins = all_plugins(builtins, parts.plugins)
@@ -131,7 +131,7 @@ def hosted_agents(
 
 @asynccontextmanager
 async def home_store(home: Home, kind: OwnerKind | None = None) -> AsyncIterator[Store]:
-    """The home's store; a process that works on it, and does not only look, names its kind."""
+    """The home's store. A process that runs turns passes its kind, and is registered."""
     home.ensure()
     with guarded(home):
         async with open_store(home.store, kind) as store:

@@ -49,7 +49,7 @@ async def forget_results(home: Home) -> None:
 
 
 async def keep_snapshots(home: Home) -> None:
-    """Copies the store every few minutes, for the day when its file is damaged."""
+    """Copies the store every few minutes, so that a damaged file can be replaced."""
 
     def snapshot() -> None:
         if snapshot_due(home, SNAPSHOT_SECONDS):

@@ -1,4 +1,4 @@
-"""Looks at an agent without running it: checks its settings, writes the prompt it would get."""
+"""Inspects agents without running them: checks their settings, and renders a new prompt."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -44,7 +44,7 @@ async def agent_builders(
 async def check(settings: Settings) -> Sequence[str]:
     """Warnings; ConfigError for settings that would keep an agent from working.
 
-    The home stays as it is.
+    It does not change the home.
     """
     with TemporaryDirectory() as folder:
         async with agent_builders(settings, Home(root=Path(folder))) as (builders, plugins):

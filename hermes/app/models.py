@@ -1,4 +1,4 @@
-"""What the command line does with models directly: calls one, lists them, downloads one."""
+"""Work of the command line on models without a gateway: calls, lists and downloads them."""
 
 from collections.abc import Callable
 

@@ -28,8 +28,8 @@ class _Missing(ToolFailed):
 
 
 class Workspace:
-    """Opens one component of a path after the other and follows no link, so that nothing can be
-    swapped for a way out between a check and the use."""
+    """Opens one component of a path after the other and follows no link, so that no component
+    can be replaced by a link between the check and the use."""
 
     def __init__(self, root: Path, home: Path | None = None) -> None:
         self._root = root
@@ -119,7 +119,7 @@ class Workspace:
         return opened
 
     def home(self) -> tuple[int, int] | None:
-        """The device and inode of the folder that is refused; None if there is none."""
+        """The device and inode of the folder that is refused; None if no folder is."""
         try:
             known = self._home and self._home.stat()
         except FileNotFoundError:
@@ -189,7 +189,7 @@ def _make(part: str, path: str, folder: int) -> None:
 
 
 def _mode(name: str, path: str, folder: int) -> int | None:
-    """The mode of the file; None if there is none yet."""
+    """The mode of the file; None if the file does not exist yet."""
     try:
         known = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -246,7 +246,7 @@ def _check_regular(known: os.stat_result, path: str) -> None:
 
 @contextlib.contextmanager
 def _explained(path: str) -> Iterator[None]:
-    """Translates errors of the system into words for the model."""
+    """Translates errors of the system into messages for the model."""
     try:
         yield
     except FileNotFoundError as error:

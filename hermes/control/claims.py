@@ -200,7 +200,7 @@ class Desk:
         """Closes a turn whose rows can't be read, and tells its chat so."""
         key = SessionKey.parse(row.session)
         epoch = yield from turns.claim(row.id, row.epoch, self.owner)
-        # What the agent did in a turn with a damaged message is left out of the history.
+        # The history leaves out the agent's messages of a turn with a damaged message.
         with suppress(msgspec.DecodeError):
             yield from _pair(_scribe(row, key), "Not finished: the turn failed.", now)
         why = (GIVEN_UP, "unreadable")

@@ -1,4 +1,4 @@
-"""Follows a turn from any event on: what the store has kept, then what happens live."""
+"""Follows a turn from any event: first the stored events, then the live ones."""
 
 import math
 import time
@@ -25,7 +25,7 @@ class Following:
 
     def __init__(self, store: Store, log: Log, after: int, *, expected: bool) -> None:
         self.ended = False
-        """Nothing more will come: the turn is closed or suspended, or this process has left it."""
+        """No more events will come: the turn is closed or suspended, or this process gave it up."""
         self._store = store
         self._log = log
         self._after = after
@@ -42,7 +42,7 @@ class Following:
     async def next(self, within: float = math.inf) -> Sequence[Envelope]:
         """The new events. Waits for them, but no longer than `within` seconds.
 
-        Empty when none came in that time, and at the end of a turn that was left unfinished.
+        Empty if none came in that time, and at the end of a turn that was left unfinished.
         """
         give_up = time.monotonic() + within
         while not self.ended:
@@ -74,7 +74,7 @@ class Following:
         return found
 
     async def seen(self) -> list[Envelope]:
-        """The events up to the cursor, which the reader has got before."""
+        """The events up to the cursor, which the reader already has."""
         turn, upto = self._log.turn, self._after
         recorded = await self._store.run(turns.events_after, turn, 0)
         found = [(one.seq, event) for one in recorded if (event := one.until(upto)) is not None]
@@ -113,9 +113,9 @@ class Following:
 def following(
     hub: Hub, store: Store, turn: TurnId, after: int, *, expected: bool
 ) -> Iterator[Following]:
-    """A cursor behind event number `after`. The turn counts as read until the block ends.
+    """A cursor after event number `after`. The turn has one more reader until the block ends.
 
-    `expected` says that the turn is about to run here, so that the store need not be asked.
+    `expected` says that the turn is about to run here, so that the store need not be queried.
     """
     with hub.following(turn) as log:
         yield Following(store, log, after, expected=expected)
@@ -124,11 +124,11 @@ def following(
 class _Kept(Value):
     events: list[tuple[int, AgentEvent]]
     over: bool
-    """No process runs the turn, so that nothing more will come by itself."""
+    """No process runs the turn, so no more events will come."""
 
 
 def _kept(turn: TurnId, after: int) -> Work[_Kept]:
-    """The events after a number, as far as checkpoints have kept them."""
+    """The events after a number, as far as checkpoints have stored them."""
     recorded = yield from turns.events_after(turn, after)
     row = yield from turns.get(turn)
     left = ((one.seq, one.after(after)) for one in recorded)

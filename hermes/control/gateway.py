@@ -138,11 +138,11 @@ class Gateway:
                     yield envelope
 
     def following(self, turn: TurnId, after: int = 0) -> AbstractContextManager[Following]:
-        """The same for a reader that waits in its own way."""
+        """A cursor in the turn's events, for a reader that decides itself how long to wait."""
         return following(self._hub, self._store, turn, after, expected=self._runner.runs(turn))
 
     async def request_stop(self, turn: TurnId, by: str) -> None:
-        """Has the turn stopped, whichever process runs it. `by` names who asked for it."""
+        """Requests that the turn stop, whichever process runs it. `by` names the requester."""
         await self._store.run(turns.request_stop, turn, by)
         self.notice_change()
 
@@ -156,12 +156,12 @@ class Gateway:
         return row is not None and row.account == account
 
     async def hold_account(self, adapter: PlatformAdapter) -> Cursor | None:
-        """Makes this process serve the account, from the cursor on; None if another does."""
+        """Makes this process serve the account; returns its cursor, or None if another does."""
         epoch = await self._recovery.lease(f"account:{adapter.account}")
         return None if epoch is None else await self._outbox.attach(adapter, epoch)
 
     def notice_change(self) -> None:
-        """Something was committed outside of this gateway."""
+        """Call this after something was committed outside of this gateway."""
         self._changed.set()
 
     async def start(self) -> None:

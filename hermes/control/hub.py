@@ -53,7 +53,7 @@ class Log:
         self.turn = turn
         self.readers = 0
         self.finished = False
-        """No more events will come: the turn is closed, or this process has left it."""
+        """No more events will come: the turn is closed, or this process gave it up."""
         self._base = 0
         self._events: list[AgentEvent] = []
         self._kept = 0
@@ -97,7 +97,7 @@ class Log:
         self._wake()
 
     def end(self, last: Sequence[AgentEvent] = ()) -> None:
-        """The turn is closed with these events, which `unkept` was given before the commit."""
+        """Closes the log with these events, which `unkept` was given before the commit."""
         self._events += last
         self.finished = True
         self._wake()
@@ -109,7 +109,7 @@ class Log:
         return sum(reported, NOTHING_USED)
 
     def remarks(self) -> list[Notice]:
-        """The notices that are sent to a chat behind the answer."""
+        """The notices that are sent to a chat after the answer."""
         return [event for event in self._events if isinstance(event, Notice) and event.lasting]
 
     def open_text(self) -> str:

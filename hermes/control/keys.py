@@ -4,9 +4,9 @@ from hermes.types.identity import AgentId, SessionKey, Source
 
 
 def session_key(agent: AgentId, source: Source) -> SessionKey:
-    """In a private chat the key has the chat, in a group also the user, in a thread the thread.
+    """The key contains the chat, in a group also the user, and in a thread also the thread.
 
-    A platform's default account has the platform's name and is no part of the key.
+    A platform's default account has the platform's name and is not part of the key.
     """
     return SessionKey(
         agent=agent,

@@ -52,7 +52,7 @@ class Outbox:
         self._attached = anyio.Event()
 
     async def attach(self, adapter: PlatformAdapter, epoch: int) -> AccountCursor:
-        """Takes over an account's deliveries; returns how far it has read its platform."""
+        """Takes over an account's deliveries; returns the cursor of the account."""
         account = adapter.account
         await self._store.run(deliveries.doubt_sending, account)
         frozen = await self._store.run(deliveries.freezes, account, time.time())
@@ -90,7 +90,7 @@ class Outbox:
 
     @asynccontextmanager
     async def preview(self, claim: Claim, live: Log) -> AsyncIterator[None]:
-        """Shows that the turn works, and its answer as it grows, as far as the platform can."""
+        """Shows that the turn is running, and its answer so far, as far as the platform can."""
         target = claim.turn.reply_to
         adapter, _ = self._accounts.get(target.account, (None, 0)) if target else (None, 0)
         if target is None or not (adapter is None or isinstance(adapter, CanEdit | CanType)):
@@ -101,7 +101,7 @@ class Outbox:
             yield
 
     async def _adapter(self, account: str) -> PlatformAdapter:
-        """The account's adapter, once this process holds it: a turn may be resumed earlier."""
+        """The account's adapter. Waits for the account: a turn may be resumed before it is held."""
         while account not in self._accounts:
             await self._attached.wait()
         return self._accounts[account][0]

@@ -38,7 +38,7 @@ ORDER_SECONDS = 0.1
 
 
 class Preview:
-    """Cosmetic: whatever fails here, the delivery that follows contains the whole answer."""
+    """Shows a turn while it runs. If this fails, the delivery still contains the whole answer."""
 
     def __init__(
         self, store: Store, gate: RateGate, policy: StreamingPolicy, adapter_of: AdapterOf
@@ -51,7 +51,7 @@ class Preview:
 
     @asynccontextmanager
     async def shown(self, claim: Claim, live: Log, target: Target) -> AsyncIterator[None]:
-        """Previews the turn until the block ends, and a call that is under way has ended."""
+        """Previews the turn until the block ends. A call in progress is completed first."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._guarded, self._follow, claim, live)
             group.start_soon(self._guarded, self._type, claim, target)

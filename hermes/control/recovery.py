@@ -1,4 +1,4 @@
-"""Finds work that nobody does: turns of dead processes, and turns that can go on."""
+"""Finds turns that no process runs: those of dead processes, and those that can be resumed."""
 
 import logging
 import time
@@ -68,8 +68,8 @@ class Recovery:
     async def resume(self, runs: Callable[[TurnId], bool]) -> list[Claim]:
         """The turns to run now.
 
-        They were decided or stopped while they were suspended, they are to be stopped and their
-        lane broke, or their message waits in an idle session.
+        These are suspended turns that were decided or stopped, turns of this process that are to
+        be stopped and that no lane runs, and turns for messages that wait in idle sessions.
         """
         rows, idle = await self._store.run(self._to_resume)
         wanted = [row for row in rows if row.state == "suspended" or not runs(row.id)]

@@ -10,7 +10,7 @@ DEFAULT_AGENT = AgentId("main")
 
 Route = Callable[[MessageEvent], AgentId]
 SelectAgent = Callable[[MessageEvent], AgentId | None]
-"""The agent that a plugin chooses for a message; None where it has no opinion."""
+"""The agent that a plugin chooses for a message; None if no plugin chooses one."""
 
 
 class RoutingFailed(HermesError):
@@ -18,7 +18,7 @@ class RoutingFailed(HermesError):
 
 
 class Router:
-    """Asks the `select_agent` hook first, then takes the default."""
+    """Calls the `select_agent` hook; uses the default agent if it chooses none."""
 
     def __init__(
         self,

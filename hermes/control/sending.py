@@ -60,7 +60,7 @@ class Sending:
         try:
             await self._edit(adapter, index, _content(part, text))
         except Rejected:
-            # An interrupted attempt may have made this edit: to repeat it changes nothing.
+            # An interrupted attempt may have made this edit; repeating it changes nothing.
             if not self._delivery.doubtful:
                 await self._place(index, part, "replace")
                 await self._edit(adapter, index, _content(part, text))

@@ -47,7 +47,7 @@ class Cut(Value):
 
 
 def choose(history: Sequence[Message], window: Window) -> Cut | None:
-    """The largest run of messages that may be summarised; None if there is none."""
+    """The largest run of messages that may be summarised; None if no message may be."""
     units = _units(history)
     request = last_request(history)
     head = _head(history, units, window)

@@ -34,7 +34,7 @@ def context_file(workspace: Path, limit: int) -> PromptPart | None:
 
 
 def check_writable(path: str, turn: Turn) -> None:
-    """Raises ToolFailed if a chat would write instructions that every conversation is given."""
+    """Raises ToolFailed if a chat tries to write a file of instructions for every conversation."""
     name = PurePosixPath(path).name.casefold()
     if turn.principal is None and name in {one.casefold() for one in NAMES}:
         raise ToolFailed(

@@ -106,8 +106,8 @@ def _keys(tree: "CommentedMap") -> dict[str, object]:
 
 
 def _node(value: object, *, in_list: bool = False) -> object:
-    """The value for the tree: PyYAML, which knows YAML 1.1, has to read it as it is."""
-    from ruamel.yaml.comments import CommentedMap, CommentedSeq  # noqa: PLC0415  # imported by now
+    """The value as a node that PyYAML, which uses YAML 1.1, reads back unchanged."""
+    from ruamel.yaml.comments import CommentedMap, CommentedSeq  # noqa: PLC0415  # imported already
     from ruamel.yaml.scalarstring import (  # noqa: PLC0415
         DoubleQuotedScalarString,
         SingleQuotedScalarString,

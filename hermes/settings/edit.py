@@ -198,7 +198,7 @@ def _without_value(home: Home, text: str, field: Field) -> tuple[str, bool]:
 def _rewritten(
     home: Home, text: str, raw: Mapping[str, object], wanted: Mapping[str, object]
 ) -> tuple[str, bool]:
-    """The file that reads as wanted, and whether its comments and its version were kept."""
+    """The text with the wanted values, and whether its comments and its version were kept."""
     found = (one for one in edits(text, raw, wanted) if _reads_as(home, one, wanted))
     fresh = next(found, dumped(wanted))
     return fresh, not lost_comments(text, fresh) and version(raw) == version(wanted)

@@ -21,7 +21,7 @@ _BARE = re.compile(r"[^\s'\"#]*")
 
 
 def read_dotenv(path: Path, text: str) -> tuple[dict[str, str], list[str]]:
-    """The assignments of the file, and a warning for each line that is none."""
+    """The assignments of the file, and a warning for each line that is not an assignment."""
     values: dict[str, str] = {}
     warnings: list[str] = []
     for binding in _bindings(text):

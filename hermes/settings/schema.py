@@ -81,14 +81,14 @@ _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 ANY_NAME = "<name>"
-"""Stands for the name of a platform in the key of a setting that every platform has."""
+"""Placeholder for a platform's name in the key of a setting that every platform has."""
 
 
 class Also(Value):
     """A setting's other names, stated beside its type."""
 
     env: tuple[str, ...] = ()
-    """Environment variables, the strongest first; `{}` stands for the name of a platform."""
+    """Environment variables, the strongest first; `{}` is replaced by the name of a platform."""
     keys: tuple[str, ...] = ()
     """Other places in config.yaml; of a platform's own setting, places in its section."""
     secret: bool = False
@@ -122,7 +122,7 @@ def fields(root: type[msgspec.Struct], skip: Iterable[str] = ()) -> Iterator[Fie
 
 
 def own_fields(section: type[msgspec.Struct]) -> Iterator[Field]:
-    """The settings of one section; one that is a section itself is a setting like the others."""
+    """The settings of one section; a section inside it counts as one setting."""
     yield from (_field(section, info) for info in msgspec.structs.fields(section))
 
 

@@ -243,8 +243,8 @@ class _Config:
         self.found.append((field.key, key, found))
 
     def _unknown(self, key: str, value: object) -> None:
-        # A Hermes Agent has keys, and a section for each platform, that we have not heard of: only
-        # a likeness to a key of ours is a mistake.
+        # A Hermes Agent has keys, and a section for each platform, that we do not know: only a key
+        # that resembles one of ours is a mistake.
         lenient = self.foreign or (isinstance(value, Mapping) and "." not in key)
         if lenient and not self.schema.meant(key, ours=True, cutoff=0.8):
             self.warnings.append(f"{self.path.name}: {key} is not known and is ignored")

@@ -1,4 +1,4 @@
-"""How far each account has read its platform, stored by the process that holds the account."""
+"""The cursor of each account: how far it has read its platform."""
 
 from hermes.types.errors import ClaimLost
 from hermes.types.identity import OwnerId

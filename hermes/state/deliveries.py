@@ -46,7 +46,7 @@ def open_of(turn: TurnId) -> Work[Delivery | None]:
 
 
 def complete(turn: TurnId, content: Content | None, now: float) -> Work[None]:
-    """Makes the turn's open delivery ready; without content nothing is owed any more."""
+    """Makes the turn's open delivery ready to send; without content, marks it as delivered."""
     yield (
         "update deliveries set state = ?, content = ?, finished_at = ?"
         " where turn = ? and state = 'open'",
@@ -60,7 +60,7 @@ def complete(turn: TurnId, content: Content | None, now: float) -> Work[None]:
 
 
 def owe_again(turn: TurnId, content: Content, agent: str, now: float) -> Work[None]:
-    """Adds a delivery to the chat that the turn has written to, if it has."""
+    """Adds a delivery to the chat of the turn's last delivery, if there was one."""
     rows = yield (
         "select account, chat_id, thread_id from deliveries"
         " where turn = ? order by seq desc limit 1",

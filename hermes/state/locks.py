@@ -37,18 +37,18 @@ class FileLock:
         os.close(self._descriptor)
 
     def acquire(self) -> None:
-        """Waits until no other process has the lock."""
+        """Waits for the exclusive lock."""
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
 
     def try_acquire(self) -> bool:
-        """Takes the lock if no other process has it, alone or shared.
+        """Takes the exclusive lock if no other process holds the lock, exclusive or shared.
 
-        A shared lock may be lost when the attempt fails.
+        If the attempt fails, a shared lock that this object holds may be lost.
         """
         return _locked(self._descriptor, fcntl.LOCK_EX)
 
     def acquire_within(self, seconds: float) -> bool:
-        """Waits for the lock, but not longer than that."""
+        """Waits for the exclusive lock, but not longer than that; False if it was not free."""
         deadline = time.monotonic() + seconds
         while not self.try_acquire():
             if time.monotonic() > deadline:
@@ -57,12 +57,11 @@ class FileLock:
         return True
 
     def share(self) -> None:
-        """Waits until no other process has the lock alone. Also turns our own lock into a shared
-        one."""
+        """Waits for a shared lock. Downgrades an exclusive lock that this object holds."""
         fcntl.flock(self._descriptor, fcntl.LOCK_SH)
 
     def is_removed(self) -> bool:
-        """Whether another process has removed or replaced the file: nobody else sees the lock."""
+        """Whether the file was removed or replaced, so that no other process sees the lock."""
         try:
             return self.path.stat().st_ino != os.fstat(self._descriptor).st_ino
         except FileNotFoundError:
@@ -75,20 +74,20 @@ class FileLock:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a process has the lock on the file alone; False for a file that does not exist."""
+    """Whether a process holds the exclusive lock; False for a file that does not exist."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:
-        # Shared, so that two processes that ask at the same time do not see each other's lock.
+        # Shared, so that two processes that check at the same time do not see each other's lock.
         return not _locked(descriptor, fcntl.LOCK_SH)
     finally:
         os.close(descriptor)
 
 
 def remove_if_free(path: Path) -> None:
-    """Removes the lock file unless a process has the lock."""
+    """Removes the lock file unless a process holds the lock."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Which processes work on the store, and which of them holds a lease."""
+"""The processes that work on the store, and the leases that they hold."""
 
 import os
 

@@ -5,7 +5,7 @@ from hermes.types.store import Work
 
 
 def forget_requests(before: float) -> Work[None]:
-    """Drops what stateless requests left for replays, and every turn's events."""
+    """Deletes old rows of stateless requests, and the old events of all turns."""
     last = id_at(before)
     closed = "state not in ('running', 'suspended')"
     old = f"(select id from turns where transient = 1 and id < ? and {closed})"  # noqa: S608
@@ -22,7 +22,7 @@ def forget_requests(before: float) -> Work[None]:
 
 
 def forget_messages(before: float) -> Work[None]:
-    """Drops finished rows of inbox and outbox: the transcript keeps what was said."""
+    """Deletes finished rows of inbox and outbox: the transcript keeps the messages."""
     last = id_at(before)
     yield "delete from inbox where state = 'done' and id < ?", (last,)
     yield "delete from deliveries where state in ('delivered', 'dead') and id < ?", (last,)

@@ -1,4 +1,4 @@
-"""Runs a transaction again that conflicted with another one."""
+"""Retries a transaction that conflicted with another one."""
 
 import logging
 import random
@@ -17,7 +17,7 @@ ATTEMPTS = 5
 PAUSE_SECONDS = 0.004
 """The longest pause before the second attempt; each later one may be twice as long."""
 
-_chance = random.Random()  # noqa: S311  # spreads retries, is no secret
+_chance = random.Random()  # noqa: S311  # spreads retries, not a secret
 
 
 async def retried(attempt: Callable[[], Awaitable[T]]) -> T:
@@ -30,7 +30,7 @@ async def retried(attempt: Callable[[], Awaitable[T]]) -> T:
         try:
             return await attempt()
         except TransactionConflict as conflict:
-            log.debug("a transaction is run again: %s", conflict)
-        # Two transactions that conflicted must not meet again at the same moment.
+            log.debug("retrying a transaction: %s", conflict)
+        # Two transactions that conflicted must not be retried at the same moment.
         await anyio.sleep(_chance.uniform(0, PAUSE_SECONDS * 2**number))
     return await attempt()

@@ -40,7 +40,7 @@ class Wait(Value):
 
 
 class Nothing(Value):
-    """Everything that can be shown is shown: ask again when there is more text."""
+    """Everything that can be shown is shown: call `wants` again when there is more text."""
 
 
 PreviewStep = PlacePreview | EditPreview | Wait | Nothing
@@ -71,7 +71,7 @@ class EditPlan:
         self._frozen_until = -math.inf
 
     def wants(self, now: float, text: str) -> PreviewStep:
-        """What to do now for a preview of the answer that begins with `text`."""
+        """The next step for a preview of the answer that begins with `text`."""
         source = text.rstrip()
         if self._frame is None or self._frame[0] != source:
             if now < (due := self._next_frame()):
@@ -87,7 +87,7 @@ class EditPlan:
         return PlacePreview(text=frame) if self._shown is None else EditPreview(text=frame)
 
     def shown(self, now: float, text: str) -> None:
-        """The platform took the call: the message shows `text`."""
+        """Call this when the platform accepted the call: the message now shows `text`."""
         self._called_at = max(self._called_at, now)
         self._source = self._frame[0] if self._frame and self._frame[1] == text else None
         if self._shown is None:

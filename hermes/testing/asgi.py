@@ -29,7 +29,7 @@ class FakeConnection:
 
 
 class AsgiResponse(Value):
-    """What an app has sent."""
+    """The response of an app."""
 
     status: int
     headers: dict[str, str]
@@ -43,7 +43,7 @@ class AsgiResponse(Value):
 
 
 def http_scope(method: str = "GET", path: str = "/", **headers: str) -> Scope:
-    """The scope of a request to a local server. Underscores in header names stand for dashes."""
+    """The scope of a request to a local server. Underscores in header names become dashes."""
     given = {"host": "127.0.0.1:8642", **headers}
     return {
         "type": "http",

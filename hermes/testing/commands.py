@@ -11,7 +11,7 @@ from hermes.boundary.execution.local import LocalBackend
 from hermes.boundary.execution.process import end_marked
 
 EMPTY_ENVIRONMENT = child_environment({})
-"""What commands see if this process had no environment."""
+"""The environment of commands if this process had none."""
 FILES_ONLY = LocalBackend(Path("/nonexistent"), None)
 """A backend that refuses commands."""
 

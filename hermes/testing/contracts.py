@@ -1,4 +1,4 @@
-"""What every store must do, as test classes to inherit from.
+"""The contract of every store, as test classes to inherit from.
 
 class TestSQLite(StoreContract):
     def opened(

@@ -1,4 +1,4 @@
-"""What every store must make of the transcript, sessions, their prompts and summaries."""
+"""The contract of every store for the transcript, sessions, their prompts and summaries."""
 
 from collections.abc import Callable
 from functools import partial
@@ -65,7 +65,7 @@ def texts(history: History) -> list[str]:
 
 
 class TranscriptContract(StoreFixture):
-    """What was said is kept in order, and is found by those who may find it."""
+    """Messages are kept in order, and are found only by people who may read them."""
 
     async def test_history_is_in_order_and_begins_anew_on_demand(self, store: Store) -> None:
         call = ToolCall(id=CallId("t1_0_0"), name="read_file", arguments="{}")

@@ -73,7 +73,7 @@ DRAINING = Conditions(agent=AgentSettings(drain_seconds=5.0))
 
 
 _wraps: list[Callable[[Store], Store]] = []
-"""What `every_store_wrapped` has put around the stores of gateways, innermost first."""
+"""The wrappers that `every_store_wrapped` puts around stores, innermost first."""
 
 
 @contextmanager
@@ -87,7 +87,7 @@ def every_store_wrapped(wrap: Callable[[Store], Store]) -> Iterator[None]:
 
 
 def wrapped_store(store: Store, wrap: Callable[[Store], Store]) -> Store:
-    """The store in everything that `every_store_wrapped` asks for, and in `wrap` outside of it."""
+    """The store in the wrappers of `every_store_wrapped`, with `wrap` as the outermost one."""
     for inner in _wraps:
         store = inner(store)
     return wrap(store)

@@ -1,4 +1,4 @@
-"""What every execution backend must do, as a test class to inherit from.
+"""The contract of every execution backend, as a test class to inherit from.
 
 class TestLocal(SandboxContract):
     @asynccontextmanager
@@ -65,7 +65,7 @@ async def run(sandbox: Sandbox, command: str, workdir: str = ".") -> CommandOutc
 
 
 class SandboxContract:
-    """Files that can't be left, commands that can be ended, and both on the same machine."""
+    """File operations stay in the workspace, commands can be ended, and both see one machine."""
 
     def machine(self, folder: Path) -> AbstractAsyncContextManager[Callable[[], ExecutionBackend]]:
         """Makes backends of one machine. A later one is like that of a restarted gateway."""

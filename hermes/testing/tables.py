@@ -1,4 +1,4 @@
-"""What every store must make of the inbox, turns and deliveries."""
+"""The contract of every store for the inbox, turns and deliveries."""
 
 from collections.abc import Callable
 from functools import partial

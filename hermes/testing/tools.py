@@ -1,4 +1,4 @@
-"""Tools for tests of the agent: a harmless, a slow, a broken and an asking one."""
+"""Tools for tests of the agent: a harmless, a slow and a broken one, and one that asks."""
 
 from pathlib import Path
 

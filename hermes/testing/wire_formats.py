@@ -1,4 +1,4 @@
-"""What every wire format must do, as a test class to inherit from.
+"""The contract of every wire format, as a test class to inherit from.
 
 class TestAcme(WireFormatContract):
     def wire(self) -> WireFormat:

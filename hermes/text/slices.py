@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from hermes.types import nodes
 
 CharKind = Literal["word", "link", "code", "fence", "atom", "line", "block"]
-"""What a visible character belongs to; `line` and `block` are the gaps between lines and blocks."""
+"""The element of a visible character; `line` and `block` are gaps between lines and blocks."""
 
 ATOM = "\ufffc"
-"""Stands for something that is visible but has no text of its own."""
+"""Placeholder character for an element that is visible but has no text."""
 
 _T = TypeVar("_T")
 
@@ -136,7 +136,7 @@ def first(tree: nodes.Document, count: int) -> tuple[nodes.Document, bool]:
 
 
 _Taken = tuple[_T | None, int]
-"""What was taken, and how many characters may follow; negative when something was left out."""
+"""The part taken, and how many characters may follow; negative if something was left out."""
 
 
 def _take_each(
@@ -218,7 +218,7 @@ def without(tree: nodes.Document, count: int) -> nodes.Document:
 
 
 _Dropped = tuple[tuple[_T, ...], int]
-"""What is left, and how many characters are still to be dropped after it."""
+"""The part that is left, and how many characters are still to be dropped after it."""
 
 
 def _drop_each(

@@ -150,7 +150,7 @@ def _without_space(tree: nodes.Document) -> nodes.Document:
 
 
 def _plainer(tree: nodes.Document) -> nodes.Document | None:
-    """The tree with less markup at its beginning; None where there is none left."""
+    """The tree with less markup at its beginning; None if no markup is left there."""
     block, *others = tree
     match block:
         case nodes.Paragraph(children=(node, *more)) if not isinstance(node, nodes.Text):

@@ -32,7 +32,7 @@ class Delivery(Value):
     attempts: int = 0
     not_before: float = 0.0
     doubtful: bool = False
-    """A message may have been sent without our knowledge."""
+    """A message may have been sent although we have no confirmation."""
 
     def key(self, part: int, purpose: Purpose) -> str:
         """The key of a message to send: the same after a retry and after a restart."""

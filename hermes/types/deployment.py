@@ -18,5 +18,5 @@ class GatewayRegistration(Protocol):
     """The entry of this process in the list of running gateways."""
 
     def write(self, running: RunningGateway) -> None:
-        """Replaces what the entry says."""
+        """Replaces the content of the entry."""
         ...

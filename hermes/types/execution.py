@@ -12,7 +12,7 @@ LARGEST_FILE = 10_000_000
 
 
 class SandboxScope(Value):
-    """What a sandbox is opened for."""
+    """The agent, session and workspace that a sandbox is opened for."""
 
     agent: AgentId
     session: SessionKey
@@ -193,15 +193,15 @@ class ExecutionBackend(Protocol):
 
     @property
     def isolation(self) -> str:
-        """What separates commands from this machine, for people who approve them: `none`."""
+        """How commands are isolated from this machine, as people are told; `none` if not at all."""
         ...
 
     async def open(self, scope: SandboxScope) -> Sandbox:
-        """The scope's sandbox. It is called for every turn: slow work waits for the first use."""
+        """The scope's sandbox. Called for every turn, so it defers slow work to the first use."""
         ...
 
     async def end(self, handle: str) -> bool:
-        """Ends a foreground command that a dead gateway left running; False if there is none.
+        """Ends a foreground command that a dead gateway left running; False if none runs.
 
         The handle may come from another backend, or from before a reboot.
         """
@@ -209,7 +209,7 @@ class ExecutionBackend(Protocol):
 
 
 class BackendOptions(Value):
-    """What every backend is made from."""
+    """The arguments with which every backend is created."""
 
     processes: Path
     """Folder for records of background processes."""

@@ -18,10 +18,10 @@ CallId = NewType("CallId", str)
 """Ours, `<turn>_<step>_<index>`: providers repeat theirs."""
 
 OWNER = PersonId("owner")
-"""The person who installed Hermes: has its terminal, or the API's own key."""
+"""The person who installed Hermes: uses its terminal, or the API's own key."""
 
 Trigger = Literal["message", "api", "job", "webhook", "a2a", "hook"]
-"""What causes a turn."""
+"""The kind of event that causes a turn."""
 
 _chance = random.Random(os.urandom(32))  # noqa: S311  # ids are names, not secrets
 

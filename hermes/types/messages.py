@@ -117,7 +117,7 @@ Body = Said | Edited | Pressed | Asked
 
 
 class Origin(Value):
-    """What the entry point states about a message; nothing else depends on the platform's name."""
+    """Facts about a message from its entry point; no other code depends on the platform's name."""
 
     trigger: Trigger = "message"
     principal: Principal | None = None

@@ -1,4 +1,4 @@
-"""What the agent, the HTTP client and the wire formats agree on about calls to models."""
+"""Types for calls to models, shared by the agent, the HTTP client and the wire formats."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -23,9 +23,9 @@ class ModelRequest(Value):
     tools: Sequence[AnyTool] = ()
     sampling: Sampling = Sampling()
     ephemeral: str = ""
-    """Said behind `system`, for this call only."""
+    """Text that follows `system`, for this call only."""
     live: bool = True
-    """Emit each word as it comes; otherwise a few times a second will do."""
+    """Emit each word as it arrives; otherwise a few times a second is enough."""
     conversation: str = ""
     """Name of the conversation that this call continues; only caches use it."""
 

@@ -98,7 +98,7 @@ class ModelOffers(Protocol):
         ...
 
     def read_name(self, name: str, provider: str = "") -> ModelName:
-        """What a person means by `model`, `provider/model`, `provider` or a model file."""
+        """Reads a person's `model`, `provider/model`, `provider` or model file."""
         ...
 
     def moves(self, name: ModelName) -> bool:

@@ -17,7 +17,7 @@ ConfigT = TypeVar("ConfigT", bound=msgspec.Struct)
 
 
 class PlatformLimits(Value):
-    """What a platform allows, and what it can show."""
+    """The limits and abilities of a platform."""
 
     text: int = 4096
     """Units of one message's rendered text, counted by `measure`."""
@@ -30,7 +30,7 @@ class PlatformLimits(Value):
     typing_interval: float = 4.0
     """Seconds after which the platform must be told again that we are typing."""
     deduplicates: bool = False
-    """Of two messages that were sent with the same key, the platform shows one."""
+    """The platform shows a message only once if it is sent again with the same key."""
 
 
 class Cursor(Protocol):
@@ -44,7 +44,7 @@ class Cursor(Protocol):
     async def save(self, value: str) -> None:
         """Stores the cursor. Call it after everything before the cursor was accepted.
 
-        Raises ClaimLost when another process serves the account by now.
+        Raises ClaimLost if another process serves the account now.
         """
         ...
 

@@ -13,7 +13,7 @@ Statement = tuple[str, Sequence[Any]]
 Work = Generator[Statement, list[Row], T]
 """One transaction: yields statements, receives rows, returns its result. No await inside."""
 OwnerKind = Literal["gateway", "terminal"]
-"""What a process that works on the store is."""
+"""The kind of a process that works on the store."""
 
 
 class Store(Protocol):
@@ -24,7 +24,7 @@ class Store(Protocol):
 
     @property
     def owner(self) -> OwnerId:
-        """The id under which this process is registered; a store opened only to look has none."""
+        """The id of this process; only for a store that was opened with a kind."""
         ...
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -13,11 +13,11 @@ from hermes.types.value import Value
 
 A = TypeVar("A", bound=msgspec.Struct)
 Risk = Literal["low", "medium", "high"]
-"""The harm that a wrong call can do: hardly any, to files of the workspace, to anything."""
+"""The harm that a wrong call can do: hardly any, to the workspace's files, or to anything."""
 
 
 class ToolContext(Protocol):
-    """What a running tool may know and use."""
+    """The information and services that a running tool can use."""
 
     @property
     def turn(self) -> Turn: ...

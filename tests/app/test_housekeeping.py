@@ -1,4 +1,4 @@
-"""Background work of a home: what is copied, what is deleted, and that trouble stops nothing."""
+"""Background work of a home: copies, deletions, and errors that must not stop it."""
 
 import os
 import time

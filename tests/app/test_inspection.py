@@ -1,4 +1,4 @@
-"""Looking at an agent: what is checked, what is shown, and that the home stays as it is."""
+"""Inspecting an agent: the checks, the prompt, and that the home does not change."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the command line does with models directly."""
+"""Work of the command line on models without a gateway."""
 
 from pathlib import Path
 

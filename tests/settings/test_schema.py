@@ -1,4 +1,4 @@
-"""What a setting is, and how text becomes its value."""
+"""The description of settings, and how text becomes a value."""
 
 from pathlib import Path
 from typing import Annotated, Literal

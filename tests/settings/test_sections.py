@@ -1,4 +1,4 @@
-"""The sections: their defaults are valid, secrets stay out of sight, limits are limits."""
+"""The sections: their defaults are valid, secrets are not shown, limits are checked."""
 
 import inspect
 

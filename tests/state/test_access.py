@@ -1,4 +1,4 @@
-"""Who was admitted by pairing."""
+"""People who were admitted by pairing."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Which gateways run for a home."""
+"""The list of gateways that run for a home."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The JSON of the HTTP answers: defaults are written, and every text can be."""
+"""The JSON of the HTTP answers: defaults are written, and every text can be encoded."""
 
 import msgspec
 import pytest

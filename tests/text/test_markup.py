@@ -1,4 +1,4 @@
-"""Pages are rewritten for the parser: the same text, and no more than the parser can bear."""
+"""Pages are sanitized for the parser: the same text, within the parser's limits."""
 
 import pytest
 from hypothesis import example, given, settings

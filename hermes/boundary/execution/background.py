@@ -38,7 +38,7 @@ MOST_RUNNING = 64
 MOST_FINISHED = 256
 """Finished processes whose records are kept."""
 FINISHED_SECONDS = 86_400.0
-"""Time for which they are kept."""
+"""Seconds for which the records are kept."""
 POLL_INTERVAL = 0.1
 
 
@@ -93,7 +93,7 @@ class Background:
         return record
 
     async def _spawn(self, command: str, workdir: Path, folder: Path, gate: int) -> ProcessGroup:
-        """Starts the supervisor, which waits at the gate. It is not our child and outlives us."""
+        """Starts the supervisor, which waits for a byte from `gate` and outlives this process."""
         script = [sys.executable, "-I", "-S", str(SUPERVISOR)]
         async with await anyio.open_process(
             [*script, str(folder), self._shell, command],

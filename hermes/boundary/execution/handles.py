@@ -28,7 +28,7 @@ def handle_of(group: ProcessGroup, mark: str) -> str:
 
 
 def end_handle(handle: str) -> bool:
-    """Kills the group and every process with the mark; False if there is none or it is not ours."""
+    """Kills the group and every process with the mark; False if none ran or it is not ours."""
     kind, *fields = handle.split(":")
     if kind != "local" or len(fields) != 4:
         return False

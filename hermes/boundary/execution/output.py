@@ -38,7 +38,7 @@ class Output:
         return console_text(head) + note + console_text(tail)
 
     def last_line(self) -> str:
-        """The line that shows how far the command is; empty while it is too long."""
+        """The last line of output, shown as progress; empty while it is too long."""
         end = bytes(self._head[-PROGRESS_LINE:] + self._tail[-PROGRESS_LINE:])[-PROGRESS_LINE:]
         if self._seen > len(end):
             end = end[_first(b"\r\n", end) :]
@@ -46,5 +46,5 @@ class Output:
 
 
 def _first(breaks: bytes, data: bytes) -> int:
-    """The position of the first of the bytes; the end if there is none."""
+    """The first position of any of the bytes; the end if none occurs."""
     return min((at for one in breaks if (at := data.find(one)) >= 0), default=len(data))

@@ -12,8 +12,8 @@ from anyio.abc import Process
 
 from hermes.types.value import Value
 
-# The command waits behind a pipe until its group is recorded. If we die before, the pipe closes and
-# the command never begins; if we die after, the record says what to end.
+# The command waits for a line from a pipe until its group is recorded. If we die before, the pipe
+# closes and the command never begins; if we die after, the record names the group to end.
 GATE = 'read -r go && [ "$go" = go ] && exec "$@" </dev/null'
 KILL_GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -89,8 +89,10 @@ def signal_group(process: ProcessGroup, number: signal.Signals) -> bool:
 
 
 def end_marked(mark: str, spared: int = 0) -> int:
-    """Kills every process with the mark, `NAME=value`, in its environment, except the spared one;
-    the number of them. A process that cleared its environment is not found."""
+    """Kills every process with the mark, `NAME=value`, in its environment, except the spared one.
+
+    Returns their number. A process that cleared its environment is not found.
+    """
     ended: set[int] = set()
     while found := {pid for pid in _pids() - ended - {spared} if _end_if_marked(pid, mark)}:
         # A process may have started another one before it was killed: look again.

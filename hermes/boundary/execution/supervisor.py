@@ -1,4 +1,4 @@
-"""Attends to a background command, as a process that outlives the gateway.
+"""Supervises a background command, in a process that outlives the gateway.
 
 It is run as a script with the standard library alone. Its arguments are a folder, a shell and a
 command. It prints its process id and begins when it reads a byte from stdin.

@@ -23,7 +23,7 @@ _SAME = re.compile(r"(-latest|-20\d\d-?\d\d-?\d\d)?")
 
 
 class ModelFamily(Value):
-    """What is known about a model, regardless of its provider."""
+    """The facts about a model that do not depend on its provider."""
 
     name: str
     """With dashes in place of dots, because providers write names in both ways."""
@@ -53,7 +53,7 @@ class Catalog(Value):
         return _shipped()
 
     def extended(self, providers: Iterable[Provider]) -> "Catalog":
-        """With the providers of plugins; ConfigError if a name is taken."""
+        """The catalog with more providers; ConfigError if a name is taken."""
         added = tuple(providers)
         taken = {name for one in self.providers for name in one.names}
         for one in added:
@@ -100,7 +100,7 @@ class Catalog(Value):
         return ready[0]
 
     def family(self, model: str) -> ModelFamily | None:
-        """What we know about a model by its name; a variant has no price."""
+        """The known facts about a model, by its name; a variant has no price."""
         name = model.rpartition("/")[2].casefold().replace(".", "-")
         found = [one for one in self.models if name.startswith(one.name)]
         if not found:

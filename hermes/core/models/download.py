@@ -26,7 +26,7 @@ from hermes.types.value import Value
 Progress = Callable[[int, int], None]
 """Told how many bytes are there, of how many."""
 DOWNLOAD_SECONDS = 0.2
-"""Pause between two looks at the progress of a download."""
+"""Pause between two checks of a download's progress."""
 COPY_BYTES = 1 << 20
 # Variables that name the package index, and how it is reached.
 INDEX_VARIABLES = re.compile(

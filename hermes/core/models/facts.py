@@ -1,4 +1,4 @@
-"""What is known about a chosen model: its context length, its price, and the source of both."""
+"""Facts about a chosen model: its context length, its price, and the source of both."""
 
 from msgspec.structs import replace
 
@@ -13,7 +13,7 @@ from hermes.types.providers import Provider
 def measured(
     catalog: Catalog, cache: ModelCache, provider: Provider, chosen: ChosenModel
 ) -> ChosenModel:
-    """With the context length and the price, if the provider's list or our table has them."""
+    """The model with its context length and price, if the provider's list or our table has them."""
     choice, why = chosen.choice, dict(chosen.why)
     listed, family = cache.find(choice), catalog.family(choice.model)
     lengths = {
@@ -35,7 +35,7 @@ def measured(
 
 
 def overruled(config: ModelConfig, chosen: ChosenModel) -> ChosenModel:
-    """With the settings about the model itself, which win over lists and tables."""
+    """The model with the settings about it, which take precedence over lists and tables."""
     choice, why = chosen.choice, dict(chosen.why)
     if config.context_length is not None:
         choice = replace(choice, context_length=config.context_length)

@@ -117,7 +117,7 @@ def _addressed(request: ModelRequest, engine: "Engine") -> ModelRequest:
 
 
 def order_for(choice: ModelChoice, models: Path) -> Order:
-    """The order for a child process; ConfigError if there is no such file."""
+    """The instructions for a child process; ConfigError if there is no such file."""
     embedded = choice.model == EMBEDDED
     path = SMOLLM2.path(models) if embedded else models / Path(choice.model).expanduser()
     if not path.is_file():

@@ -1,4 +1,4 @@
-"""Asks providers for their lists of models, and keeps the lists for times without a network."""
+"""Requests the providers' lists of models, and caches them for use without a network."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -67,7 +67,7 @@ class ModelDiscovery:
             await sleep(REFRESH_PERIOD)
 
     async def fetch(self, place: ModelChoice) -> tuple[ListedModel, ...]:
-        """Requests the list; one of our errors if there is none."""
+        """Requests the list; raises one of our errors if the provider has none."""
         wire = find_wire(self._wires, place.wire)
         try:
             async with self._session.get(

@@ -1,4 +1,4 @@
-"""The providers and models that could be chosen, and what a person means by a name."""
+"""The providers and models that could be chosen, and how a person's name for one is read."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from hermes.types.providers import Provider
 
 
 class OfferedModels:
-    """What could be chosen in place of the configured model."""
+    """The models that could be chosen in place of the configured one."""
 
     def __init__(self, configured: ConfiguredModels) -> None:
         self._configured = configured
@@ -63,7 +63,7 @@ class OfferedModels:
         return SMOLLM2.present(self._config.models)
 
     def read_name(self, name: str, provider: str = "") -> ModelName:
-        """What a person means by `model`, `provider/model`, `provider` or a model file."""
+        """Reads a person's `model`, `provider/model`, `provider` or model file."""
         catalog = self._catalog
         if not name.endswith(MODEL_FILE) and (len(name.split()) != 1 or name.endswith("/")):
             raise ConfigError(f"{name!r} is not the name of a model")

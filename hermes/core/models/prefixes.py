@@ -24,7 +24,7 @@ class Prefixes:
     def joined(self, name: str, messages: Sequence[Message], encode: Encode) -> bytes:
         """All messages, encoded.
 
-        The name stands for the conversation and for everything that its encoding depends on.
+        The name identifies the conversation and everything that its encoding depends on.
         Conversations without a name are not cached.
         """
         if not name or len(messages) < CACHED_FROM:

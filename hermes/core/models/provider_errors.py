@@ -48,7 +48,7 @@ _STATUSES = {
     "invalid": 400,
     "policy": 400,
 }
-"""Words in an error's code or type, and the status that it would have had."""
+"""Words in an error's code or type, and the HTTP status that corresponds to each."""
 
 
 class ProviderProblem(Struct, frozen=True):
@@ -56,13 +56,13 @@ class ProviderProblem(Struct, frozen=True):
     code: str | int | None = None
     type: str | None = None
     metadata: object = None
-    """A router puts the words of the provider behind it into `raw`."""
+    """A router puts the error text of the provider behind it into `raw`."""
 
 
 class _Body(Struct):
     error: ProviderProblem | str | None = None
     message: object = None
-    """What is wrong, of servers that have no `error`; so is `detail`."""
+    """The error text of servers that send no `error`; others send it as `detail`."""
     detail: object = None
 
     def problem(self) -> ProviderProblem:
@@ -76,7 +76,7 @@ _bodies = msgspec.json.Decoder(_Body | list[_Body])
 def refusal(
     choice: ModelChoice, status: int, headers: Mapping[str, str], body: bytes
 ) -> HermesError:
-    """The error for a response that is no answer."""
+    """The error for a response that is not an answer."""
     try:
         decoded = _bodies.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -86,7 +86,7 @@ def refusal(
 
 
 def interruption(choice: ModelChoice, problem: ProviderProblem | str) -> HermesError:
-    """The error for one in the middle of a stream: what it would have been before."""
+    """The error for a problem in mid-stream, the same as for a response with that problem."""
     found = ProviderProblem(problem) if isinstance(problem, str) else problem
     return _error(choice, _status(found), found)
 

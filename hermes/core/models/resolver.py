@@ -1,4 +1,4 @@
-"""Finds the models that a configuration names, and says why it is these."""
+"""Finds the models that a configuration names, and the source of each choice."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from hermes.types.providers import Provider
 from hermes.types.value import Value
 
 MAIN_PROVIDER = ("", "auto", "main")
-"""Values of `auxiliary.provider` that stand for the provider of the main model."""
+"""Values of `auxiliary.provider` that mean the provider of the main model."""
 
 ADVICE = """\
 No model is configured. Set the key of a provider, as in
@@ -155,7 +155,7 @@ class ConfiguredModels:
     def _without_demo(self, wanted: EndpointConfig) -> tuple[EndpointConfig, str]:
         """The settings without the demo model, and the source that named it.
 
-        The demo model of config.yaml is a stand-in: it gives way to the first key that is set.
+        The demo model of config.yaml is a fallback: the first provider with a key replaces it.
         """
         local = self.catalog.named(LOCAL)
         if (
@@ -192,7 +192,7 @@ class ConfiguredModels:
         )
 
     def _endpoint(self, wanted: EndpointConfig) -> _Endpoint | None:
-        """The endpoint that a section asks for; None if it leaves all open and no key is set."""
+        """The endpoint that a section names; None if it names none and no key is set."""
         config, section = self.config, wanted.section
         name = wanted.provider.casefold() or "auto"
         named = name not in ("auto", CUSTOM)

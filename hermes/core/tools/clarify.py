@@ -19,7 +19,7 @@ class Clarify(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def clarify_tool(seconds: float) -> Tool[Clarify]:
-    """`seconds` is how long the person has time to answer."""
+    """`seconds` is the time that the person has to answer."""
 
     async def run(context: ToolContext, arguments: Clarify) -> str:
         match context.decision:

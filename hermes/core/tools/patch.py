@@ -13,7 +13,7 @@ from hermes.types.errors import ToolFailed
 from hermes.types.tools import Tool, ToolContext
 
 MOST_PLACES = 10
-"""Places that are named; of more, the first."""
+"""Number of places that are listed; the others are left out."""
 
 
 class Patch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

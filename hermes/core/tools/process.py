@@ -1,4 +1,4 @@
-"""The tool that looks after background commands."""
+"""The tool that controls background commands."""
 
 from typing import Annotated, Literal, assert_never
 
@@ -15,7 +15,7 @@ LONGEST_WAIT = 600.0
 LATEST_LINES = 20
 """Lines that are shown beside the state."""
 LATEST_BYTES = 100_000
-"""Bytes at the end of the output from which they are taken."""
+"""Bytes at the end of the output that the lines are taken from."""
 LOG_WIDTH = 2000
 """Characters of a line."""
 COMMAND_WIDTH = 100

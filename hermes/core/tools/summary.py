@@ -1,4 +1,4 @@
-"""What people are shown of a tool call: its arguments and its result, short and without secrets."""
+"""Summarizes tool calls for people: the arguments and the result, short and without secrets."""
 
 from collections.abc import Mapping, Sequence
 

@@ -45,7 +45,7 @@ def terminal_tools(timeout: float, isolation: str) -> tuple[AnyTool, ...]:
 async def _terminal(timeout: float, context: ToolContext, arguments: RunCommand) -> str:
     command, workdir = arguments.command, arguments.workdir
     if arguments.background:
-        # Its handle is not committed: a restart ends what was committed, and this must go on.
+        # It commits no handle: a restart ends commands with a handle, and this one must continue.
         process = await context.sandbox.start(command, workdir=workdir)
         return f"[started in the background as process {process.id}]"
     seconds = min(arguments.timeout or timeout, LONGEST_COMMAND)

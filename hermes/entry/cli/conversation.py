@@ -37,7 +37,7 @@ EARLIER_SECONDS = 1.0
 """How long a turn may take to begin before its reader is told that it waits."""
 PLATFORM = "cli"
 TERMINAL_ORIGIN = Origin(
-    # Whoever can start the command owns the home.
+    # A person who can start the command owns the home.
     principal=Principal(name=PLATFORM),
     place="You talk with a person in a terminal; Markdown is rendered.",
 )

@@ -58,7 +58,7 @@ class Runtime(Protocol):
     async def check(self, settings: Settings) -> Sequence[str]:
         """Warnings; ConfigError for settings that would keep an agent from working.
 
-        The home stays as it is.
+        It does not change the home.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Bearer keys: whose key a request carries, and a limit for clients that guess keys."""
+"""Bearer keys: finds the principal of a request's key, and limits clients that guess keys."""
 
 import hashlib
 import hmac

@@ -106,7 +106,7 @@ class ChatCompletions:
 async def stream(
     following: Following, chat: ChatStream, headers: dict[str, str], out: EventStream
 ) -> None:
-    """The answer while it is said. A turn that fails before its first word is an error status."""
+    """Streams the answer. A turn that fails before its first word becomes an error status."""
     events = await following.next(EARLY_SECONDS)
     first = events[0].event if events else None
     if isinstance(first, TurnFinished) and first.outcome == "failed":

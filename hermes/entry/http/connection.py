@@ -1,4 +1,4 @@
-"""A client's connection: tells a request that its client has gone, and can be cut off."""
+"""A client's connection: tells a request that its client has left, and can be cut off."""
 
 import socket
 import struct

@@ -20,7 +20,7 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._method and scope["method"] != self._method:
-            raise ApiError(405, f"This is for {self._method}.", "method_not_allowed")
+            raise ApiError(405, f"Use {self._method} for this path.", "method_not_allowed")
         response = await self._function(Request(scope, receive, send))
         await response(scope, receive, send)
 

@@ -86,7 +86,7 @@ class AccessLogMiddleware:
 
 
 class DisconnectMiddleware:
-    """Cancels a request whose client has gone."""
+    """Cancels a request whose client has disconnected."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -99,7 +99,7 @@ class DisconnectMiddleware:
                 await self._app(scope, receive, send)
             except (Stalled, ClientDisconnect):
                 # uvicorn logs an unfinished response as an error, unless it knows by then that
-                # the client has gone.
+                # the client has disconnected.
                 await anyio.lowlevel.cancel_shielded_checkpoint()
             finally:
                 connection.on_lost = None
@@ -211,7 +211,7 @@ class BodyLimitMiddleware:
 
 
 class _Body:
-    """A request's body, as far as it may go."""
+    """A request's body, within the limits of size and time."""
 
     def __init__(
         self, connection: HttpConnection, receive: Receive, most_bytes: int, seconds: float

@@ -30,7 +30,7 @@ class Stalled(Exception):
 
 
 class EventStream:
-    """An open stream of server-sent events. `patience` is how long a client may not read."""
+    """An open stream of server-sent events. A client may stop reading for `patience` seconds."""
 
     def __init__(self, scope: Scope, send: Send, patience: float) -> None:
         self._connection = connection_of(scope)
@@ -62,7 +62,7 @@ class EventStream:
 
 
 class EventStreamResponse:
-    """A response that a function writes while the events come."""
+    """A response that a function writes while the events arrive."""
 
     def __init__(self, write: Callable[[EventStream], Awaitable[None]], patience: float) -> None:
         self._write = write
@@ -75,7 +75,7 @@ class EventStreamResponse:
 async def next_or_keepalive(
     following: Following, out: EventStream, every: float = KEEPALIVE_SECONDS
 ) -> Sequence[Envelope]:
-    """The next events. While there are none, comments keep proxies from hanging up."""
+    """The next events. While there are none, comments keep proxies from closing the stream."""
     await following.gather(FRAME_SECONDS)
     while not (events := await following.next(every)) and not following.ended:
         await out.send(KEEPALIVE)

@@ -19,7 +19,7 @@ PASTE_SECONDS = 0.02
 
 
 class PlainScreen:
-    """Writes what comes as it comes, for a person who sees it all in one place."""
+    """Writes the answer and all notices to stdout, for a person who reads both there."""
 
     def __init__(self, *, color: bool) -> None:
         self._stream = StdoutStream(color)
@@ -41,7 +41,7 @@ class PlainScreen:
 
 
 class SplitScreen:
-    """Writes the answer to stdout, and all else to stderr."""
+    """Writes the answer to stdout, and everything else to stderr."""
 
     def __init__(self) -> None:
         self._stream = SplitStream()
@@ -94,13 +94,13 @@ def write(text: str) -> None:
 
 
 def words(*, color: bool) -> AnswerScreen:
-    """Where an answer is written as words: in one stream only if a person sees both."""
+    """The screen for plain text: one stream if stdout and stderr are both a terminal."""
     together = sys.stdout.isatty() and sys.stderr.isatty()
     return PlainScreen(color=color) if together else SplitScreen()
 
 
 class PlainTerminal:
-    """Reads lines and writes words: nothing is drawn."""
+    """Reads lines and writes plain text, without drawing."""
 
     def __init__(self, *, color: bool) -> None:
         self._color = color

@@ -1,4 +1,4 @@
-"""What a conversation needs of a terminal: a place to read, and a screen for each answer."""
+"""The protocols of a terminal: it reads a person's input and has a screen for each answer."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
@@ -8,54 +8,54 @@ from hermes.types.events import AgentEvent
 
 
 class AnswerScreen(Protocol):
-    """Where one answer is shown."""
+    """Shows one answer."""
 
     def show(self, event: AgentEvent) -> None: ...
 
     def tell(self, text: str) -> None:
-        """What the gateway answers itself, outside any turn."""
+        """Shows a reply of the gateway itself, outside any turn."""
         ...
 
     def remark(self, text: str) -> None:
-        """The last word where there is no answer, or no more of it."""
+        """Shows why there is no answer, or no more of it."""
         ...
 
     def note(self, text: str) -> None:
-        """What is said while the answer goes on."""
+        """Shows a notice while the answer continues."""
         ...
 
     def draw(self) -> float:
-        """Brings it up to date; in how many seconds it wants to be called again."""
+        """Updates the screen; returns the seconds after which to call it again."""
         ...
 
 
 class ChatTerminal(Protocol):
-    """Where a person reads and types."""
+    """Reads what a person types, and shows answers."""
 
     def greet(self, title: str, notes: Sequence[str]) -> None: ...
 
     def remark(self, text: str) -> None:
-        """A line of ours, not of the agent's."""
+        """Shows a line from Hermes, not from the agent."""
         ...
 
     def recall(self, asked: str, answer: str) -> None:
-        """Shows what was said before."""
+        """Shows the last exchange of the session."""
         ...
 
     def new_screen(self) -> AnswerScreen: ...
 
     def working(self) -> AbstractContextManager[None]:
-        """The agent works inside the block."""
+        """Shows that the agent is working, until the block ends."""
         ...
 
     async def overhear(self, say: Callable[[str], Awaitable[None]]) -> None:
-        """Hands on what is sent while the agent works; a line not sent is for the next `read`."""
+        """Passes on lines sent while the agent works; `read` begins with an unfinished one."""
         ...
 
     async def read(self) -> str | None:
-        """What the person types; None when they leave."""
+        """The next input of the person; None when they leave."""
         ...
 
     def leave(self) -> None:
-        """Ends `read` as if they had left."""
+        """Ends `read` as if the person had left."""
         ...

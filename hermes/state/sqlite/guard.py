@@ -27,12 +27,12 @@ from hermes.types.errors import StoreDamaged, StoreUnavailable
 log = logging.getLogger(__name__)
 
 CHECKED_BYTES = 256 << 20
-"""A larger file is not read through at the start: its damage shows in use."""
+"""Bytes. A larger file is not checked completely at the start: damage is found in use."""
 
 
 @contextlib.contextmanager
 def guarded(home: Home) -> Iterator[None]:
-    """A sound database to open, for as long as the block lasts."""
+    """Makes sure that the database can be opened safely until the block ends."""
     home.run.mkdir(parents=True, exist_ok=True)
     lock = FileLock(home.run / "store.lock")
     try:
@@ -67,7 +67,7 @@ def _damage(home: Home) -> str | None:
 
 
 def damage_of(path: Path) -> str | None:
-    """What is wrong with the file; None for a sound or a missing one."""
+    """A description of the damage to the file; None if it is sound or missing."""
     if not path.exists():
         return None
     closely = suspicion(path).exists()

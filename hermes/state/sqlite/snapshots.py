@@ -1,4 +1,4 @@
-"""Snapshots of the database, to go back to when its file is damaged."""
+"""Snapshots of the database, one of which replaces a damaged file."""
 
 import contextlib
 import sqlite3

@@ -44,12 +44,12 @@ class SQLiteStore:
 
     @property
     def owner(self) -> OwnerId:
-        assert self._owner is not None, "the store was opened without a kind, only to look"
+        assert self._owner is not None, "the store was opened without a kind"
         return self._owner
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         bound = partial(transaction, *args, **kwargs)
-        # A caller that is cancelled must not have to guess whether this was committed: it is.
+        # A cancelled caller must not be left without knowing whether the transaction committed.
         with anyio.CancelScope(shield=True):
             result = await retried(partial(self._writer.commit, bound))
         return result  # noqa: RET504  # for mypy, the scope might have swallowed an error
@@ -69,7 +69,7 @@ class SQLiteStore:
 
     @asynccontextmanager
     async def registered(self, kind: OwnerKind) -> AsyncIterator[None]:
-        """Makes this process known to the others while the block lasts."""
+        """Registers this process until the block ends."""
         with OwnerLock(locks_of(self.path)) as lock:
             await self.run(owners.register, lock.id, kind, time.time())
             self._owner = lock.id
@@ -112,7 +112,7 @@ class Changes:
 async def open_store(path: Path, kind: OwnerKind | None = None) -> AsyncIterator[SQLiteStore]:
     """The store at `path`, migrated, until the context ends.
 
-    A process that works on the store names its kind and is registered; others only look.
+    A process that runs turns passes its kind and is registered; other processes are not.
     """
     connection = await anyio.to_thread.run_sync(prepare, path)
     changes = Changes()

@@ -22,7 +22,7 @@ T = TypeVar("T")
 CHANGE_POLL_SECONDS = 0.1
 """How soon a commit of another process is noticed."""
 BATCH = 64
-"""Transactions in one commit at the most: the loop wakes all their callers in one round."""
+"""Most transactions in one commit: the event loop wakes all their callers in one round."""
 
 
 class Job:
@@ -114,7 +114,7 @@ class Writer:
                     self._call_on_loop(self._on_foreign_commit)
 
     def _take_batch(self, seconds: float) -> bool:
-        """Fills the batch with the jobs that come in so many seconds; False at the end."""
+        """Fills the batch; waits so many seconds for a first job. False at the end."""
         self._batch = []
         with contextlib.suppress(queue.Empty):
             job = self._jobs.get(timeout=max(seconds, 0))
@@ -164,7 +164,7 @@ def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable
             for job in batch:
                 _attempt(connection, job, alone=len(batch) == 1)
             connection.execute("commit")
-    except BaseException as error:  # noqa: BLE001  # passed to all callers; the writer goes on
+    except BaseException as error:  # noqa: BLE001  # passed to all callers; the writer continues
         with contextlib.suppress(sqlite3.Error):
             connection.rollback()
         if not isinstance(error, StoreUnavailable):
@@ -178,7 +178,7 @@ def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable
 
 
 def _attempt(connection: sqlite3.Connection, job: Job, *, alone: bool) -> None:
-    """One transaction, under a savepoint if it has neighbours. Raises what fails the batch."""
+    """One transaction, under a savepoint unless alone. Raises only errors that fail the batch."""
     if not alone:
         connection.execute("savepoint job")
     try:

@@ -1,4 +1,4 @@
-"""What is known of a chosen model, and who says so."""
+"""The known facts about a chosen model, and their sources."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Asking providers for their models."""
+"""Requesting lists of models from providers."""
 
 import logging
 from collections.abc import AsyncIterator, Mapping

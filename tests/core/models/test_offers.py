@@ -1,4 +1,4 @@
-"""What could be chosen, and what a person means by a name."""
+"""The models that could be chosen, and how a person's name for one is read."""
 
 from pathlib import Path
 

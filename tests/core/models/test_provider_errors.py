@@ -1,4 +1,4 @@
-"""What providers say instead of an answer."""
+"""The errors that providers send instead of an answer."""
 
 from datetime import UTC, datetime
 from email.utils import format_datetime

@@ -1,4 +1,4 @@
-"""What people are shown of a tool call."""
+"""Summaries of tool calls for people."""
 
 import json
 import threading

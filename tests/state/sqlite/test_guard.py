@@ -1,4 +1,4 @@
-"""A damaged database is quarantined and a sound one opened; nobody meets a traceback."""
+"""A damaged database is quarantined and a sound one opened, without a traceback."""
 
 import logging
 import random

@@ -1,4 +1,4 @@
-"""A disk that is full, fails, or loses power: what was acknowledged stays, the rest never was."""
+"""A disk that is full, fails, or loses power: acknowledged commits stay, and no others appear."""
 
 import os
 import random
