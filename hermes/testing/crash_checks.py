@@ -49,6 +49,9 @@ def check(stage: Stage) -> Report:
     ]
     for one in checks:
         report.violations += one(stage, report)
+    for kind in ("lost", "twice", "mixed"):
+        found = [violation for violation in report.violations if violation.startswith(f"{kind}:")]
+        report.figures[kind] = len(found)
     return report
 
 
