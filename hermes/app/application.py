@@ -104,10 +104,10 @@ class Application:
 
         return OfferedModels(configured_models(settings, all_plugins()))
 
-    def can_reach(self, settings: Settings, model: str) -> bool:
-        from hermes.app.models import can_reach
+    def reachable(self, settings: Settings) -> Callable[[str], bool]:
+        from hermes.app.models import reachable
 
-        return can_reach(settings, model)
+        return reachable(settings)
 
     async def refresh_models(self, settings: Settings, place: ModelChoice, *, fresh: bool) -> None:
         from hermes.app.models import refresh_models

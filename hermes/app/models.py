@@ -19,13 +19,18 @@ from hermes.types.profile import AgentProfile, ModelChoice
 from hermes.types.protocols import Emit
 
 
-def can_reach(settings: Settings, model: str) -> bool:
-    models = configured_models(settings, all_plugins())
-    try:
-        choose_model(models, AgentProfile(id=DEFAULT_AGENT), model)
-    except ConfigError:
-        return False
-    return True
+def reachable(settings: Settings) -> Callable[[str], bool]:
+    # Plugins are loaded once, because the function is called for every request that names a model.
+    models, profile = configured_models(settings, all_plugins()), AgentProfile(id=DEFAULT_AGENT)
+
+    def is_reachable(model: str) -> bool:
+        try:
+            choose_model(models, profile, model)
+        except ConfigError:
+            return False
+        return True
+
+    return is_reachable
 
 
 async def refresh_models(settings: Settings, place: ModelChoice, *, fresh: bool) -> None:

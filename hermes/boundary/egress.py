@@ -3,11 +3,13 @@
 import re
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import aiohttp
 import anyio
-from aiohttp.abc import AbstractResolver
+import anyio.to_thread
+from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.tracing import Trace
 from yarl import URL
 
@@ -58,7 +60,7 @@ class Egress:
         allowed: IsAllowed = may_reach,
         seconds: float = SECONDS,
     ) -> None:
-        self._resolver = resolver
+        self._resolver = resolver or PageResolver()
         self._allowed = allowed
         self._seconds = seconds
 
@@ -83,6 +85,38 @@ class Egress:
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
             trust_env=False,
         )
+
+
+class PageResolver(AbstractResolver):
+    """Resolves the names of pages one at a time, in a worker thread.
+
+    The event loop's own resolver serves the connections to models: a page whose name server is slow
+    must not delay them.
+    """
+
+    def __init__(self) -> None:
+        self._one = anyio.Lock()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        look_up = partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM)
+        async with self._one:
+            found = await anyio.to_thread.run_sync(look_up, abandon_on_cancel=True)
+        return [
+            ResolveResult(
+                hostname=host,
+                host=str(address[0]),
+                port=port,
+                family=kind,
+                proto=protocol,
+                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+            )
+            for kind, _, protocol, _, address in found
+        ]
+
+    async def close(self) -> None:
+        """Holds nothing that must be closed."""
 
 
 class _NotPublic(OSError):

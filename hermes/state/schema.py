@@ -180,7 +180,7 @@ MIGRATIONS.append(
         """
 -- The handle of a started command is text that only its execution backend understands. Earlier
 -- rows have a process group as JSON, which becomes a handle of the local backend without boot id.
--- The column `process` stays, for gateways of the earlier version that are still running.
+-- The column `process` stays: earlier versions of SQLite can't drop a column.
 alter table calls add column handle text;
 update calls set handle = 'local::' || json_extract(cast(process as text), '$.group') || ':'
     || json_extract(cast(process as text), '$.started') || ':' || id

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hermes.app.models import ask_model, can_reach
+from hermes.app.models import ask_model, reachable
 from hermes.settings import load
 from hermes.testing.upstream import STREAM, answering, choice_of
 from hermes.types.events import AgentEvent, TextDelta
@@ -11,8 +11,8 @@ PAYLOADS = Path(__file__).parents[1] / "core" / "models" / "payloads"
 
 
 def test_a_model_can_be_reached_only_with_a_key(tmp_path: Path) -> None:
-    assert not can_reach(load(tmp_path, {}), "openai/gpt-5")
-    assert can_reach(load(tmp_path, {"OPENAI_API_KEY": "k"}), "openai/gpt-5")
+    assert not reachable(load(tmp_path, {}))("openai/gpt-5")
+    assert reachable(load(tmp_path, {"OPENAI_API_KEY": "k"}))("openai/gpt-5")
 
 
 async def test_one_question_is_put_to_a_model_without_a_gateway(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import anyio.to_thread
@@ -57,8 +58,13 @@ class LocalCommands:
 class LocalSandbox:
     def __init__(self, scope: SandboxScope, commands: LocalCommands | None) -> None:
         self._scope = scope
-        self._workspace = Workspace(Path(scope.workspace), Path(scope.home) if scope.home else None)
         self._allowed = commands
+
+    @cached_property
+    def _workspace(self) -> Workspace:
+        # Made when it is first used: most turns call no tool.
+        home = self._scope.home
+        return Workspace(Path(self._scope.workspace), Path(home) if home else None)
 
     async def read(self, path: str) -> bytes:
         return await anyio.to_thread.run_sync(self._workspace.read, path, abandon_on_cancel=True)

@@ -7,7 +7,6 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator
-from functools import partial
 
 import anyio
 import anyio.abc
@@ -199,7 +198,7 @@ def api_options(runtime: Runtime, settings: Settings) -> ApiOptions:
         port=api.port,
         model_name=api.model_name,
         aliases=frozenset({"hermes-agent", *own}),
-        reachable=partial(runtime.can_reach, settings),
+        reachable=runtime.reachable(settings),
         cors_origins=api.cors_origins,
         most_bytes=api.max_body_bytes,
     )

@@ -82,8 +82,8 @@ class Runtime(Protocol):
         """The providers and models that the settings could name."""
         ...
 
-    def can_reach(self, settings: Settings, model: str) -> bool:
-        """Whether a `provider/model` can be asked with what is configured."""
+    def reachable(self, settings: Settings) -> Callable[[str], bool]:
+        """A function that says whether a `provider/model` can be called with these settings."""
         ...
 
     async def refresh_models(self, settings: Settings, place: ModelChoice, *, fresh: bool) -> None:

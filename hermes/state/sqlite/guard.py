@@ -19,7 +19,7 @@ from hermes.state.paths import Home
 from hermes.state.schema import MIGRATIONS
 from hermes.state.sqlite.connection import connect, translated
 from hermes.state.sqlite.files import make_private, suspicion, wal_of
-from hermes.state.sqlite.migration import statements
+from hermes.state.sqlite.migration import outdated, statements
 from hermes.state.sqlite.owner_locks import sweep_up, unclean
 from hermes.state.sqlite.snapshots import snapshots
 from hermes.types.errors import StoreDamaged, StoreUnavailable
@@ -53,6 +53,11 @@ def guarded(home: Home) -> Iterator[None]:
                 "%s-wal is missing although the last process was killed: its last commits may be"
                 " lost. Another program has removed the file.",
                 home.store,
+            )
+        if outdated(home.store) and not lock.try_acquire():
+            raise StoreUnavailable(
+                "the database must be upgraded, and another hermes process of an earlier version"
+                " works on it: stop it first, for example with `hermes gateway stop`"
             )
         lock.share()
         yield

@@ -1,6 +1,7 @@
 """Brings a database to the current schema."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from hermes.state.schema import MIGRATIONS
@@ -19,6 +20,15 @@ def prepare(path: Path) -> sqlite3.Connection:
             connection.close()
             raise
     return connection
+
+
+def outdated(path: Path) -> bool:
+    """Whether an earlier version has written the database."""
+    if not path.exists() or path.stat().st_size == 0:
+        return False
+    with translated(), closing(connect(path)) as connection:
+        done: int = connection.execute("pragma user_version").fetchone()[0]
+    return 0 < done < len(MIGRATIONS)
 
 
 def migrate(connection: sqlite3.Connection) -> None:

@@ -3,6 +3,7 @@
 import logging
 import random
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,11 +14,13 @@ import pytest
 
 from hermes.state import transcript
 from hermes.state.paths import Home
+from hermes.state.schema import MIGRATIONS
 from hermes.state.search import search
 from hermes.state.sqlite import guard
 from hermes.state.sqlite.connection import connect
 from hermes.state.sqlite.files import suspect, suspicion
 from hermes.state.sqlite.guard import damage_of, guarded
+from hermes.state.sqlite.migration import outdated
 from hermes.state.sqlite.owner_locks import unclean
 from hermes.state.sqlite.snapshots import snapshots, take_snapshot
 from hermes.state.sqlite.store import open_store
@@ -224,6 +227,20 @@ async def test_nothing_is_quarantined_while_another_process_lives(home: Home) ->
         home.store.write_bytes(before)
     finally:
         end(process)
+
+
+async def test_no_schema_is_upgraded_under_a_process_of_an_earlier_version(home: Home) -> None:
+    process = at_work(home)
+    try:
+        with closing(sqlite3.connect(home.store)) as connection:
+            # From now on the process counts as one of an earlier version.
+            connection.execute(f"pragma user_version = {len(MIGRATIONS) - 1}")
+        with pytest.raises(StoreUnavailable, match="hermes gateway stop"), guarded(home):
+            pass
+    finally:
+        end(process)
+    with guarded(home):
+        assert outdated(home.store)
 
 
 async def test_a_disk_too_full_for_the_snapshot_is_told_and_the_next_start_tries_again(
