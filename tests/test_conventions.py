@@ -249,7 +249,7 @@ def test_a_planted_comparison_of_platforms_is_found(planted: str, found: bool) -
 def test_only_entry_points_and_the_application_know_platforms_by_name() -> None:
     def may(path: Path) -> bool:
         first = path.relative_to(PACKAGE).parts[0]
-        return first in ("app", "app.py", "__main__.py", "entry")
+        return first in ("app", "__main__.py", "entry")
 
     found = {
         name_of(path) for path in SHIPPED if not may(path) and compares_platforms(tree_of(path))
