@@ -1,12 +1,14 @@
 """Summarizes tool calls for people: the arguments and the result, short and without secrets."""
 
+import string
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import anyio.to_thread
 import msgspec
 
-from hermes.core.tools.results import Redact, beginning
-from hermes.text.redact import mask
+from hermes.core.tools.results import Redact
+from hermes.text.redact import hide_assigned, mask
 from hermes.text.redact import redact as redact_for_people
 from hermes.types.value import Value
 
@@ -19,6 +21,12 @@ SHOWN_ITEMS = 20
 SHOWN_RESULT = 300
 """Characters of a result."""
 LABEL_LENGTH = 80
+_MARGIN = 200
+"""Characters after the shown ones that are read at least, to recognise a secret at the cut."""
+_TOKEN = string.ascii_letters + string.digits + "_.~+/=:@-"
+"""The characters of a secret that is recognised only when it is complete."""
+_NAME = 100
+"""Characters at the end of a name that tell whether it is the name of a secret."""
 
 
 class CallSummary(Value):
@@ -28,12 +36,16 @@ class CallSummary(Value):
     """A JSON object; empty if the model gave none that is valid."""
 
 
-async def summarize(arguments: str, redact: Redact) -> CallSummary:
-    """The model's arguments with long texts cut, secrets masked, and large fields left out."""
+async def summarize(arguments: str, redact: Redact, longest_secret: int = 0) -> CallSummary:
+    """The model's arguments with long texts cut, secrets masked, and large fields left out.
+
+    `longest_secret` is the length of the longest secret that only `redact` knows.
+    """
+    margin = max(longest_secret, _MARGIN)
     if len(arguments) <= SHOWN_ARGUMENTS:
-        return _summary(arguments, redact)
+        return _summary(arguments, redact, margin)
     # Redaction takes a millisecond for every few thousand characters.
-    return await anyio.to_thread.run_sync(_summary, arguments, redact)
+    return await anyio.to_thread.run_sync(_summary, arguments, redact, margin)
 
 
 def summarize_result(text: str) -> str:
@@ -42,18 +54,18 @@ def summarize_result(text: str) -> str:
     if len(head) > 2 * SHOWN_RESULT:
         # Cut between words, because half a secret is not recognised.
         head = head[: 2 * SHOWN_RESULT].rsplit(None, 1)[0]
-    return _cut(redact_for_people(head), SHOWN_RESULT)
+    return _cut(hide_assigned(head), SHOWN_RESULT)
 
 
-def _summary(arguments: str, redact: Redact) -> CallSummary:
-    def strict(text: str) -> str:
-        return redact_for_people(redact(text))
+def _summary(arguments: str, redact: Redact, margin: int) -> CallSummary:
+    def shorten(text: str) -> str:
+        return _shortened(text, redact, margin)
 
     try:
         decoded = msgspec.json.decode(arguments or "{}", type=dict[str, object])
         kept: dict[str, object] = {}
         for name, value in decoded.items():
-            more = {**kept, _cut(strict(name), SHOWN_VALUE): _shown(value, name, strict)}
+            more = {**kept, shorten(name): _shown(value, name, shorten)}
             if len(msgspec.json.encode(more)) <= SHOWN_ARGUMENTS:
                 kept = more
         encoded = msgspec.json.encode(kept).decode()
@@ -62,23 +74,36 @@ def _summary(arguments: str, redact: Redact) -> CallSummary:
     return CallSummary(label=_label(kept), arguments=encoded)
 
 
-def _shown(value: object, name: str, redact: Redact) -> object:
+def _shown(value: object, name: str, shorten: Redact) -> object:
     match value:
         case str():
-            # `password=…` is redacted, so a text under the name `password` must be too.
-            named = redact_for_people(f"{name}=abcdefgh") != f"{name}=abcdefgh"
-            whole = len(value) <= SHOWN_VALUE
-            text = redact(value) if whole else f"{beginning(value, redact, SHOWN_VALUE - 1)}…"
-            return mask(value) if named else text
+            return mask(value) if _names_secret(name[-_NAME:]) else shorten(value)
         case list():
-            return [_shown(one, name, redact) for one in value[:SHOWN_ITEMS]]
+            return [_shown(one, name, shorten) for one in value[:SHOWN_ITEMS]]
         case dict():
             items = list(value.items())[:SHOWN_ITEMS]
-            return {
-                _cut(redact(inner), SHOWN_VALUE): _shown(one, inner, redact) for inner, one in items
-            }
+            return {shorten(inner): _shown(one, inner, shorten) for inner, one in items}
         case _:
             return value
+
+
+def _shortened(text: str, redact: Redact, margin: int) -> str:
+    """The beginning of the text, without secrets or parts of them."""
+    longest = SHOWN_VALUE - 1
+    if len(text) <= SHOWN_VALUE + margin:
+        return _cut(hide_assigned(redact(text)), SHOWN_VALUE)
+    head = text[: longest + margin]
+    # A secret that the first cut left incomplete is at the very end.
+    complete = head.rstrip(_TOKEN)
+    safe = hide_assigned(redact(complete))
+    unsafe = max(0, margin - (len(head) - len(complete)))
+    return f"{safe[: max(0, min(longest, len(safe) - unsafe))]}…"
+
+
+@lru_cache(maxsize=256)
+def _names_secret(name: str) -> bool:
+    """Whether a value is masked where it is assigned to the name: `password=…` is."""
+    return redact_for_people(f"{name}=abcdefgh") != f"{name}=abcdefgh"
 
 
 def _label(arguments: Mapping[str, object]) -> str:

@@ -18,6 +18,7 @@ from hermes.core.tools.summary import (
     summarize,
     summarize_result,
 )
+from hermes.text.redact import redact
 
 SECRET = 'hunter2"\n' * 4
 """Changes when it is written as JSON."""
@@ -82,6 +83,32 @@ async def test_no_part_of_a_secret_is_shown_wherever_it_stands(before: int) -> N
     for arguments in ({"text": text}, {"list": [{"text": text}]}, {text: 1}, {"a": {text: 1}}):
         shown = await summarize(json.dumps(arguments), hide)
         assert "hunter" not in shown.arguments + shown.label
+
+
+@pytest.mark.parametrize("before", [0, 100, SHOWN_VALUE - 1, 390])
+async def test_half_a_long_secret_is_not_shown_either(before: int) -> None:
+    token = f"eyJ{'h' * 300}.{'p' * 600}.{'s' * 300}"
+    shown = await summarize(json.dumps({"text": "z " * (before // 2) + token}), redact)
+    assert "hhhhh" not in shown.arguments
+    phrase = "correct horse " * 60
+
+    def hide_phrase(text: str) -> str:
+        return text.replace(phrase, "…")
+
+    text = "z " * (before // 2) + phrase + "z" * 5000
+    shown = await summarize(json.dumps({"text": text}), hide_phrase, len(phrase))
+    assert "horse" not in shown.arguments
+
+
+async def test_only_what_is_shown_and_a_margin_is_redacted_and_only_once() -> None:
+    seen: list[str] = []
+
+    def look(text: str) -> str:
+        seen.append(text)
+        return text
+
+    await summarize(json.dumps({"text": "some words " * 160}), look)
+    assert len("".join(seen)) < 3 * SHOWN_VALUE
 
 
 @pytest.mark.parametrize(
