@@ -1,8 +1,9 @@
 """Summarizes tool calls for people: the arguments and the result, short and without secrets."""
 
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from pathlib import PurePosixPath
 
 import anyio.to_thread
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from hermes.core.tools.results import Redact
 from hermes.text.redact import hide_assigned, mask
 from hermes.text.redact import redact as redact_for_people
+from hermes.text.secret_files import is_secretive, veiled
 from hermes.types.value import Value
 
 SHOWN_ARGUMENTS = 2000
@@ -25,6 +27,7 @@ _MARGIN = 200
 """Characters after the shown ones that are read at least, to recognise a secret at the cut."""
 _TOKEN = string.ascii_letters + string.digits + "_.~+/=:@-"
 """The characters of a secret that is recognised only when it is complete."""
+_LONGEST_PATH = 4096
 _NAME = 100
 """Characters at the end of a name that tell whether it is the name of a secret."""
 
@@ -61,11 +64,18 @@ def _summary(arguments: str, redact: Redact, margin: int) -> CallSummary:
     def shorten(text: str) -> str:
         return _shortened(text, redact, margin)
 
+    def shorten_line(text: str) -> str:
+        if _is_secretive(text):
+            return shorten(text)
+        return _cut(redact(veiled(text[: SHOWN_VALUE + margin])), SHOWN_VALUE)
+
     try:
         decoded = msgspec.json.decode(arguments or "{}", type=dict[str, object])
+        # The other texts of a call that names a file with secrets are lines of the file.
+        text_of = shorten_line if any(map(_is_secretive, _texts(decoded))) else shorten
         kept: dict[str, object] = {}
         for name, value in decoded.items():
-            more = {**kept, shorten(name): _shown(value, name, shorten)}
+            more = {**kept, shorten(name): _shown(value, name, shorten, text_of)}
             if len(msgspec.json.encode(more)) <= SHOWN_ARGUMENTS:
                 kept = more
         encoded = msgspec.json.encode(kept).decode()
@@ -74,17 +84,36 @@ def _summary(arguments: str, redact: Redact, margin: int) -> CallSummary:
     return CallSummary(label=_label(kept), arguments=encoded)
 
 
-def _shown(value: object, name: str, shorten: Redact) -> object:
+def _shown(value: object, name: str, name_of: Redact, text_of: Redact) -> object:
+    """The value, with the names and the texts in it as the two functions shorten them."""
     match value:
         case str():
-            return mask(value) if _names_secret(name[-_NAME:]) else shorten(value)
+            return mask(value) if _names_secret(name[-_NAME:]) else text_of(value)
         case list():
-            return [_shown(one, name, shorten) for one in value[:SHOWN_ITEMS]]
+            return [_shown(one, name, name_of, text_of) for one in value[:SHOWN_ITEMS]]
         case dict():
             items = list(value.items())[:SHOWN_ITEMS]
-            return {shorten(inner): _shown(one, inner, shorten) for inner, one in items}
+            return {name_of(inner): _shown(one, inner, name_of, text_of) for inner, one in items}
         case _:
             return value
+
+
+def _texts(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case list():
+            for one in value:
+                yield from _texts(one)
+        case dict():
+            yield from _texts(list(value.values()))
+        case _:
+            pass
+
+
+def _is_secretive(text: str) -> bool:
+    """Whether the text is the path of a file that is there to hold secrets."""
+    return len(text) <= _LONGEST_PATH and is_secretive(str(PurePosixPath(text)))
 
 
 def _shortened(text: str, redact: Redact, margin: int) -> str:

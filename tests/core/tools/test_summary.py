@@ -128,6 +128,38 @@ async def test_a_value_under_the_name_of_a_secret_is_masked(arguments: dict[str,
     assert shown != CallSummary()
 
 
+KEY = "b3BlbnNzaC1rZXktdjEAAAAABG5vbmU"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (
+            {"path": "a/.env", "content": f"# Shop\nSTRIPE=whsec_{KEY}\nPIN=1234\n"},
+            {"path": "a/.env", "content": "# Shop\nSTRIPE=whse…mU\nPIN=…\n"},
+        ),
+        ({"old": KEY, "path": "id_ed25519"}, {"old": "…", "path": "id_ed25519"}),
+        (
+            {"edits": [{"path": ".env/.", "new": f"A={KEY}", "count": 1}]},
+            {"edits": [{"path": ".env/.", "new": "A=b3Bl…mU", "count": 1}]},
+        ),
+        ({"path": "a.txt", "content": "A=1234"}, {"path": "a.txt", "content": "A=1234"}),
+        ({"path": ".env.example", "content": "A=1"}, {"path": ".env.example", "content": "A=1"}),
+    ],
+)
+async def test_the_lines_of_a_secret_file_are_shown_as_read_file_shows_them(
+    arguments: dict[str, object], shown: dict[str, object]
+) -> None:
+    assert msgspec.json.decode((await summarize(json.dumps(arguments), str)).arguments) == shown
+
+
+async def test_a_long_secret_file_is_masked_up_to_the_cut() -> None:
+    arguments = json.dumps({"path": ".env", "content": f"A={KEY}\n" * 500})
+    shown = await summarize(arguments, str)
+    assert KEY[:8] not in shown.arguments
+    assert shown.label == ".env"
+
+
 async def test_long_arguments_do_not_hold_up_the_loop() -> None:
     threads: set[int] = set()
 
