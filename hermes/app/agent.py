@@ -88,7 +88,9 @@ class AgentBuilder:
         self._models = models
         self._auxiliary = Auxiliary(model, lambda main: self._models.auxiliary() or main)
         self._memory = Memory(limits)
-        self._hide = partial(hide_secrets, secrets=settings.secrets())
+        secrets = tuple(settings.secrets())
+        self._hide = partial(hide_secrets, secrets=secrets)
+        self._longest_secret = max(map(len, secrets), default=0)
         self._spill = Spill(settings.home.spill)
         self._provider: MemoryProvider | None = None
         if settings.memory.provider == "local":
@@ -117,7 +119,10 @@ class AgentBuilder:
             partial(choose_model, self._models),
             self.prompter(),
             Compactor(self._auxiliary),
-            ToolRuntime(self._backend, Results(self._spill, redact=self._hide)),
+            ToolRuntime(
+                self._backend,
+                Results(self._spill, redact=self._hide, longest_secret=self._longest_secret),
+            ),
             threshold=compression.threshold if compression.enabled else None,
             recall=self._provider.recall if self._provider else recall_nothing,
         )

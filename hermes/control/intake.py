@@ -11,6 +11,7 @@ from hermes.types.commands import CommandContext, CommandReply, OpenTurn
 from hermes.types.identity import PersonId, SessionKey, Target, TurnId, new_id
 from hermes.types.messages import (
     APPROVE,
+    DENY,
     Accepted,
     Asked,
     Content,
@@ -154,7 +155,8 @@ def _decision(question: OpenQuestion, event: MessageEvent) -> tuple[str, str | N
     words = answer_text(event)
     if question.kind == "question":
         return "answered", words
-    approved = words in (question.choices or (APPROVE,))
+    denied = words is not None and words.casefold() == DENY.casefold()
+    approved = not denied and words in (question.choices or (APPROVE,))
     return ("approved", words) if approved else ("denied", None)
 
 

@@ -16,7 +16,7 @@ from hermes.settings.sources import (
     PlatformSection,
     expanded,
 )
-from hermes.text.spelling import nearest
+from hermes.text.spelling import nearest, suggestion
 from hermes.types.platforms import AnyPlatform, ConfigT, Platform
 
 _SAME_PLATFORM, _SAME_SETTING = 0.75, 0.9
@@ -139,5 +139,4 @@ def _general_settings() -> set[str]:
 
 
 def _misspelt(source: str, key: str, near: str) -> str:
-    hint = f": did you mean {near!r}?" if near else ""
-    return f"{source}: unknown key {key!r}{hint}"
+    return f"{source}: unknown key {key!r}{suggestion(near)}"

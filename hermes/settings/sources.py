@@ -10,7 +10,7 @@ import msgspec
 from hermes.settings.env_file import read_dotenv
 from hermes.settings.schema import Field, Schema, convert
 from hermes.state.paths import Home
-from hermes.text.spelling import nearest
+from hermes.text.spelling import nearest, suggestion
 from hermes.types.errors import ConfigError
 from hermes.types.value import Value
 
@@ -250,8 +250,7 @@ class _Config:
             self.warnings.append(f"{self.path.name}: {key} is not known and is ignored")
             return
         near = self.schema.meant(key) or nearest(key, self.schema.fields)
-        hint = f": did you mean {near!r}?" if near else ""
-        self.problems.append(f"{self._where(key)}: unknown key {key!r}{hint}")
+        self.problems.append(f"{self._where(key)}: unknown key {key!r}{suggestion(near)}")
 
 
 def _rejects_nothing(field: Field) -> bool:

@@ -114,8 +114,3 @@ def idle_sessions(owner: OwnerId) -> Work[list[str]]:
         (owner,),
     )
     return [row[0] for row in rows]
-
-
-def turn_of(id: str) -> Work[str | None]:
-    rows = yield "select turn from inbox where id = ?", (id,)
-    return rows[0][0] if rows else None

@@ -4,8 +4,9 @@ import math
 
 from hermes.streaming.parts import tree_of
 from hermes.streaming.policy import StreamingPolicy
+from hermes.text.growing import GrowingTree
 from hermes.text.slices import ended_with, first, visible
-from hermes.text.split import Measure, Render, split
+from hermes.text.split import Measure, Render, first_part
 from hermes.types.nodes import Document, Paragraph, Text
 from hermes.types.value import Value
 
@@ -16,8 +17,8 @@ _PATIENCE = 3
 """Intervals after which any new text is worth an edit."""
 _LONG_WORD = 24
 _TAIL = " \t\r\n…"
-_SOURCE = 4
-"""Characters of Markdown that are read for each unit of the limit."""
+_SOURCE = (1.25, 4)
+"""Characters of Markdown that are read for each unit of the limit; more if they fill no message."""
 _PLACEHOLDER: Document = (Paragraph(children=(Text(text=PLACEHOLDER),)),)
 
 
@@ -66,6 +67,9 @@ class EditPlan:
         """The Markdown of that text, unless it was shown before a restart."""
         self._frame: tuple[str, str] | None = None
         """The last Markdown that was rendered, and the rendered text."""
+        self._full = False
+        """There was more text than fits: text that is added does not change the frame."""
+        self._tree = GrowingTree()
         self._framed_at = -math.inf
         self._called_at = -math.inf
         self._frozen_until = -math.inf
@@ -74,9 +78,12 @@ class EditPlan:
         """The next step for a preview of the answer that begins with `text`."""
         source = text.rstrip()
         if self._frame is None or self._frame[0] != source:
-            if now < (due := self._next_frame()):
+            if self._frame is not None and self._full and source.startswith(self._frame[0]):
+                self._frame = (source, self._frame[1])
+            elif now < (due := self._next_frame()):
                 return Wait(until=due)
-            self._frame, self._framed_at = (source, self._rendered(source)), now
+            else:
+                self._frame, self._framed_at = (source, self._rendered(source)), now
         frame = self._frame[1]
         if not frame or frame == self._shown:
             return Nothing()
@@ -123,21 +130,34 @@ class EditPlan:
     def _rendered(self, source: str) -> str:
         """The beginning of the answer that fits; valid even where its Markdown is unfinished."""
         if self._shown is not None:
-            body = self._fitting(source, self._policy.cursor)
-            return self._render(ended_with(body, self._policy.cursor)) if body else ""
+            return self._fitting(source, self._policy.cursor)[1]
         if self._policy.first == "placeholder":
             return self._render(_PLACEHOLDER)
-        begun = partial(self._fitting(source, f" {PLACEHOLDER}"))
+        begun = partial(self._fitting(source, f" {PLACEHOLDER}")[0])
         letters = "".join(visible(begun).rstrip(_TAIL).split())
         return self._render(begun) if len(letters) >= _FIRST_VISIBLE else ""
 
-    def _fitting(self, source: str, end: str) -> Document:
-        def render(tree: Document) -> str:
-            return self._render(ended_with(tree, end))
+    def _fitting(self, source: str, end: str) -> tuple[Document, str]:
+        """The first part of the answer, and its rendered text with the end that it is given."""
+        last: tuple[Document, str] = ((), "")
 
-        # More than the first message is never shown, so the rest need not be read.
-        tree = tree_of(source[: self._limit * _SOURCE])
-        return next(split(tree, self._limit, render, self._measure), ())
+        def render(tree: Document) -> str:
+            nonlocal last
+            if tree != last[0]:
+                last = tree, self._render(ended_with(tree, end))
+            return last[1]
+
+        part: Document = ()
+        for factor in _SOURCE:
+            # More than the first message is never shown, so the rest need not be read.
+            read = source[: int(self._limit * factor)]
+            part, whole = first_part(self._tree.of(read), self._limit, render, self._measure)
+            if not visible(part).strip():
+                part, whole = first_part(tree_of(read), self._limit, render, self._measure)
+            self._full = not whole
+            if self._full or read == source:
+                break
+        return part, render(part) if part else ""
 
 
 def partial(tree: Document) -> Document:

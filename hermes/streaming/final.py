@@ -33,7 +33,8 @@ def choices_of(question: QuestionAsked) -> Choices:
     """The question with the buttons that answer it."""
     labels = question.choices
     if question.kind == "approval":
-        labels = (*(labels or (APPROVE,)), DENY)
+        approving = (label for label in labels if label.casefold() != DENY.casefold())
+        labels = (*(approving if labels else (APPROVE,)), DENY)
     return Choices(
         question=question.id,
         prompt=question.prompt,

@@ -145,13 +145,6 @@ class Folder:
             self._tools[event.call] = line
 
 
-def fold(view: View, event: AgentEvent, seq: int = 0) -> View:
-    """`view` after `event`. For many events, feed one `Folder`."""
-    folder = Folder(view)
-    folder.feed(seq, event)
-    return folder.view()
-
-
 def answer(view: View) -> str:
     """The text of the answer so far."""
     current = (view.current,) if view.current.strip() else ()

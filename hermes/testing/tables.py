@@ -65,8 +65,6 @@ class InboxContract(StoreFixture):
         await store.run(inbox.insert, "i1", said("k"), session(), None, US, "bound")
         again = await store.run(inbox.insert, "i2", said("k"), session(), None, US)
         assert again == Duplicate(id="i1", turn="i1")
-        assert await store.read(inbox.turn_of, "i1") == "i1"
-        assert await store.read(inbox.turn_of, "i2") is None
         assert await store.read(inbox.event_of, "i1") == said("k")
         assert await store.read(inbox.first_pending, str(session()), US) is None
 

@@ -1,12 +1,13 @@
 """Markdown that is still being written: finds the blocks that no later text can change."""
 
+import re
 from collections.abc import Iterator
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from msgspec.structs import replace
 
-from hermes.text.markdown import parse_part
+from hermes.text.markdown import parse, parse_blocks, parse_part
 from hermes.types import nodes
 from hermes.types.value import Value
 
@@ -17,6 +18,10 @@ _parser.core.ruler.enableOnly(["normalize", "block"])
 
 _APART = (nodes.Heading, nodes.Fence, nodes.Table, nodes.Rule)
 """Have blank lines around them, whether the writer made some or not."""
+
+_LINE_END = re.compile(r"\r\n?")
+_BRACKET_FIRST = re.compile(r"(?m)^[ \t>*+\-0-9.)]*\[")
+"""A line on which the definition of a link may begin."""
 
 
 class Piece(Value):
@@ -60,6 +65,33 @@ class Growing:
 def pieces(text: str) -> list[Piece]:
     """The pieces of a complete text."""
     return _cut(text, _Place(), final=True)[0]
+
+
+class GrowingTree:
+    """Parses a text that grows at its end: only its last block is parsed again each time."""
+
+    def __init__(self) -> None:
+        self._closed = ""
+        """The beginning of the text, up to the last block that was found."""
+        self._blocks: nodes.Document = ()
+
+    def of(self, text: str) -> nodes.Document:
+        """The tree of the text; cheap if the text begins with the one before."""
+        text = _LINE_END.sub("\n", text)
+        if "]:" in text and _BRACKET_FIRST.search(text):
+            # The definition of a link can change every block.
+            return parse(text)
+        if not text.startswith(self._closed):
+            self._closed, self._blocks = "", ()
+        rest = text[len(self._closed) :]
+        parsed = parse_blocks(rest)
+        tree = self._blocks + tuple(block for _, block in parsed)
+        if len(parsed) > 1:
+            # More text can change the last block, but no block before it.
+            lines = rest.split("\n")[: parsed[-1][0]]
+            self._closed += "".join(f"{line}\n" for line in lines)
+            self._blocks = tree[:-1]
+        return tree
 
 
 class _Place(Value):

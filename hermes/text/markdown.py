@@ -20,6 +20,12 @@ def parse(text: str) -> nodes.Document:
     return _blocks(_nested(_parser.parse(text)))
 
 
+def parse_blocks(text: str) -> list[tuple[int, nodes.Block]]:
+    """The blocks of the tree, each with the number of the line that it begins on, from 0."""
+    parsed = _nested(_parser.parse(text))
+    return [(node.token.map[0] if node.token.map else 0, _block(node)) for node in parsed]
+
+
 def parse_part(text: str) -> nodes.Document:
     """The tree of a part of a text: definitions of links, which are for all parts, are words."""
     return _blocks(_nested(_part_parser.parse(text)))

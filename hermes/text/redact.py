@@ -68,7 +68,12 @@ def mask(secret: str) -> str:
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """The text with the given secrets, and whatever has the shape of one, masked."""
-    return _ASSIGNED.sub(_masked, hide(text, secrets))
+    return hide_assigned(hide(text, secrets))
+
+
+def hide_assigned(text: str) -> str:
+    """The text with each value masked that is assigned to a name like `password`."""
+    return _ASSIGNED.sub(_masked, text)
 
 
 def hide(text: str, secrets: Iterable[str] = ()) -> str:

@@ -21,5 +21,9 @@ def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
 
 def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """The nearest word as the end of an error message; empty if none is similar."""
-    found = nearest(word, known, cutoff)
-    return f": did you mean {found!r}?" if found else ""
+    return suggestion(nearest(word, known, cutoff))
+
+
+def suggestion(near: str | None) -> str:
+    """The word that was probably meant, as the end of an error message; empty for none."""
+    return f": did you mean {near!r}?" if near else ""

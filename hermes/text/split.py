@@ -40,24 +40,36 @@ def split(
     space at the cuts. Markup that leaves no room for the text is replaced by plain text; only a
     character that exceeds the limit by itself makes a part that does.
     """
-    if limit < 1:
-        raise ValueError(f"a part needs room for a character: limit is {limit!r}")
-    return _Splitter(limit, render, measure).parts(tree)
+    splitter = _Splitter(limit, render, measure)
+    while tree:
+        part, tree = splitter.first_part(tree)
+        if part:
+            yield part
+
+
+def first_part(
+    tree: nodes.Document, limit: int, render: Render, measure: Measure
+) -> tuple[nodes.Document, bool]:
+    """The first of the parts that `split` returns, and whether it is the only one."""
+    part, rest = _Splitter(limit, render, measure).first_part(tree)
+    return part, not rest
 
 
 class _Splitter:
     def __init__(self, limit: int, render: Render, measure: Measure) -> None:
+        if limit < 1:
+            raise ValueError(f"a part needs room for a character: limit is {limit!r}")
         self._limit = limit
         self._render = render
         self._measure = measure
 
-    def parts(self, tree: nodes.Document) -> Iterator[nodes.Document]:
+    def first_part(self, tree: nodes.Document) -> tuple[nodes.Document, nodes.Document]:
+        """The first part of the tree, and the tree after it; both are empty if it has no text."""
         tree = _without_space(tree)
         while tree:
             reach = self._reach(tree)
             if reach is None:
-                yield tree
-                return
+                return tree, ()
             if reach <= self._limit // _ROOM and (plainer := _plainer(tree)) is not None:
                 tree = _without_space(plainer)
                 continue
@@ -66,9 +78,11 @@ class _Splitter:
             end = cut
             while end and text.is_space(end - 1):
                 end -= 1
-            if text.text[:end].strip():
-                yield first(tree, end)[0]
+            part = first(tree, end)[0] if text.text[:end].strip() else ()
             tree = _after(tree, text, cut)
+            if part:
+                return part, tree
+        return (), ()
 
     def _size(self, tree: nodes.Document) -> int:
         return self._measure(self._render(tree))

@@ -36,10 +36,6 @@ def id_at(instant: float) -> str:
     return f"{int(instant * 1000):011x}"
 
 
-def call_id(turn: TurnId, step: int, index: int) -> CallId:
-    return CallId(f"{turn}_{step}_{index}")
-
-
 class Source(Value):
     """Where a message came from, as the platform names it."""
 

@@ -107,6 +107,8 @@ class Question(Value):
     kind: Literal["question", "approval"]
     prompt: str
     choices: tuple[str, ...] = ()
+    """Answers to choose from. The choices of an approval are ways to approve; Deny is added when
+    it is shown."""
     digest: str = ""
     """Of what an approval would run."""
     expires_in: float = 3600.0

@@ -140,6 +140,55 @@ def test_a_text_that_grows_is_rendered_once_in_an_interval() -> None:
     assert len(rendered) < 5 * 20
 
 
+WORDS = "Some **bold** words, a [link](http://x.y/z) and `code`. And more.\n\n"
+BLOCKS = (
+    WORDS,
+    "words " * 9,
+    "- item\n",
+    "| a | b |\n|---|---|\n| c | d |\n\n",
+    "```\nx\n```\n",
+    "*_`",
+)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("limit", [100, 4096])
+def test_a_text_that_exceeds_the_limit_is_not_rendered_again(block: str, limit: int) -> None:
+    rendered: list[Document] = []
+
+    def render(tree: Document) -> str:
+        rendered.append(tree)
+        return print_markdown(tree)
+
+    made = EditPlan(POLICY, limit, render, len)
+    made.shown(0, "…")
+    text = block * (3 * limit // len(block))
+    frame = made.wants(9, text)
+    assert isinstance(frame, EditPreview)
+    assert len(rendered) <= 40
+    rendered.clear()
+    for length in (len(text) + 1, 10 * limit, 50 * limit):
+        longer = (text * 99)[:length]
+        assert made.wants(9.1, longer) == Wait(until=9 + POLICY.edit_interval)
+    made.shown(9.2, frame.text)
+    assert made.wants(99, text * 99) == Nothing()
+    assert rendered == []
+    assert isinstance(made.wants(99, "Said anew"), EditPreview)
+
+
+def test_a_text_that_fits_is_rendered_once() -> None:
+    rendered: list[Document] = []
+
+    def render(tree: Document) -> str:
+        rendered.append(tree)
+        return print_markdown(tree)
+
+    made = EditPlan(POLICY, 4096, render, len)
+    made.shown(0, "…")
+    assert isinstance(made.wants(9, WORDS * 50), EditPreview)
+    assert len(rendered) == 1
+
+
 steps = st.lists(
     st.tuples(
         st.floats(0, 2),

@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.streaming.fold import Folder, ToolLine, View, answer, fold
+from hermes.streaming.fold import Folder, ToolLine, View, answer
 from hermes.types.events import (
     AgentEvent,
     ContextCompacted,
@@ -55,6 +55,12 @@ def folded(*happened: AgentEvent) -> View:
 
 def says(text: str) -> TextDelta:
     return TextDelta(text=text)
+
+
+def after(view: View, event: AgentEvent, seq: int = 0) -> View:
+    folder = Folder(view)
+    folder.feed(seq, event)
+    return folder.view()
 
 
 def test_deltas_of_one_segment_stand_together() -> None:
@@ -110,7 +116,7 @@ def test_a_question_is_open_until_its_call_goes_on() -> None:
     asked = folded(says("Hm."), SegmentEnded(), QUESTION, suspended)
     assert asked.questions == (QUESTION,)
     assert asked.outcome == suspended
-    resumed = fold(asked, ToolFinished(call=CALL, name="clarify"))
+    resumed = after(asked, ToolFinished(call=CALL, name="clarify"))
     assert resumed.questions == ()
     assert resumed.outcome is None
 
@@ -136,12 +142,12 @@ def test_notices_reasoning_and_compaction_are_no_part_of_the_answer() -> None:
 
 
 @given(st.lists(events))
-def test_the_pure_fold_and_the_folder_agree(happened: list[AgentEvent]) -> None:
-    # The pure fold does not remember where ended segments began.
+def test_a_folder_goes_on_from_the_view_of_another(happened: list[AgentEvent]) -> None:
+    # A view does not tell where ended segments began.
     happened = [e for e in happened if not isinstance(e, SegmentDiscarded)]
     view = View()
     for seq, event in enumerate(happened, 1):
-        view = fold(view, event, seq)
+        view = after(view, event, seq)
     assert view == folded(*happened)
 
 

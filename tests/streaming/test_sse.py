@@ -42,7 +42,7 @@ ARGUMENTS = '{"path":"notes.txt"}'
 STARTED = ToolStarted(call=CALL, name="read_file", label="notes.txt", arguments=ARGUMENTS)
 FINISHED = ToolFinished(call=CALL, name="read_file", seconds=0.1234, result="a note")
 QUESTION = QuestionAsked(
-    id="a7", call=CALL, kind="approval", prompt="Run it?", choices=("once", "deny")
+    id="a7", call=CALL, kind="approval", prompt="Run it?", choices=("once", "always")
 )
 USAGE = UsageReported(prompt_tokens=10, completion_tokens=3)
 FRAME = re.compile(r"(?:id: (\d+)\n)?(?:event: (\S+)\n)?data: (.*)\n\n")
@@ -193,7 +193,7 @@ def test_a_question_is_content_and_the_stream_stops_after_it() -> None:
     stream = chat()
     data = sent([says("Let me see."), SegmentEnded(), STARTED, QUESTION, SUSPENDED], stream)
     assert content(data) == (
-        "Let me see.\n\nRun it?\n1. once\n2. deny\nReply /approve a7 or /deny a7."
+        "Let me see.\n\nRun it?\n1. once\n2. always\nReply /approve a7 or /deny a7."
     )
     assert frames(data)[-2][2]["choices"][0]["finish_reason"] == "stop"
     assert stream.end == "suspended"
@@ -355,7 +355,7 @@ RUN_EVENTS: list[tuple[AgentEvent, str, dict[str, Any]]] = [
     (
         QUESTION,
         "approval.request",
-        {"id": "a7", "prompt": "Run it?", "choices": ["once", "deny"]},
+        {"id": "a7", "prompt": "Run it?", "choices": ["once", "always"]},
     ),
     (
         QuestionAsked(id="q1", call=CALL, kind="question", prompt="Which?"),

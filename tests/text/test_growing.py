@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hermes.text.growing import Growing, Piece, pieces
-from hermes.text.markdown import parse_part, print_plain
+from hermes.text.growing import Growing, GrowingTree, Piece, pieces
+from hermes.text.markdown import parse, parse_part, print_plain
 from hermes.types import nodes
 
 BITS = (
@@ -121,3 +121,13 @@ def test_a_definition_of_a_link_stays_to_be_seen() -> None:
         "[1]:",
         "http://x.org",
     ]
+
+
+@given(st.lists(st.sampled_from((*BITS, "\r", "\r\n", "[x\n]: /u")), max_size=30))
+def test_the_tree_of_a_text_that_grows_is_that_of_the_whole_text(bits: list[str]) -> None:
+    growing = GrowingTree()
+    text = ""
+    for bit in bits:
+        text += bit
+        assert growing.of(text) == parse(text)
+    assert growing.of("# other") == parse("# other")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.text.spelling import did_you_mean, nearest
+from hermes.text.spelling import did_you_mean, nearest, suggestion
 
 
 def test_a_misspelled_word_suggests_a_known_one_whatever_the_case() -> None:
@@ -37,3 +37,8 @@ def test_a_known_word_suggests_itself(word: str, others: list[str]) -> None:
 def test_a_hint_ends_a_sentence_and_is_empty_without_a_suggestion() -> None:
     assert did_you_mean("gorq", ["groq"]) == ": did you mean 'groq'?"
     assert did_you_mean("zzz", ["groq"]) == ""
+
+
+def test_a_suggestion_is_the_end_of_a_message() -> None:
+    assert suggestion("model") == ": did you mean 'model'?"
+    assert suggestion(None) == suggestion("") == ""

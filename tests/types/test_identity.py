@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hermes.types.identity import AgentId, SessionKey, TurnId, call_id, new_id
+from hermes.types.identity import AgentId, SessionKey, new_id
 
 WORDS = ["", ":", "%", "/", "\0", "user", "thread", "account", "%3A", "a:user:b", "\ud800", "😀"]
 ids = st.sampled_from(WORDS) | st.text(st.characters(), max_size=8)
@@ -83,4 +83,3 @@ def test_ids_are_unique_and_sort_by_time() -> None:
     made = [new_id() for _ in range(1000)]
     assert len(set(made)) == 1000
     assert [one[:11] for one in made] == sorted(one[:11] for one in made)
-    assert call_id(TurnId("t"), 2, 1) == "t_2_1"

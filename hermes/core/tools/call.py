@@ -106,7 +106,7 @@ class CallRunner:
 
     async def run(self, call: ToolCall) -> ToolMessage:
         """The call's result, committed. Raises NeedsPerson when it has to wait for a person."""
-        shown = await summarize(call.arguments, self._results.redact)
+        shown = await summarize(call.arguments, self._results.redact, self._results.longest_secret)
         self._emit(
             ToolStarted(call=call.id, name=call.name, label=shown.label, arguments=shown.arguments)
         )

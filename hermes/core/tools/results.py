@@ -23,9 +23,16 @@ class Results:
     """Redacts secrets and spills long results."""
 
     def __init__(
-        self, spill: Spill, *, redact: Redact = str, longest: int = LONGEST_RESULT
+        self,
+        spill: Spill,
+        *,
+        redact: Redact = str,
+        longest: int = LONGEST_RESULT,
+        longest_secret: int = 0,
     ) -> None:
         self.redact = redact
+        self.longest_secret = longest_secret
+        """Characters of the longest secret that `redact` is given."""
         self._spill = spill
         self._longest = longest
 

@@ -18,6 +18,7 @@ from hermes.core.tools.summary import (
     summarize,
     summarize_result,
 )
+from hermes.text.redact import redact
 
 SECRET = 'hunter2"\n' * 4
 """Changes when it is written as JSON."""
@@ -84,6 +85,32 @@ async def test_no_part_of_a_secret_is_shown_wherever_it_stands(before: int) -> N
         assert "hunter" not in shown.arguments + shown.label
 
 
+@pytest.mark.parametrize("before", [0, 100, SHOWN_VALUE - 1, 390])
+async def test_half_a_long_secret_is_not_shown_either(before: int) -> None:
+    token = f"eyJ{'h' * 300}.{'p' * 600}.{'s' * 300}"
+    shown = await summarize(json.dumps({"text": "z " * (before // 2) + token}), redact)
+    assert "hhhhh" not in shown.arguments
+    phrase = "correct horse " * 60
+
+    def hide_phrase(text: str) -> str:
+        return text.replace(phrase, "…")
+
+    text = "z " * (before // 2) + phrase + "z" * 5000
+    shown = await summarize(json.dumps({"text": text}), hide_phrase, len(phrase))
+    assert "horse" not in shown.arguments
+
+
+async def test_only_what_is_shown_and_a_margin_is_redacted_and_only_once() -> None:
+    seen: list[str] = []
+
+    def look(text: str) -> str:
+        seen.append(text)
+        return text
+
+    await summarize(json.dumps({"text": "some words " * 160}), look)
+    assert len("".join(seen)) < 3 * SHOWN_VALUE
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -99,6 +126,38 @@ async def test_a_value_under_the_name_of_a_secret_is_masked(arguments: dict[str,
     shown = await summarize(json.dumps(arguments), str)
     assert "opensesame" not in shown.arguments + shown.label
     assert shown != CallSummary()
+
+
+KEY = "b3BlbnNzaC1rZXktdjEAAAAABG5vbmU"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (
+            {"path": "a/.env", "content": f"# Shop\nSTRIPE=whsec_{KEY}\nPIN=1234\n"},
+            {"path": "a/.env", "content": "# Shop\nSTRIPE=whse…mU\nPIN=…\n"},
+        ),
+        ({"old": KEY, "path": "id_ed25519"}, {"old": "…", "path": "id_ed25519"}),
+        (
+            {"edits": [{"path": ".env/.", "new": f"A={KEY}", "count": 1}]},
+            {"edits": [{"path": ".env/.", "new": "A=b3Bl…mU", "count": 1}]},
+        ),
+        ({"path": "a.txt", "content": "A=1234"}, {"path": "a.txt", "content": "A=1234"}),
+        ({"path": ".env.example", "content": "A=1"}, {"path": ".env.example", "content": "A=1"}),
+    ],
+)
+async def test_the_lines_of_a_secret_file_are_shown_as_read_file_shows_them(
+    arguments: dict[str, object], shown: dict[str, object]
+) -> None:
+    assert msgspec.json.decode((await summarize(json.dumps(arguments), str)).arguments) == shown
+
+
+async def test_a_long_secret_file_is_masked_up_to_the_cut() -> None:
+    arguments = json.dumps({"path": ".env", "content": f"A={KEY}\n" * 500})
+    shown = await summarize(arguments, str)
+    assert KEY[:8] not in shown.arguments
+    assert shown.label == ".env"
 
 
 async def test_long_arguments_do_not_hold_up_the_loop() -> None:
