@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 
 UNREADABLE = (msgspec.DecodeError, IndexError, KeyError)
 """Errors of a turn whose rows are damaged or missing, or were written by a newer version."""
+StartTurn = Callable[[Claim], None]
+"""Called directly after the commit of each claim: an error later in a sweep can't lose the turn."""
 
 
 class Recovery:
@@ -34,20 +36,20 @@ class Recovery:
         owner = self._store.owner
         return await self._store.run(owners.claim_lease, name, owner, dead, time.time())
 
-    async def take_over(self, kind: OwnerKind | None = None) -> list[Claim]:
+    async def take_over(self, start: StartTurn, kind: OwnerKind | None = None) -> None:
         """Resumes the turns of dead processes, once the commands that they left have been ended."""
         dead = await self._store.dead(kind)
         if not dead:
-            return []
+            return
         left: list[TurnRow] = []
         for owner in dead:
             left += await self._store.run(turns.running_of, owner)
-        found = [await self._resumed(row, self._take_turn) for row in left]
-        claims = [claim for claim in found if claim is not None]
+        for row in left:
+            claim = await self._resumed(row, self._take_turn)
+            if claim is not None:
+                log.info("resuming turn %s of a process that died", row.id)
+                start(claim)
         await self._store.run(self._adopt_the_rest, dead)
-        if claims:
-            log.info("resuming %s turns of processes that died", len(claims))
-        return claims
 
     async def _take_turn(self, row: TurnRow) -> Claim:
         for call, handle in (await self._store.run(turns.started_calls, row.id)).items():
@@ -65,18 +67,22 @@ class Recovery:
             except HermesError as error:
                 log.error("the command of call %s may still be running: %s", call, error)
 
-    async def resume(self, runs: Callable[[TurnId], bool]) -> list[Claim]:
-        """The turns to run now.
+    async def resume(self, start: StartTurn, runs: Callable[[TurnId], bool]) -> None:
+        """Starts the turns that can be run now.
 
         These are suspended turns that were decided or stopped, turns of this process that are to
         be stopped and that no lane runs, and turns for messages that wait in idle sessions.
         """
         rows, idle = await self._store.run(self._to_resume)
-        wanted = [row for row in rows if row.state == "suspended" or not runs(row.id)]
-        found = [await self._resumed(row, self._resume_turn) for row in wanted]
+        for row in rows:
+            if row.state == "suspended" or not runs(row.id):
+                claim = await self._resumed(row, self._resume_turn)
+                if claim is not None:
+                    start(claim)
         for session in idle:
-            found.append(await self._open_next(session))
-        return [claim for claim in found if claim is not None]
+            claim = await self._open_next(session)
+            if claim is not None:
+                start(claim)
 
     async def stops(self) -> list[TurnId]:
         """Turns of this process that any process has asked to stop."""

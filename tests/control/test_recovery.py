@@ -18,7 +18,15 @@ from hermes.state.sqlite.store import open_store
 from hermes.testing.commands import FILES_ONLY
 from hermes.testing.platforms import ChatServer, EditingAdapter, PlainAdapter
 from hermes.testing.rows import append_unreadable
-from hermes.testing.running import QUIET, TroubledStore, refused, rows, running, until
+from hermes.testing.running import (
+    QUIET,
+    Conditions,
+    TroubledStore,
+    refused,
+    rows,
+    running,
+    until,
+)
 from hermes.testing.scripted import ScriptedModel, calls, hangs, says
 from hermes.testing.tools import Boom, slow
 from hermes.types.errors import StoreUnavailable, ToolFailed
@@ -104,6 +112,66 @@ async def test_a_question_that_is_decided_elsewhere_resumes_here(tmp_path: Path)
         async with open_store(tmp_path / "state.db") as foreign:
             await foreign.run(turns.decide, question, "answered", "blue", "operator", 0.0)
             await until(lambda: "blue it is" in server.texts())
+
+
+def second_resume_fails(resumed: list[str]) -> Conditions:
+    """The store fails once, at the second attempt to resume a turn; adds each attempt."""
+
+    async def before(name: str) -> None:
+        if name == "Desk.resume":
+            resumed.append(name)
+            if len(resumed) == 2:
+                raise StoreUnavailable("the disk is full")
+
+    return replace(QUIET, wrap_store=lambda store: TroubledStore(store, before))
+
+
+async def test_a_turn_that_was_claimed_runs_although_the_next_one_in_the_sweep_fails(
+    tmp_path: Path,
+) -> None:
+    server = ChatServer()
+    resumed: list[str] = []
+    asks, painted = calls(("ask", {})), says("painted")
+    model = ScriptedModel([asks, asks, painted, painted])
+    troubled = second_resume_fails(resumed)
+    async with running(tmp_path, [PlainAdapter(server)], model, troubled) as gateway:
+        for chat in ("1", "2"):
+            server.says("paint it", chat=chat)
+        await until(lambda: server.texts("1") and server.texts("2") and not gateway.busy)
+        async with open_store(tmp_path / "state.db") as foreign:
+            await rows(foreign, "update questions set state = 'answered', answer = 'blue'")
+
+        def answered() -> int:
+            return sum("painted" in server.texts(chat) for chat in ("1", "2"))
+
+        await until(lambda: answered() == 1 and len(resumed) == 2)
+        gateway.notice_change()
+        await until(lambda: answered() == 2)
+    assert len(resumed) == 3
+
+
+async def test_a_turn_of_a_dead_process_runs_although_the_next_one_in_the_sweep_fails(
+    tmp_path: Path,
+) -> None:
+    server = ChatServer()
+    resumed: list[str] = []
+    dying, living = ScriptedModel([hangs(), hangs()]), ScriptedModel([says("done"), says("done")])
+    async with anyio.create_task_group() as group:
+        end = anyio.Event()
+
+        async def die() -> None:
+            async with running(tmp_path, [PlainAdapter(server)], dying):
+                await end.wait()
+
+        group.start_soon(die)
+        for chat in ("1", "2"):
+            server.says("think", chat=chat)
+        await until(lambda: len(dying.requests) == 2)
+        troubled = second_resume_fails(resumed)
+        async with running(tmp_path, [PlainAdapter(server)], living, troubled):
+            end.set()
+            await until(lambda: server.texts("1") == server.texts("2") == ["done"])
+    assert len(resumed) == 3
 
 
 async def test_a_claim_that_was_lost_is_let_go_of(tmp_path: Path) -> None:
