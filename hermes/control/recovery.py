@@ -66,6 +66,9 @@ class Recovery:
                     return
             except HermesError as error:
                 log.error("the command of call %s may still be running: %s", call, error)
+            except Exception:
+                # A backend may be a plugin's: its defects must not stop the recovery.
+                log.exception("the command of call %s may still be running", call)
 
     async def resume(self, start: StartTurn, runs: Callable[[TurnId], bool]) -> None:
         """Starts the turns that can be run now.

@@ -248,7 +248,7 @@ class Elsewhere:
 
     isolation = "elsewhere"
 
-    def __init__(self, error: ToolFailed | None = None) -> None:
+    def __init__(self, error: Exception | None = None) -> None:
         self.ended: list[str] = []
         self._error = error
 
@@ -271,9 +271,13 @@ async def hang(context: ToolContext, arguments: Boom) -> str:
 HANG = Tool(name="hang", description="Hang.", arguments=Boom, handler=hang)
 
 
-@pytest.mark.parametrize("error", [None, ToolFailed("out of reach")])
+@pytest.mark.parametrize(
+    "error",
+    [None, ToolFailed("out of reach"), OSError("out of reach"), KeyError("out of reach")],
+    ids=lambda error: type(error).__name__,
+)
 async def test_a_command_is_ended_by_its_backend_and_a_backend_that_fails_holds_nothing_up(
-    tmp_path: Path, error: ToolFailed | None, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, error: Exception | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     server, backend = ChatServer(), Elsewhere(error)
     dying = ScriptedModel([calls(("hang", {}))])
@@ -288,7 +292,8 @@ async def test_a_command_is_ended_by_its_backend_and_a_backend_that_fails_holds_
         await until(server.texts)
     assert backend.ended == ["elsewhere:7"]
     assert results(living) == [UNKNOWN_OUTCOME]
-    assert ("may still be running: out of reach" in caplog.text) == (error is not None)
+    assert ("may still be running" in caplog.text) == (error is not None)
+    assert ("out of reach" in caplog.text) == (error is not None)
 
 
 KILLED = """
