@@ -211,10 +211,11 @@ class Gateway:
         await self._resume()
         for turn in await self._recovery.stops():
             self._runner.stop(turn, "stop")
-        await self._outbox.look()
 
     async def _resume(self) -> None:
         await self._recovery.resume(self._lanes.start, self._runner.runs)
+        # A chat whose message was given up is owed a notice.
+        await self._outbox.look()
 
     def _mind_unread(self, turn: TurnId) -> None:
         if self._runner.is_fleeting(turn):

@@ -83,7 +83,7 @@ class Recovery:
                 if claim is not None:
                     start(claim)
         for session in idle:
-            claim = await self._open_next(session)
+            claim = await self._store.run(self._open_idle, session, time.time())
             if claim is not None:
                 start(claim)
 
@@ -111,13 +111,6 @@ class Recovery:
         except ClaimLost as lost:
             log.warning("%s", lost)
         return None
-
-    async def _open_next(self, session: str) -> Claim | None:
-        try:
-            return await self._store.run(self._open_idle, session, time.time())
-        except UNREADABLE:
-            log.exception("the message that waits in %s can't be read", session)
-            return None
 
     def _open_idle(self, session: str, now: float) -> Work[Claim | None]:
         # Another process may have opened a turn there meanwhile.

@@ -71,6 +71,18 @@ def owe_again(turn: TurnId, content: Content, agent: str, now: float) -> Work[No
         yield from owe(target, content, agent, turn, now)
 
 
+def has_been_owed(account: str, chat_id: str) -> Work[bool]:
+    """Whether the chat has ever been owed a delivery: requests of the API, for example, have none.
+
+    False also for a chat whose last delivery is so old that it was deleted.
+    """
+    rows = yield (
+        "select 1 from deliveries where account = ? and chat_id = ? limit 1",
+        (account, chat_id),
+    )
+    return bool(rows)
+
+
 def take_next(
     account: str, chat_id: str, lease: tuple[OwnerId, int], now: float
 ) -> Work[Delivery | None]:

@@ -1,5 +1,9 @@
 """What was said to us and is not finished yet: the durable way in."""
 
+from contextlib import suppress
+
+import msgspec
+
 from hermes.state.codec import decode_event, encode
 from hermes.types.identity import OwnerId, PersonId, SessionKey
 from hermes.types.messages import Duplicate, MessageEvent
@@ -13,7 +17,10 @@ class Waiting(Value):
     id: str
     session: str
     person: PersonId | None
-    event: MessageEvent
+    account: str
+    chat_id: str
+    event: MessageEvent | None
+    """None if it can't be read, for example because a newer version wrote it."""
 
 
 def insert(
@@ -64,14 +71,19 @@ def insert(
 def first_pending(session: str, owner: OwnerId) -> Work[Waiting | None]:
     """The session's oldest row of ours that no turn has taken."""
     rows = yield (
-        "select id, person, event from inbox"
+        "select id, person, account, chat_id, event from inbox"
         " where session = ? and state = 'pending' and owner = ? order by seq limit 1",
         (session, owner),
     )
     if not rows:
         return None
-    id, person, event = rows[0]
-    return Waiting(id=id, session=session, person=person, event=decode_event(event))
+    id, person, account, chat_id, body = rows[0]
+    event: MessageEvent | None = None
+    with suppress(msgspec.DecodeError):
+        event = decode_event(body)
+    return Waiting(
+        id=id, session=session, person=person, account=account, chat_id=chat_id, event=event
+    )
 
 
 def count_pending(session: str) -> Work[int]:

@@ -17,11 +17,12 @@ from hermes.state import transcript, turns
 from hermes.state.sqlite.store import open_store
 from hermes.testing.commands import FILES_ONLY
 from hermes.testing.platforms import ChatServer, EditingAdapter, PlainAdapter
-from hermes.testing.rows import append_unreadable
+from hermes.testing.rows import append_unreadable, make_unreadable
 from hermes.testing.running import (
     QUIET,
     Conditions,
     TroubledStore,
+    held,
     refused,
     rows,
     running,
@@ -30,10 +31,19 @@ from hermes.testing.running import (
 from hermes.testing.scripted import ScriptedModel, calls, hangs, says
 from hermes.testing.tools import Boom, slow
 from hermes.types.errors import StoreUnavailable, ToolFailed
-from hermes.types.events import UsageReported
+from hermes.types.events import TurnFinished, UsageReported
 from hermes.types.execution import Sandbox, SandboxScope
 from hermes.types.identity import Principal, Source, TurnId
-from hermes.types.messages import AssistantMessage, MessageEvent, Origin, Said, ToolMessage
+from hermes.types.messages import (
+    Accepted,
+    Asked,
+    AssistantMessage,
+    MessageEvent,
+    Origin,
+    Said,
+    ToolMessage,
+    UserMessage,
+)
 from hermes.types.models import ModelRequest
 from hermes.types.protocols import Emit
 from hermes.types.tools import Tool, ToolContext
@@ -432,6 +442,61 @@ async def test_a_turn_without_its_message_is_given_up_and_its_calls_have_results
     assert results(living) == ["Not finished: the turn failed."]
 
 
+async def damage_waiting(gateway: Gateway, count: int) -> None:
+    """Makes the first of so many waiting messages unreadable."""
+    query = "select id from inbox where state = 'pending' order by seq"
+    while len(waiting := await rows(gateway._store, query)) != count:
+        await anyio.lowlevel.checkpoint()
+    await gateway._store.run(make_unreadable, waiting[0][0])
+
+
+async def test_a_turn_is_closed_although_the_next_message_can_not_be_read(tmp_path: Path) -> None:
+    server, go = ChatServer(), anyio.Event()
+    model = ScriptedModel([held(go, says("one")), says("three")])
+    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
+        for text in ("first", "second", "third"):
+            server.says(text)
+        await damage_waiting(gateway, 2)
+        go.set()
+        await until(lambda: server.texts()[2:] == ["one", GIVEN_UP, "three"])
+        with anyio.fail_after(5):
+            await nothing_is_open(gateway)
+    assert [one.text for one in model.requests[1].messages] == ["first", "one", "third"]
+
+
+async def test_a_message_that_can_not_be_read_does_not_hold_up_an_idle_session(
+    tmp_path: Path,
+) -> None:
+    server = ChatServer()
+    dying, living = ScriptedModel([hangs()]), ScriptedModel([says("three")])
+    async with running(tmp_path, [PlainAdapter(server)], dying) as gateway:
+        for text in ("first", "second", "third"):
+            server.says(text)
+        await until(lambda: len(server.texts()) == 2)
+        await damage_waiting(gateway, 2)
+        # Without an open turn the session is idle.
+        await damage(gateway, step=0)
+    async with running(tmp_path, [PlainAdapter(server)], living) as gateway:
+        await until(lambda: server.texts()[2:] == [GIVEN_UP, GIVEN_UP, "three"])
+        with anyio.fail_after(5):
+            await nothing_is_open(gateway)
+
+
+async def test_readers_of_the_api_are_told_what_was_given_up(tmp_path: Path) -> None:
+    async with running(tmp_path, [], ScriptedModel([hangs()])) as gateway:
+        receipts = [await gateway.accept(requested(text)) for text in ("first", "second")]
+        await damage(gateway, step=0)
+        await damage_waiting(gateway, 1)
+    async with running(tmp_path, [], ScriptedModel([])) as gateway:
+        for receipt in receipts:
+            assert isinstance(receipt, Accepted)
+            assert receipt.turn is not None
+            with anyio.fail_after(5):
+                *_, last = [one.event async for one in gateway.follow(TurnId(receipt.turn))]
+            assert last == TurnFinished(outcome="failed", text=GIVEN_UP, code="unreadable")
+        assert await rows(gateway._store, "select 1 from deliveries") == []
+
+
 TERMINAL = replace(QUIET, terminal=True)
 
 
@@ -446,6 +511,13 @@ def typed(text: str) -> MessageEvent:
         received_at=0.0,
         body=Said(text=text),
     )
+
+
+def requested(text: str) -> MessageEvent:
+    """A request of the API that continues a session."""
+    body = Asked(messages=(UserMessage(text=text),), stateless=False, detached=True)
+    origin = Origin(trigger="api", principal=Principal(name="cli"))
+    return replace(typed(text), origin=origin, body=body)
 
 
 async def test_a_terminal_goes_on_where_a_terminal_that_died_stopped(tmp_path: Path) -> None:
