@@ -61,9 +61,10 @@ class Sending:
             await self._edit(adapter, index, _content(part, text))
         except Rejected:
             # An interrupted attempt may have made this edit; repeating it changes nothing.
-            if not self._delivery.doubtful:
-                await self._place(index, part, "replace")
-                await self._edit(adapter, index, _content(part, text))
+            if self._delivery.doubtful and index < len(self._delivery.placed):
+                return
+            await self._place(index, part, "replace")
+            await self._edit(adapter, index, _content(part, text))
 
     async def _place(self, index: int, part: MessagePart, purpose: Purpose) -> None:
         """Sends a new message for the part, also where the earlier one is gone."""

@@ -164,6 +164,15 @@ async def test_a_message_that_is_gone_is_replaced_under_a_new_key(tmp_path: Path
     assert server.texts() == ["the whole …", "the whole answer"]
 
 
+async def test_a_rejected_edit_of_a_message_that_the_retry_has_placed_is_not_taken_for_done(
+    tmp_path: Path,
+) -> None:
+    server = ChatServer()
+    server.trouble = failing(Disconnected("cut"), None, Rejected("there is no such message"))
+    await send(tmp_path, EditingAdapter(server), Content(text="the whole answer"), Disconnected)
+    assert server.texts() == ["the whole …", "the whole answer"]
+
+
 async def test_a_partial_text_that_would_not_fit_is_a_placeholder(tmp_path: Path) -> None:
     class Bytes(EditingAdapter):
         def measure(self, text: str) -> int:
