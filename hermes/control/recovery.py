@@ -11,12 +11,12 @@ from hermes.state import inbox, owners, turns
 from hermes.state.turns import TurnRow
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import ClaimLost, HermesError
-from hermes.types.identity import AgentId, CallId, OwnerId, TurnId
+from hermes.types.identity import AgentId, CallId, OwnerId, SessionKey, TurnId
 from hermes.types.store import OwnerKind, Store, Work
 
 log = logging.getLogger(__name__)
 
-UNREADABLE = (msgspec.DecodeError, IndexError, KeyError)
+UNREADABLE = (msgspec.DecodeError, IndexError)
 """Errors of a turn whose rows are damaged or missing, or were written by a newer version."""
 StartTurn = Callable[[Claim], None]
 """Called directly after the commit of each claim: an error later in a sweep can't lose the turn."""
@@ -29,6 +29,7 @@ class Recovery:
         self._store = store
         self._desk = desk
         self._agents = agents
+        self._warned_of: set[AgentId] = set()
 
     async def lease(self, name: str) -> int | None:
         """The epoch of a lease that this process holds from now on; None if another lives."""
@@ -45,11 +46,13 @@ class Recovery:
         for owner in dead:
             left += await self._store.run(turns.running_of, owner)
         for row in left:
+            if not self._hosts(row.session):
+                continue
             claim = await self._resumed(row, self._take_turn)
             if claim is not None:
                 log.info("resuming turn %s of a process that died", row.id)
                 start(claim)
-        await self._store.run(self._adopt_the_rest, dead)
+        self._warn_of(await self._store.run(self._adopt_the_rest, dead))
 
     async def _take_turn(self, row: TurnRow) -> Claim:
         for call, handle in (await self._store.run(turns.started_calls, row.id)).items():
@@ -78,11 +81,11 @@ class Recovery:
         """
         rows, idle = await self._store.run(self._to_resume)
         for row in rows:
-            if row.state == "suspended" or not runs(row.id):
+            if self._hosts(row.session) and (row.state == "suspended" or not runs(row.id)):
                 claim = await self._resumed(row, self._resume_turn)
                 if claim is not None:
                     start(claim)
-        for session in idle:
+        for session in filter(self._hosts, idle):
             claim = await self._store.run(self._open_idle, session, time.time())
             if claim is not None:
                 start(claim)
@@ -118,11 +121,29 @@ class Recovery:
             return None
         return (yield from self._desk.open_next(session, now))
 
-    def _adopt_the_rest(self, dead: list[OwnerId]) -> Work[None]:
-        yield from inbox.adopt(dead, self._store.owner)
-        yield from turns.adopt_suspended(dead, self._store.owner)
+    def _hosts(self, session: str) -> bool:
+        """Whether the session's agent is hosted here. The work of other agents is left alone."""
+        agent = SessionKey.parse(session).agent
+        self._warn_of({agent})
+        return agent in self._agents
+
+    def _warn_of(self, agents: set[AgentId]) -> None:
+        """Logs once which agents have work in the store and are not hosted here."""
+        for agent in sorted(agents - self._agents.keys() - self._warned_of):
+            log.warning("turns or messages of agent %r wait: it is not hosted here", agent)
+            self._warned_of.add(agent)
+
+    def _adopt_the_rest(self, dead: list[OwnerId]) -> Work[set[AgentId]]:
+        """Adopts what waits; returns the agents whose work stays with the dead processes."""
+        left: set[AgentId] = set()
+        yield from inbox.adopt(dead, self._store.owner, self._agents)
+        yield from turns.adopt_suspended(dead, self._store.owner, self._agents)
         for owner in dead:
-            yield from owners.forget(owner)
+            left |= yield from turns.open_agents(owner)
+            left |= yield from inbox.waiting_agents(owner)
+            # A process stays registered as long as rows name it as their owner.
+            yield from owners.leave(owner)
+        return left
 
     def _to_resume(self) -> Work[tuple[list[TurnRow], list[str]]]:
         """Turns that are to be resumed or stopped, and idle sessions with waiting messages."""

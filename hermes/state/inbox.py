@@ -1,11 +1,12 @@
 """What was said to us and is not finished yet: the durable way in."""
 
+from collections.abc import Collection
 from contextlib import suppress
 
 import msgspec
 
 from hermes.state.codec import decode_event, encode
-from hermes.types.identity import OwnerId, PersonId, SessionKey
+from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey
 from hermes.types.messages import Duplicate, MessageEvent
 from hermes.types.store import Work
 from hermes.types.value import Value
@@ -108,13 +109,21 @@ def event_of(turn: str) -> Work[MessageEvent]:
     return decode_event(rows[0][0])
 
 
-def adopt(dead: list[OwnerId], owner: OwnerId) -> Work[None]:
-    """Takes over what dead processes had accepted and not begun."""
+def adopt(dead: list[OwnerId], owner: OwnerId, agents: Collection[AgentId]) -> Work[None]:
+    """Takes over the agents' messages that dead processes had accepted and not begun."""
+    marks = ", ".join("?" for _ in agents)
     for gone in dead:
         yield (
-            "update inbox set owner = ? where owner = ? and state = 'pending'",
-            (owner, gone),
+            "update inbox set owner = ? where owner = ? and state = 'pending'"  # noqa: S608
+            f" and agent in ({marks})",
+            (owner, gone, *agents),
         )
+
+
+def waiting_agents(owner: OwnerId) -> Work[set[AgentId]]:
+    """The agents for which messages of the owner wait."""
+    rows = yield "select distinct agent from inbox where state = 'pending' and owner = ?", (owner,)
+    return {AgentId(row[0]) for row in rows}
 
 
 def idle_sessions(owner: OwnerId) -> Work[list[str]]:

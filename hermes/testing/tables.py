@@ -28,7 +28,7 @@ from hermes.testing.rows import (
 from hermes.types.delivery import Placed
 from hermes.types.errors import ClaimLost
 from hermes.types.events import AgentEvent, Notice, ReasoningDelta, SegmentEnded, TextDelta
-from hermes.types.identity import CallId, OwnerId, Target, TurnId
+from hermes.types.identity import AgentId, CallId, OwnerId, Target, TurnId
 from hermes.types.messages import (
     Content,
     Duplicate,
@@ -90,7 +90,7 @@ class InboxContract(StoreFixture):
         await store.run(inbox.insert, "i1", said("k1"), busy, None, THEM)
         await store.run(inbox.insert, "i2", said("k2"), idle, None, THEM)
         assert await store.read(inbox.idle_sessions, US) == []
-        await store.run(inbox.adopt, [THEM], US)
+        await store.run(inbox.adopt, [THEM], US, [AgentId("main")])
         assert await store.read(inbox.idle_sessions, THEM) == []
         assert await store.read(inbox.idle_sessions, US) == [str(idle)]
 
@@ -192,7 +192,7 @@ class TurnsContract(StoreFixture):
             "c1": Denied(reason="no"),
             "c2": Expired(),
         }
-        await store.run(turns.adopt_suspended, [US], THEM)
+        await store.run(turns.adopt_suspended, [US], THEM, [AgentId("main")])
         assert await store.read(turns.suspended_to_resume, US) == []
         assert await store.run(turns.claim, turn, 1, THEM) == 2
         assert [row.id for row in await store.read(turns.running_of, THEM)] == ["t"]

@@ -10,14 +10,15 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from hermes.control.claims import GIVEN_UP
+from hermes.control.claims import GIVEN_UP, Claim, Desk
 from hermes.control.gateway import Gateway
+from hermes.control.recovery import Recovery
 from hermes.core.tools.call import UNKNOWN_OUTCOME
-from hermes.state import transcript, turns
+from hermes.state import inbox, transcript, turns
 from hermes.state.sqlite.store import open_store
 from hermes.testing.commands import FILES_ONLY
 from hermes.testing.platforms import ChatServer, EditingAdapter, PlainAdapter
-from hermes.testing.rows import append_unreadable, make_unreadable
+from hermes.testing.rows import append_unreadable, make_unreadable, said, session
 from hermes.testing.running import (
     QUIET,
     Conditions,
@@ -33,7 +34,7 @@ from hermes.testing.tools import Boom, slow
 from hermes.types.errors import StoreUnavailable, ToolFailed
 from hermes.types.events import TurnFinished, UsageReported
 from hermes.types.execution import Sandbox, SandboxScope
-from hermes.types.identity import Principal, Source, TurnId
+from hermes.types.identity import AgentId, Principal, Source, TurnId
 from hermes.types.messages import (
     Accepted,
     Asked,
@@ -495,6 +496,57 @@ async def test_readers_of_the_api_are_told_what_was_given_up(tmp_path: Path) -> 
                 *_, last = [one.event async for one in gateway.follow(TurnId(receipt.turn))]
             assert last == TurnFinished(outcome="failed", text=GIVEN_UP, code="unreadable")
         assert await rows(gateway._store, "select 1 from deliveries") == []
+
+
+RENAMED = "update {} set agent = 'gone', session = replace(session, 'agent:main:', 'agent:gone:')"
+
+
+async def test_the_work_of_an_agent_that_is_not_hosted_is_left_for_a_process_that_hosts_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server, dying = ChatServer(), ScriptedModel([hangs()])
+    async with running(tmp_path, [PlainAdapter(server)], dying) as gateway:
+        server.says("think")
+        await until(lambda: dying.requests)
+        server.says("and this")
+        await until(server.texts)
+        for table in ("turns", "inbox"):
+            await rows(gateway._store, RENAMED.format(table))
+        await rows(
+            gateway._store, "update sessions set key = replace(key, 'agent:main:', 'agent:gone:')"
+        )
+        owner = gateway._store.owner
+    async with running(tmp_path, [], ScriptedModel([])) as gateway:
+        await gateway._sweep()
+        store = gateway._store
+        assert await rows(store, "select state, owner, epoch from turns") == [("running", owner, 1)]
+        waiting = await rows(store, "select owner from inbox where state = 'pending'")
+        assert waiting == [(owner,)]
+        assert await store.dead() == [owner]
+        assert caplog.text.count("agent 'gone' wait: it is not hosted here") == 1
+        hosted = {AgentId("gone"): gateway._recovery._agents[AgentId("main")]}
+        async with open_store(tmp_path / "state.db", "gateway") as other:
+            started: list[Claim] = []
+            await Recovery(other, Desk(other.owner, hosted), hosted).take_over(started.append)
+            assert [claim.turn.agent for claim in started] == ["gone"]
+            waiting = await rows(store, "select owner from inbox where state = 'pending'")
+            assert waiting == [(other.owner,)]
+            assert await store.dead() == []
+
+
+async def test_a_waiting_message_of_an_agent_that_is_not_hosted_holds_nothing_up(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server, model = ChatServer(), ScriptedModel([says("hello")])
+    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
+        store, key = gateway._store, session(agent="gone")
+        await store.run(inbox.insert, "i1", said("k"), key, None, store.owner)
+        await gateway._sweep()
+        await gateway._sweep()
+        assert await rows(store, "select state from inbox") == [("pending",)]
+        server.says("hi")
+        await until(lambda: server.texts() == ["hello"])
+    assert caplog.text.count("agent 'gone' wait: it is not hosted here") == 1
 
 
 TERMINAL = replace(QUIET, terminal=True)
