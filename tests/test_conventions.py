@@ -32,6 +32,7 @@ BULKHEADS = {
     "entry/messaging.py",  # an adapter listens
     "control/outbox.py",  # an adapter sends
     "control/preview.py",
+    "control/recovery.py",  # an execution backend ends a command
     "control/turns.py",  # a turn
     "control/lanes.py",
     "control/gateway.py",  # a job

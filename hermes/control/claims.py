@@ -1,5 +1,6 @@
 """Opening, resuming and closing turns: the transactions around a run of the agent."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -8,16 +9,18 @@ import msgspec
 from msgspec.structs import replace
 
 from hermes.control.histories import Histories, Prompts
+from hermes.control.hub import EPOCH
 from hermes.state import deliveries, inbox, sessions, transcript, turns
-from hermes.state.codec import Recorded
+from hermes.state.codec import Recorded, record
 from hermes.state.compactions import Span
+from hermes.state.inbox import Waiting
 from hermes.state.sessions import SessionRow
 from hermes.state.transcript import History, Scribe
 from hermes.state.turns import TurnRow
 from hermes.text.commands import unescaped
 from hermes.types.agents import HostedAgent
-from hermes.types.events import UsageReported
-from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey, TurnId
+from hermes.types.events import TurnFinished, UsageReported
+from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey, Target, TurnId
 from hermes.types.messages import (
     Asked,
     AssistantMessage,
@@ -42,6 +45,8 @@ from hermes.types.turns import (
     Turn,
 )
 from hermes.types.value import Value
+
+log = logging.getLogger(__name__)
 
 EPOCH_SECONDS = 3600.0
 """After so long without a word a provider has forgotten what it cached: a new prompt is free."""
@@ -143,13 +148,18 @@ class Desk:
         return replace(claim, before=before, spans=tuple(spans))
 
     def open_next(self, session: str, now: float) -> Work[Claim | None]:
-        """Begins the turn of the session's oldest waiting message, if there is one."""
-        waiting = yield from inbox.first_pending(session, self.owner)
-        if waiting is None:
-            return None
-        yield from inbox.bind(waiting.id, waiting.id)
+        """Begins the turn of the session's oldest waiting message, if there is one.
+
+        A message that can't be read is given up: neither the turn before it nor the messages after
+        it may fail because of it.
+        """
         key = SessionKey.parse(session)
-        return (yield from self.open(waiting.id, waiting.event, key, waiting.person, now))
+        while waiting := (yield from inbox.first_pending(session, self.owner)):
+            if waiting.event is not None:
+                yield from inbox.bind(waiting.id, waiting.id)
+                return (yield from self.open(waiting.id, waiting.event, key, waiting.person, now))
+            yield from self._give_up_waiting(waiting, key, now)
+        return None
 
     def resume(self, row: TurnRow, now: float) -> Work[Claim]:
         """Goes on with a turn whose process died, or whose questions are decided."""
@@ -209,7 +219,20 @@ class Desk:
             yield from deliveries.owe_again(row.id, Content(text=GIVEN_UP), key.agent, now)
         else:
             yield from deliveries.complete(row.id, Content(text=GIVEN_UP), now)
+        if row.trigger == "api":
+            yield from _keep_given_up(row.id, epoch)
         yield from inbox.finish(row.id)
+
+    def _give_up_waiting(self, waiting: Waiting, key: SessionKey, now: float) -> Work[None]:
+        """Finishes a waiting message that can't be read, and tells its chat or its reader so."""
+        log.error("message %s, which waits in %s, can't be read: given up", waiting.id, key)
+        yield from inbox.bind(waiting.id, waiting.id, "done")
+        target = Target(account=waiting.account, chat_id=waiting.chat_id, thread_id=key.thread)
+        # A chat was told that the message waits; a request of the API was not.
+        if (yield from deliveries.has_been_owed(target.account, target.chat_id)):
+            yield from deliveries.owe(target, Content(text=GIVEN_UP), key.agent, None, now)
+        else:
+            yield from _keep_given_up(TurnId(waiting.id), 1)
 
     def _end(self, claim: Claim, closing: Closing, now: float) -> Work[None]:
         """Commits the last words and the state that they leave."""
@@ -350,6 +373,13 @@ def _pair(scribe: Scribe, text: str, now: float) -> Work[None]:
             if call.id not in answered:
                 result = ToolMessage(call=call.id, text=text, failed=True)
                 yield from transcript.append(scribe, step, index, result, now)
+
+
+def _keep_given_up(turn: TurnId, epoch: int) -> Work[None]:
+    """Keeps the event that tells readers that the turn was given up."""
+    finished = TurnFinished(outcome="failed", text=GIVEN_UP, code="unreadable")
+    first = epoch * EPOCH + 1
+    yield from turns.keep_events(turn, first, record(first, [finished]))
 
 
 def _texts(messages: Sequence[Message]) -> tuple[str, ...]:

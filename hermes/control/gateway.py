@@ -10,7 +10,7 @@ import anyio
 import anyio.abc
 
 from hermes.control.access import Access, AccessPolicy
-from hermes.control.claims import Desk
+from hermes.control.claims import Claim, Desk
 from hermes.control.commands import CommandTable
 from hermes.control.endings import Endings
 from hermes.control.following import Following, following
@@ -202,17 +202,20 @@ class Gateway:
         self._access.paired = await self._store.run(load_paired)
         # A terminal leaves to gateways what is theirs, but must not wait for one itself.
         kind: OwnerKind | None = "terminal" if self._options.terminal else None
-        for claim in await self._recovery.take_over(kind):
+
+        def start(claim: Claim) -> None:
             self._lanes.start(claim)
             self._mind_unread(claim.turn.id)
+
+        await self._recovery.take_over(start, kind)
         await self._resume()
         for turn in await self._recovery.stops():
             self._runner.stop(turn, "stop")
-        await self._outbox.look()
 
     async def _resume(self) -> None:
-        for claim in await self._recovery.resume(self._runner.runs):
-            self._lanes.start(claim)
+        await self._recovery.resume(self._lanes.start, self._runner.runs)
+        # A chat whose message was given up is owed a notice.
+        await self._outbox.look()
 
     def _mind_unread(self, turn: TurnId) -> None:
         if self._runner.is_fleeting(turn):

@@ -11,13 +11,15 @@ from hermes.state import inbox, owners, turns
 from hermes.state.turns import TurnRow
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import ClaimLost, HermesError
-from hermes.types.identity import AgentId, CallId, OwnerId, TurnId
+from hermes.types.identity import AgentId, CallId, OwnerId, SessionKey, TurnId
 from hermes.types.store import OwnerKind, Store, Work
 
 log = logging.getLogger(__name__)
 
-UNREADABLE = (msgspec.DecodeError, IndexError, KeyError)
+UNREADABLE = (msgspec.DecodeError, IndexError)
 """Errors of a turn whose rows are damaged or missing, or were written by a newer version."""
+StartTurn = Callable[[Claim], None]
+"""Called directly after the commit of each claim: an error later in a sweep can't lose the turn."""
 
 
 class Recovery:
@@ -27,6 +29,7 @@ class Recovery:
         self._store = store
         self._desk = desk
         self._agents = agents
+        self._warned_of: set[AgentId] = set()
 
     async def lease(self, name: str) -> int | None:
         """The epoch of a lease that this process holds from now on; None if another lives."""
@@ -34,20 +37,22 @@ class Recovery:
         owner = self._store.owner
         return await self._store.run(owners.claim_lease, name, owner, dead, time.time())
 
-    async def take_over(self, kind: OwnerKind | None = None) -> list[Claim]:
+    async def take_over(self, start: StartTurn, kind: OwnerKind | None = None) -> None:
         """Resumes the turns of dead processes, once the commands that they left have been ended."""
         dead = await self._store.dead(kind)
         if not dead:
-            return []
+            return
         left: list[TurnRow] = []
         for owner in dead:
             left += await self._store.run(turns.running_of, owner)
-        found = [await self._resumed(row, self._take_turn) for row in left]
-        claims = [claim for claim in found if claim is not None]
-        await self._store.run(self._adopt_the_rest, dead)
-        if claims:
-            log.info("resuming %s turns of processes that died", len(claims))
-        return claims
+        for row in left:
+            if not self._hosts(row.session):
+                continue
+            claim = await self._resumed(row, self._take_turn)
+            if claim is not None:
+                log.info("resuming turn %s of a process that died", row.id)
+                start(claim)
+        self._warn_of(await self._store.run(self._adopt_the_rest, dead))
 
     async def _take_turn(self, row: TurnRow) -> Claim:
         for call, handle in (await self._store.run(turns.started_calls, row.id)).items():
@@ -64,19 +69,26 @@ class Recovery:
                     return
             except HermesError as error:
                 log.error("the command of call %s may still be running: %s", call, error)
+            except Exception:
+                # A backend may be a plugin's: its defects must not stop the recovery.
+                log.exception("the command of call %s may still be running", call)
 
-    async def resume(self, runs: Callable[[TurnId], bool]) -> list[Claim]:
-        """The turns to run now.
+    async def resume(self, start: StartTurn, runs: Callable[[TurnId], bool]) -> None:
+        """Starts the turns that can be run now.
 
         These are suspended turns that were decided or stopped, turns of this process that are to
         be stopped and that no lane runs, and turns for messages that wait in idle sessions.
         """
         rows, idle = await self._store.run(self._to_resume)
-        wanted = [row for row in rows if row.state == "suspended" or not runs(row.id)]
-        found = [await self._resumed(row, self._resume_turn) for row in wanted]
-        for session in idle:
-            found.append(await self._open_next(session))
-        return [claim for claim in found if claim is not None]
+        for row in rows:
+            if self._hosts(row.session) and (row.state == "suspended" or not runs(row.id)):
+                claim = await self._resumed(row, self._resume_turn)
+                if claim is not None:
+                    start(claim)
+        for session in filter(self._hosts, idle):
+            claim = await self._store.run(self._open_idle, session, time.time())
+            if claim is not None:
+                start(claim)
 
     async def stops(self) -> list[TurnId]:
         """Turns of this process that any process has asked to stop."""
@@ -103,24 +115,35 @@ class Recovery:
             log.warning("%s", lost)
         return None
 
-    async def _open_next(self, session: str) -> Claim | None:
-        try:
-            return await self._store.run(self._open_idle, session, time.time())
-        except UNREADABLE:
-            log.exception("the message that waits in %s can't be read", session)
-            return None
-
     def _open_idle(self, session: str, now: float) -> Work[Claim | None]:
         # Another process may have opened a turn there meanwhile.
         if (yield from turns.open_in(session)):
             return None
         return (yield from self._desk.open_next(session, now))
 
-    def _adopt_the_rest(self, dead: list[OwnerId]) -> Work[None]:
-        yield from inbox.adopt(dead, self._store.owner)
-        yield from turns.adopt_suspended(dead, self._store.owner)
+    def _hosts(self, session: str) -> bool:
+        """Whether the session's agent is hosted here. The work of other agents is left alone."""
+        agent = SessionKey.parse(session).agent
+        self._warn_of({agent})
+        return agent in self._agents
+
+    def _warn_of(self, agents: set[AgentId]) -> None:
+        """Logs once which agents have work in the store and are not hosted here."""
+        for agent in sorted(agents - self._agents.keys() - self._warned_of):
+            log.warning("turns or messages of agent %r wait: it is not hosted here", agent)
+            self._warned_of.add(agent)
+
+    def _adopt_the_rest(self, dead: list[OwnerId]) -> Work[set[AgentId]]:
+        """Adopts what waits; returns the agents whose work stays with the dead processes."""
+        left: set[AgentId] = set()
+        yield from inbox.adopt(dead, self._store.owner, self._agents)
+        yield from turns.adopt_suspended(dead, self._store.owner, self._agents)
         for owner in dead:
-            yield from owners.forget(owner)
+            left |= yield from turns.open_agents(owner)
+            left |= yield from inbox.waiting_agents(owner)
+            # A process stays registered as long as rows name it as their owner.
+            yield from owners.leave(owner)
+        return left
 
     def _to_resume(self) -> Work[tuple[list[TurnRow], list[str]]]:
         """Turns that are to be resumed or stopped, and idle sessions with waiting messages."""

@@ -1,5 +1,7 @@
 """Messages that we owe chats, in the order in which they are owed."""
 
+import logging
+
 import msgspec
 
 from hermes.state.codec import decode_content, decode_placed, encode
@@ -7,6 +9,8 @@ from hermes.types.delivery import Delivery, Placed
 from hermes.types.identity import OwnerId, Target, TurnId, new_id
 from hermes.types.messages import Content
 from hermes.types.store import Row, Work
+
+log = logging.getLogger(__name__)
 
 _COLUMNS = (
     "id, account, chat_id, thread_id, state, content, turn, placed, attempts, not_before, doubtful"
@@ -71,13 +75,25 @@ def owe_again(turn: TurnId, content: Content, agent: str, now: float) -> Work[No
         yield from owe(target, content, agent, turn, now)
 
 
+def has_been_owed(account: str, chat_id: str) -> Work[bool]:
+    """Whether the chat has ever been owed a delivery: requests of the API, for example, have none.
+
+    False also for a chat whose last delivery is so old that it was deleted.
+    """
+    rows = yield (
+        "select 1 from deliveries where account = ? and chat_id = ? limit 1",
+        (account, chat_id),
+    )
+    return bool(rows)
+
+
 def take_next(
     account: str, chat_id: str, lease: tuple[OwnerId, int], now: float
 ) -> Work[Delivery | None]:
     """The chat's oldest owed delivery, marked *sending* unless its time has not come.
 
     Only for the process that holds the account. A delivery that is *sending* already is doubtful:
-    the attempt to send it was interrupted.
+    the attempt to send it was interrupted. A delivery that can't be read is marked *dead*.
     """
     owner, epoch = lease
     rows = yield (
@@ -89,7 +105,12 @@ def take_next(
     )
     if not rows:
         return None
-    found = _delivery(rows[0])
+    try:
+        found = _delivery(rows[0])
+    except msgspec.DecodeError as error:
+        log.error("delivery %s to %s can't be read, it is dead: %s", rows[0][0], account, error)
+        yield from mark_dead(rows[0][0], f"can't be read: {error}", now)
+        return (yield from take_next(account, chat_id, lease, now))
     if found.not_before > now:
         return found
     doubtful = found.doubtful or found.state == "sending"
@@ -104,19 +125,26 @@ def take_next(
 
 
 def mark_placed(id: str, placed: tuple[Placed, ...]) -> Work[None]:
-    yield "update deliveries set placed = ?, doubtful = 0 where id = ?", (encode(placed), id)
+    """Stores the messages of a preview, or of the attempt under way."""
+    yield (
+        "update deliveries set placed = ?, doubtful = 0"
+        " where id = ? and state in ('open', 'sending')",
+        (encode(placed), id),
+    )
 
 
 def mark_delivered(id: str, placed: tuple[Placed, ...], now: float) -> Work[None]:
     yield (
-        "update deliveries set state = 'delivered', placed = ?, finished_at = ? where id = ?",
+        "update deliveries set state = 'delivered', placed = ?, finished_at = ?"
+        " where id = ? and state = 'sending'",
         (encode(placed), now, id),
     )
 
 
 def mark_dead(id: str, error: str, now: float) -> Work[None]:
     yield (
-        "update deliveries set state = 'dead', error = ?, finished_at = ? where id = ?",
+        "update deliveries set state = 'dead', error = ?, finished_at = ?"
+        " where id = ? and state in ('ready', 'sending')",
         (error, now, id),
     )
 
@@ -124,10 +152,14 @@ def mark_dead(id: str, error: str, now: float) -> Work[None]:
 def put_back(
     id: str, placed: tuple[Placed, ...], not_before: float, *, doubtful: bool
 ) -> Work[None]:
-    """Makes the delivery ready again, with the messages that the failed attempt has placed."""
+    """Makes the delivery ready again, with the messages that the failed attempt has placed.
+
+    Not if it is finished: a process that has lost the account must not have it sent again.
+    """
     yield (
         "update deliveries set state = 'ready', placed = ?, not_before = ?,"
-        " doubtful = case when ? = 1 then 1 else doubtful end where id = ?",
+        " doubtful = case when ? = 1 then 1 else doubtful end"
+        " where id = ? and state = 'sending'",
         (encode(placed), not_before, int(doubtful), id),
     )
 

@@ -1,7 +1,12 @@
 """What was said to us and is not finished yet: the durable way in."""
 
+from collections.abc import Collection
+from contextlib import suppress
+
+import msgspec
+
 from hermes.state.codec import decode_event, encode
-from hermes.types.identity import OwnerId, PersonId, SessionKey
+from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey
 from hermes.types.messages import Duplicate, MessageEvent
 from hermes.types.store import Work
 from hermes.types.value import Value
@@ -13,7 +18,10 @@ class Waiting(Value):
     id: str
     session: str
     person: PersonId | None
-    event: MessageEvent
+    account: str
+    chat_id: str
+    event: MessageEvent | None
+    """None if it can't be read, for example because a newer version wrote it."""
 
 
 def insert(
@@ -64,14 +72,19 @@ def insert(
 def first_pending(session: str, owner: OwnerId) -> Work[Waiting | None]:
     """The session's oldest row of ours that no turn has taken."""
     rows = yield (
-        "select id, person, event from inbox"
+        "select id, person, account, chat_id, event from inbox"
         " where session = ? and state = 'pending' and owner = ? order by seq limit 1",
         (session, owner),
     )
     if not rows:
         return None
-    id, person, event = rows[0]
-    return Waiting(id=id, session=session, person=person, event=decode_event(event))
+    id, person, account, chat_id, body = rows[0]
+    event: MessageEvent | None = None
+    with suppress(msgspec.DecodeError):
+        event = decode_event(body)
+    return Waiting(
+        id=id, session=session, person=person, account=account, chat_id=chat_id, event=event
+    )
 
 
 def count_pending(session: str) -> Work[int]:
@@ -96,13 +109,21 @@ def event_of(turn: str) -> Work[MessageEvent]:
     return decode_event(rows[0][0])
 
 
-def adopt(dead: list[OwnerId], owner: OwnerId) -> Work[None]:
-    """Takes over what dead processes had accepted and not begun."""
+def adopt(dead: list[OwnerId], owner: OwnerId, agents: Collection[AgentId]) -> Work[None]:
+    """Takes over the agents' messages that dead processes had accepted and not begun."""
+    marks = ", ".join("?" for _ in agents)
     for gone in dead:
         yield (
-            "update inbox set owner = ? where owner = ? and state = 'pending'",
-            (owner, gone),
+            "update inbox set owner = ? where owner = ? and state = 'pending'"  # noqa: S608
+            f" and agent in ({marks})",
+            (owner, gone, *agents),
         )
+
+
+def waiting_agents(owner: OwnerId) -> Work[set[AgentId]]:
+    """The agents for which messages of the owner wait."""
+    rows = yield "select distinct agent from inbox where state = 'pending' and owner = ?", (owner,)
+    return {AgentId(row[0]) for row in rows}
 
 
 def idle_sessions(owner: OwnerId) -> Work[list[str]]:

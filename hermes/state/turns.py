@@ -1,9 +1,11 @@
 """Turns and who runs them: every write carries the epoch of its claim."""
 
+from collections.abc import Collection
+
 from hermes.state.codec import Recorded, decode_choices, decode_recorded, encode
 from hermes.types.errors import ClaimLost
 from hermes.types.events import NOTHING_USED, UsageReported
-from hermes.types.identity import CallId, OwnerId, PersonId, TurnId
+from hermes.types.identity import AgentId, CallId, OwnerId, PersonId, TurnId
 from hermes.types.store import Row, Work
 from hermes.types.turns import Answered, Approved, Decision, Denied, Expired, Question
 from hermes.types.value import Value
@@ -278,13 +280,21 @@ def suspended_to_resume(owner: OwnerId) -> Work[list[TurnRow]]:
     return [_row(row) for row in rows]
 
 
-def adopt_suspended(dead: list[OwnerId], owner: OwnerId) -> Work[None]:
-    """From now on it is up to us to resume what the dead had suspended."""
+def adopt_suspended(dead: list[OwnerId], owner: OwnerId, agents: Collection[AgentId]) -> Work[None]:
+    """Takes over the agents' suspended turns of dead processes."""
+    marks = ", ".join("?" for _ in agents)
     for gone in dead:
         yield (
-            "update turns set owner = ? where owner = ? and state = 'suspended'",
-            (owner, gone),
+            "update turns set owner = ? where owner = ? and state = 'suspended'"  # noqa: S608
+            f" and agent in ({marks})",
+            (owner, gone, *agents),
         )
+
+
+def open_agents(owner: OwnerId) -> Work[set[AgentId]]:
+    """The agents that have open turns of the owner."""
+    rows = yield f"select distinct agent from turns where {_OPEN} and owner = ?", (owner,)  # noqa: S608
+    return {AgentId(row[0]) for row in rows}
 
 
 def decisions(turn: TurnId) -> Work[dict[CallId, Decision]]:

@@ -30,7 +30,7 @@ from hermes.testing.rows import (
     value,
 )
 from hermes.types.errors import TransactionConflict
-from hermes.types.identity import OwnerId
+from hermes.types.identity import AgentId, OwnerId
 from hermes.types.store import OwnerKind, Store, Work
 
 
@@ -322,7 +322,7 @@ class OwnersContract(StoreFixture):
         await store.run(inbox.insert, "i", said("k"), session(), None, THEM)
         await store.run(owners.leave, THEM)
         assert await store.read(owners.others, US) == {THEM: "gateway"}
-        await store.run(inbox.adopt, [THEM], US)
+        await store.run(inbox.adopt, [THEM], US, [AgentId("main")])
         await store.run(owners.leave, THEM)
         assert await store.read(owners.others, US) == {}
         assert await store.run(owners.claim_lease, "scheduler", US, set(), NOW) == 1

@@ -165,6 +165,11 @@ def append_unreadable(row: TurnRow, step: int) -> Work[int]:
     return transcript.append(writer, step, 0, FutureMessage(text="unreadable"), NOW)
 
 
+def make_unreadable(id: str) -> Work[None]:
+    """Replaces a message of the inbox by one that this version can't read."""
+    yield "update inbox set event = ? where id = ?", (b'{"body": "of a newer version"}', id)
+
+
 def cuts(length: int) -> Iterator[tuple[int, ...]]:
     """Every way of cutting a list of so many into pieces."""
     for count in range(length):

@@ -28,13 +28,13 @@ from hermes.testing.rows import (
 from hermes.types.delivery import Placed
 from hermes.types.errors import ClaimLost
 from hermes.types.events import AgentEvent, Notice, ReasoningDelta, SegmentEnded, TextDelta
-from hermes.types.identity import CallId, OwnerId, Target, TurnId
+from hermes.types.identity import AgentId, CallId, OwnerId, Target, TurnId
 from hermes.types.messages import (
     Content,
     Duplicate,
     MessageRef,
 )
-from hermes.types.store import Store, Work
+from hermes.types.store import Row, Store, Work
 from hermes.types.turns import Answered, Approved, Denied, Expired
 
 T = TypeVar("T")
@@ -88,7 +88,7 @@ class InboxContract(StoreFixture):
         await store.run(inbox.insert, "i1", said("k1"), busy, None, THEM)
         await store.run(inbox.insert, "i2", said("k2"), idle, None, THEM)
         assert await store.read(inbox.idle_sessions, US) == []
-        await store.run(inbox.adopt, [THEM], US)
+        await store.run(inbox.adopt, [THEM], US, [AgentId("main")])
         assert await store.read(inbox.idle_sessions, THEM) == []
         assert await store.read(inbox.idle_sessions, US) == [str(idle)]
 
@@ -190,7 +190,7 @@ class TurnsContract(StoreFixture):
             "c1": Denied(reason="no"),
             "c2": Expired(),
         }
-        await store.run(turns.adopt_suspended, [US], THEM)
+        await store.run(turns.adopt_suspended, [US], THEM, [AgentId("main")])
         assert await store.read(turns.suspended_to_resume, US) == []
         assert await store.run(turns.claim, turn, 1, THEM) == 2
         assert [row.id for row in await store.read(turns.running_of, THEM)] == ["t"]
@@ -305,11 +305,46 @@ class DeliveriesContract(StoreFixture):
     async def test_what_is_put_back_in_doubt_stays_doubtful(self, store: Store) -> None:
         lease = await hold_account(store)
         id = await store.run(deliveries.owe, CHAT, Content(text="x"), "main", None, NOW)
+        await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
         for doubtful in (True, False):
             await store.run(deliveries.put_back, id, (), 0, doubtful=doubtful)
             taken = await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
             assert taken is not None
             assert taken.doubtful
+
+    async def test_a_late_write_changes_no_finished_delivery(self, store: Store) -> None:
+        lease = await hold_account(store)
+        placed = (Placed(ref=MessageRef(id="m1"), text="x"),)
+        late: list[Callable[[str], Work[None]]] = [
+            lambda id: deliveries.put_back(id, (), 0, doubtful=True),
+            lambda id: deliveries.mark_placed(id, ()),
+            lambda id: deliveries.mark_delivered(id, (), NOW + 1),
+            lambda id: deliveries.mark_dead(id, "late", NOW + 1),
+        ]
+        for finish in (
+            lambda id: deliveries.mark_delivered(id, placed, NOW),
+            lambda id: deliveries.mark_dead(id, "rejected", NOW),
+        ):
+            id = await store.run(deliveries.owe, CHAT, Content(text="x"), "main", None, NOW)
+            await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
+            await store.run(finish, id)
+            before = await store.read(_finished, id)
+            for write in late:
+                await store.run(write, id)
+                assert await store.read(_finished, id) == before
+            assert await store.run(deliveries.take_next, "telegram", "7", lease, NOW) is None
+
+    async def test_a_late_write_does_not_finish_a_delivery_that_is_ready_again(
+        self, store: Store
+    ) -> None:
+        lease = await hold_account(store)
+        id = await store.run(deliveries.owe, CHAT, Content(text="x"), "main", None, NOW)
+        await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
+        await store.run(deliveries.doubt_sending, "telegram")
+        await store.run(deliveries.mark_delivered, id, (), NOW)
+        again = await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
+        assert again is not None
+        assert again.id == id
 
     async def test_an_open_delivery_waits_for_its_turn(self, store: Store) -> None:
         lease = await hold_account(store)
@@ -347,3 +382,7 @@ class DeliveriesContract(StoreFixture):
         await store.run(deliveries.freeze, "discord", "9", NOW + 1)
         assert await store.read(deliveries.freezes, "telegram", NOW) == {"7": NOW + 30}
         assert await store.read(deliveries.freezes, "telegram", NOW + 30) == {}
+
+
+def _finished(id: str) -> Work[list[Row]]:
+    return (yield "select state, placed, error, finished_at from deliveries where id = ?", (id,))

@@ -8,6 +8,8 @@ import anyio
 import pytest
 
 from hermes.control.sending import REPEAT
+from hermes.state import deliveries
+from hermes.state.sqlite.store import open_store
 from hermes.testing.platforms import (
     LIMIT,
     ChatServer,
@@ -16,9 +18,11 @@ from hermes.testing.platforms import (
     PlatformWire,
     failing,
 )
+from hermes.testing.rows import NOW
 from hermes.testing.running import DRAINING, rows, running, until
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.types.errors import AuthFailed, Disconnected, RateLimited, Rejected
+from hermes.types.identity import Target
 from hermes.types.messages import Content
 
 ANSWER = "the whole answer of many words"
@@ -148,6 +152,25 @@ async def test_what_is_refused_is_dead_and_does_not_hold_up_the_rest(tmp_path: P
         await until(lambda: server.texts() == ["two"])
         states = await rows(gateway._store, "select state, error from deliveries order by seq")
         assert states[0] == ("dead", "blocked")
+
+
+async def test_a_delivery_that_can_not_be_read_is_dead_and_does_not_hold_up_the_rest(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    chat = Target(account="plain", chat_id="1")
+    async with open_store(tmp_path / "state.db") as store:
+        for text in ("unreadable", "readable"):
+            await store.run(deliveries.owe, chat, Content(text=text), "main", None, NOW)
+        await rows(store, "update deliveries set content = '{' where seq = 1")
+    server = ChatServer()
+    async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([])) as gateway:
+        await until(lambda: server.texts() == ["readable"])
+        ((state, error),) = await rows(
+            gateway._store, "select state, error from deliveries where seq = 1"
+        )
+    assert state == "dead"
+    assert "can't be read" in error
+    assert "can't be read" in caplog.text
 
 
 async def test_a_chat_gets_everything_in_order_and_no_chat_waits_for_another(

@@ -10,22 +10,41 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from hermes.control.claims import GIVEN_UP
+from hermes.control.claims import GIVEN_UP, Claim, Desk
 from hermes.control.gateway import Gateway
+from hermes.control.recovery import Recovery
 from hermes.core.tools.call import UNKNOWN_OUTCOME
-from hermes.state import transcript, turns
+from hermes.state import inbox, transcript, turns
 from hermes.state.sqlite.store import open_store
 from hermes.testing.commands import FILES_ONLY
 from hermes.testing.platforms import ChatServer, EditingAdapter, PlainAdapter
-from hermes.testing.rows import append_unreadable
-from hermes.testing.running import QUIET, TroubledStore, refused, rows, running, until
+from hermes.testing.rows import append_unreadable, make_unreadable, said, session
+from hermes.testing.running import (
+    QUIET,
+    Conditions,
+    TroubledStore,
+    held,
+    refused,
+    rows,
+    running,
+    until,
+)
 from hermes.testing.scripted import ScriptedModel, calls, hangs, says
 from hermes.testing.tools import Boom, slow
 from hermes.types.errors import StoreUnavailable, ToolFailed
-from hermes.types.events import UsageReported
+from hermes.types.events import TurnFinished, UsageReported
 from hermes.types.execution import Sandbox, SandboxScope
-from hermes.types.identity import Principal, Source, TurnId
-from hermes.types.messages import AssistantMessage, MessageEvent, Origin, Said, ToolMessage
+from hermes.types.identity import AgentId, Principal, Source, TurnId
+from hermes.types.messages import (
+    Accepted,
+    Asked,
+    AssistantMessage,
+    MessageEvent,
+    Origin,
+    Said,
+    ToolMessage,
+    UserMessage,
+)
 from hermes.types.models import ModelRequest
 from hermes.types.protocols import Emit
 from hermes.types.tools import Tool, ToolContext
@@ -106,6 +125,66 @@ async def test_a_question_that_is_decided_elsewhere_resumes_here(tmp_path: Path)
             await until(lambda: "blue it is" in server.texts())
 
 
+def second_resume_fails(resumed: list[str]) -> Conditions:
+    """The store fails once, at the second attempt to resume a turn; adds each attempt."""
+
+    async def before(name: str) -> None:
+        if name == "Desk.resume":
+            resumed.append(name)
+            if len(resumed) == 2:
+                raise StoreUnavailable("the disk is full")
+
+    return replace(QUIET, wrap_store=lambda store: TroubledStore(store, before))
+
+
+async def test_a_turn_that_was_claimed_runs_although_the_next_one_in_the_sweep_fails(
+    tmp_path: Path,
+) -> None:
+    server = ChatServer()
+    resumed: list[str] = []
+    asks, painted = calls(("ask", {})), says("painted")
+    model = ScriptedModel([asks, asks, painted, painted])
+    troubled = second_resume_fails(resumed)
+    async with running(tmp_path, [PlainAdapter(server)], model, troubled) as gateway:
+        for chat in ("1", "2"):
+            server.says("paint it", chat=chat)
+        await until(lambda: server.texts("1") and server.texts("2") and not gateway.busy)
+        async with open_store(tmp_path / "state.db") as foreign:
+            await rows(foreign, "update questions set state = 'answered', answer = 'blue'")
+
+        def answered() -> int:
+            return sum("painted" in server.texts(chat) for chat in ("1", "2"))
+
+        await until(lambda: answered() == 1 and len(resumed) == 2)
+        gateway.notice_change()
+        await until(lambda: answered() == 2)
+    assert len(resumed) == 3
+
+
+async def test_a_turn_of_a_dead_process_runs_although_the_next_one_in_the_sweep_fails(
+    tmp_path: Path,
+) -> None:
+    server = ChatServer()
+    resumed: list[str] = []
+    dying, living = ScriptedModel([hangs(), hangs()]), ScriptedModel([says("done"), says("done")])
+    async with anyio.create_task_group() as group:
+        end = anyio.Event()
+
+        async def die() -> None:
+            async with running(tmp_path, [PlainAdapter(server)], dying):
+                await end.wait()
+
+        group.start_soon(die)
+        for chat in ("1", "2"):
+            server.says("think", chat=chat)
+        await until(lambda: len(dying.requests) == 2)
+        troubled = second_resume_fails(resumed)
+        async with running(tmp_path, [PlainAdapter(server)], living, troubled):
+            end.set()
+            await until(lambda: server.texts("1") == server.texts("2") == ["done"])
+    assert len(resumed) == 3
+
+
 async def test_a_claim_that_was_lost_is_let_go_of(tmp_path: Path) -> None:
     server = ChatServer()
     model = ScriptedModel([calls(("append", {"token": "x"})), says("never")])
@@ -180,7 +259,7 @@ class Elsewhere:
 
     isolation = "elsewhere"
 
-    def __init__(self, error: ToolFailed | None = None) -> None:
+    def __init__(self, error: Exception | None = None) -> None:
         self.ended: list[str] = []
         self._error = error
 
@@ -203,9 +282,13 @@ async def hang(context: ToolContext, arguments: Boom) -> str:
 HANG = Tool(name="hang", description="Hang.", arguments=Boom, handler=hang)
 
 
-@pytest.mark.parametrize("error", [None, ToolFailed("out of reach")])
+@pytest.mark.parametrize(
+    "error",
+    [None, ToolFailed("out of reach"), OSError("out of reach"), KeyError("out of reach")],
+    ids=lambda error: type(error).__name__,
+)
 async def test_a_command_is_ended_by_its_backend_and_a_backend_that_fails_holds_nothing_up(
-    tmp_path: Path, error: ToolFailed | None, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, error: Exception | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     server, backend = ChatServer(), Elsewhere(error)
     dying = ScriptedModel([calls(("hang", {}))])
@@ -220,7 +303,8 @@ async def test_a_command_is_ended_by_its_backend_and_a_backend_that_fails_holds_
         await until(server.texts)
     assert backend.ended == ["elsewhere:7"]
     assert results(living) == [UNKNOWN_OUTCOME]
-    assert ("may still be running: out of reach" in caplog.text) == (error is not None)
+    assert ("may still be running" in caplog.text) == (error is not None)
+    assert ("out of reach" in caplog.text) == (error is not None)
 
 
 KILLED = """
@@ -359,6 +443,112 @@ async def test_a_turn_without_its_message_is_given_up_and_its_calls_have_results
     assert results(living) == ["Not finished: the turn failed."]
 
 
+async def damage_waiting(gateway: Gateway, count: int) -> None:
+    """Makes the first of so many waiting messages unreadable."""
+    query = "select id from inbox where state = 'pending' order by seq"
+    while len(waiting := await rows(gateway._store, query)) != count:
+        await anyio.lowlevel.checkpoint()
+    await gateway._store.run(make_unreadable, waiting[0][0])
+
+
+async def test_a_turn_is_closed_although_the_next_message_can_not_be_read(tmp_path: Path) -> None:
+    server, go = ChatServer(), anyio.Event()
+    model = ScriptedModel([held(go, says("one")), says("three")])
+    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
+        for text in ("first", "second", "third"):
+            server.says(text)
+        await damage_waiting(gateway, 2)
+        go.set()
+        await until(lambda: server.texts()[2:] == ["one", GIVEN_UP, "three"])
+        with anyio.fail_after(5):
+            await nothing_is_open(gateway)
+    assert [one.text for one in model.requests[1].messages] == ["first", "one", "third"]
+
+
+async def test_a_message_that_can_not_be_read_does_not_hold_up_an_idle_session(
+    tmp_path: Path,
+) -> None:
+    server = ChatServer()
+    dying, living = ScriptedModel([hangs()]), ScriptedModel([says("three")])
+    async with running(tmp_path, [PlainAdapter(server)], dying) as gateway:
+        for text in ("first", "second", "third"):
+            server.says(text)
+        await until(lambda: len(server.texts()) == 2)
+        await damage_waiting(gateway, 2)
+        # Without an open turn the session is idle.
+        await damage(gateway, step=0)
+    async with running(tmp_path, [PlainAdapter(server)], living) as gateway:
+        await until(lambda: server.texts()[2:] == [GIVEN_UP, GIVEN_UP, "three"])
+        with anyio.fail_after(5):
+            await nothing_is_open(gateway)
+
+
+async def test_readers_of_the_api_are_told_what_was_given_up(tmp_path: Path) -> None:
+    async with running(tmp_path, [], ScriptedModel([hangs()])) as gateway:
+        receipts = [await gateway.accept(requested(text)) for text in ("first", "second")]
+        await damage(gateway, step=0)
+        await damage_waiting(gateway, 1)
+    async with running(tmp_path, [], ScriptedModel([])) as gateway:
+        for receipt in receipts:
+            assert isinstance(receipt, Accepted)
+            assert receipt.turn is not None
+            with anyio.fail_after(5):
+                *_, last = [one.event async for one in gateway.follow(TurnId(receipt.turn))]
+            assert last == TurnFinished(outcome="failed", text=GIVEN_UP, code="unreadable")
+        assert await rows(gateway._store, "select 1 from deliveries") == []
+
+
+RENAMED = "update {} set agent = 'gone', session = replace(session, 'agent:main:', 'agent:gone:')"
+
+
+async def test_the_work_of_an_agent_that_is_not_hosted_is_left_for_a_process_that_hosts_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server, dying = ChatServer(), ScriptedModel([hangs()])
+    async with running(tmp_path, [PlainAdapter(server)], dying) as gateway:
+        server.says("think")
+        await until(lambda: dying.requests)
+        server.says("and this")
+        await until(server.texts)
+        for table in ("turns", "inbox"):
+            await rows(gateway._store, RENAMED.format(table))
+        await rows(
+            gateway._store, "update sessions set key = replace(key, 'agent:main:', 'agent:gone:')"
+        )
+        owner = gateway._store.owner
+    async with running(tmp_path, [], ScriptedModel([])) as gateway:
+        await gateway._sweep()
+        store = gateway._store
+        assert await rows(store, "select state, owner, epoch from turns") == [("running", owner, 1)]
+        waiting = await rows(store, "select owner from inbox where state = 'pending'")
+        assert waiting == [(owner,)]
+        assert await store.dead() == [owner]
+        assert caplog.text.count("agent 'gone' wait: it is not hosted here") == 1
+        hosted = {AgentId("gone"): gateway._recovery._agents[AgentId("main")]}
+        async with open_store(tmp_path / "state.db", "gateway") as other:
+            started: list[Claim] = []
+            await Recovery(other, Desk(other.owner, hosted), hosted).take_over(started.append)
+            assert [claim.turn.agent for claim in started] == ["gone"]
+            waiting = await rows(store, "select owner from inbox where state = 'pending'")
+            assert waiting == [(other.owner,)]
+            assert await store.dead() == []
+
+
+async def test_a_waiting_message_of_an_agent_that_is_not_hosted_holds_nothing_up(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server, model = ChatServer(), ScriptedModel([says("hello")])
+    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
+        store, key = gateway._store, session(agent="gone")
+        await store.run(inbox.insert, "i1", said("k"), key, None, store.owner)
+        await gateway._sweep()
+        await gateway._sweep()
+        assert await rows(store, "select state from inbox") == [("pending",)]
+        server.says("hi")
+        await until(lambda: server.texts() == ["hello"])
+    assert caplog.text.count("agent 'gone' wait: it is not hosted here") == 1
+
+
 TERMINAL = replace(QUIET, terminal=True)
 
 
@@ -373,6 +563,13 @@ def typed(text: str) -> MessageEvent:
         received_at=0.0,
         body=Said(text=text),
     )
+
+
+def requested(text: str) -> MessageEvent:
+    """A request of the API that continues a session."""
+    body = Asked(messages=(UserMessage(text=text),), stateless=False, detached=True)
+    origin = Origin(trigger="api", principal=Principal(name="cli"))
+    return replace(typed(text), origin=origin, body=body)
 
 
 async def test_a_terminal_goes_on_where_a_terminal_that_died_stopped(tmp_path: Path) -> None:

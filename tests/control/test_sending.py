@@ -1,5 +1,6 @@
 """One delivery becomes messages: rendered, in parts, with buttons and files, each with its key."""
 
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -155,12 +156,38 @@ async def test_a_part_that_was_edited_is_not_edited_or_sent_again(tmp_path: Path
     assert all(one.final for one in sent.placed)
 
 
+@pytest.mark.parametrize(("text", "threaded"), [("short", False), (LONG, True)])
+async def test_a_long_text_is_split_outside_of_the_event_loop(
+    tmp_path: Path, text: str, threaded: bool
+) -> None:
+    measured: set[int] = set()
+
+    class Measuring(PlainAdapter):
+        def measure(self, text: str) -> int:
+            measured.add(threading.get_ident())
+            return super().measure(text)
+
+    server = ChatServer()
+    await send(tmp_path, Measuring(server), Content(text=text))
+    assert " ".join(server.texts()).split() == text.split()
+    assert (threading.get_ident() not in measured) == threaded
+
+
 async def test_a_message_that_is_gone_is_replaced_under_a_new_key(tmp_path: Path) -> None:
     server = ChatServer(deduplicates=True)
     gone = failing(Rejected("there is no such message"))
     server.trouble = lambda kind, chat: gone(kind, chat) if kind == "edit" else None
     sent = await send(tmp_path, EditingAdapter(server), Content(text="the whole answer"))
     assert server.keys == [sent.key(0, "place"), sent.key(0, "replace")]
+    assert server.texts() == ["the whole …", "the whole answer"]
+
+
+async def test_a_rejected_edit_of_a_message_that_the_retry_has_placed_is_not_taken_for_done(
+    tmp_path: Path,
+) -> None:
+    server = ChatServer()
+    server.trouble = failing(Disconnected("cut"), None, Rejected("there is no such message"))
+    await send(tmp_path, EditingAdapter(server), Content(text="the whole answer"), Disconnected)
     assert server.texts() == ["the whole …", "the whole answer"]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hermes.state import deliveries, owners
 from hermes.state.sqlite.store import open_store
-from hermes.testing.rows import CHAT, NOW, US
+from hermes.testing.rows import CHAT, NOW, US, hold_account
 from hermes.testing.tables import DeliveriesContract
 from hermes.types.delivery import Delivery, Placed
 from hermes.types.identity import Target
@@ -57,6 +57,8 @@ async def test_an_older_delivery_of_the_chat_comes_first(tmp_path: Path) -> None
         second = await store.run(deliveries.owe, CHAT, CONTENT, "main", None, NOW)
         assert not await store.run(deliveries.owed_before, first)
         assert await store.run(deliveries.owed_before, second)
+        lease = await hold_account(store)
+        await store.run(deliveries.take_next, CHAT.account, CHAT.chat_id, lease, NOW)
         await store.run(deliveries.mark_delivered, first, PLACED, NOW)
         assert not await store.run(deliveries.owed_before, second)
 
