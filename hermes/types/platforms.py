@@ -58,7 +58,7 @@ class PlatformAdapter(Protocol):
     def limits(self) -> PlatformLimits: ...
 
     def render(self, tree: Document) -> str:
-        """The tree in the platform's dialect."""
+        """The tree in the platform's dialect. Pure: it may be called in a worker thread."""
         ...
 
     def measure(self, text: str) -> int:
