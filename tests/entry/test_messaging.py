@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from hermes.app.gateway import Parts, open_gateway
 from hermes.control.gateway import Gateway
-from hermes.entry.messaging import make_adapters, serve
+from hermes.entry.messaging import configured_routes, make_adapters, serve
 from hermes.settings import Settings, load
 from hermes.settings.sections import AccessSettings
 from hermes.state.paths import Home
@@ -30,7 +30,7 @@ from hermes.types.errors import (
     RateLimited,
     StoreUnavailable,
 )
-from hermes.types.platforms import Cursor
+from hermes.types.platforms import Cursor, WebhookRequest, WebhookResponse, WebhookRoute
 from hermes.types.protocols import Accept
 
 
@@ -179,6 +179,48 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path: Path) -> None:
     settings = configured(tmp_path, "platforms: {chat: {token: a}}\n")
     with pytest.raises(ConfigError, match=r"\(chat_sdk\): install it with .*hermes\[chat\]"):
         make_adapters(settings, [chat])
+
+
+@pytest.mark.parametrize("account", ["irc", "irc.support", "chat.", "chatty", ""])
+def test_an_account_is_named_for_its_platform(tmp_path: Path, account: str) -> None:
+    chat = replace(
+        fake_platform("chat", ChatServer(), PlainAdapter),
+        make=lambda name, config: PlainAdapter(ChatServer(), account),
+    )
+    settings = configured(tmp_path, "platforms: {chat: {token: a}}\n")
+    with pytest.raises(ConfigError, match=f"'{account}' is no name for an account of chat"):
+        make_adapters(settings, [chat])
+
+
+def test_two_adapters_can_not_have_one_account(tmp_path: Path) -> None:
+    chat = replace(
+        fake_platform("chat", ChatServer(), PlainAdapter),
+        make=lambda account, config: PlainAdapter(ChatServer(), "chat"),
+    )
+    settings = configured(tmp_path, "platforms: {chat: {token: a, accounts: {support: b}}}\n")
+    with pytest.raises(ConfigError, match="two adapters have the account 'chat'"):
+        make_adapters(settings, [chat])
+
+
+@pytest.mark.parametrize(
+    ("config", "served"),
+    [
+        ("platforms: {chat: {token: a}}\n", True),
+        ("platforms: {chat: {enabled: false, token: a}}\n", False),
+        ("platforms: {chat: {mode: push}}\n", False),
+        ("", False),
+    ],
+)
+def test_only_a_platform_with_an_account_has_webhooks(
+    tmp_path: Path, config: str, served: bool
+) -> None:
+    async def receive(request: WebhookRequest, accept: Accept) -> WebhookResponse:
+        return WebhookResponse()
+
+    route = WebhookRoute(method="POST", path="/webhooks/chat", handler=receive)
+    chat = replace(fake_platform("chat", ChatServer(), PlainAdapter), routes=lambda config: [route])
+    settings = configured(tmp_path, config)
+    assert configured_routes(settings, [chat]) == ([route] if served else [])
 
 
 async def test_a_platform_from_a_manifest_answers(tmp_path: Path) -> None:
