@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import anyio
 
+from hermes.control.access import accept_from_chat
 from hermes.control.gateway import Gateway
 from hermes.settings import Settings
 from hermes.settings.platforms import platform_config
@@ -101,6 +102,7 @@ def _is_enabled(settings: Settings, name: str) -> bool | None:
 async def serve(gateway: Gateway, adapter: PlatformAdapter) -> None:
     """Listens and delivers for the account until cancelled. Returns if its credential is bad."""
     cursor = await hold(gateway, adapter)
+    accept = accept_from_chat(gateway.accept, adapter.account)
     failures = 0
 
     def ready() -> None:
@@ -110,7 +112,7 @@ async def serve(gateway: Gateway, adapter: PlatformAdapter) -> None:
 
     while True:
         try:
-            await adapter.run(gateway.accept, ready, cursor)
+            await adapter.run(accept, ready, cursor)
             pause = _backoff(failures)
             log.warning("%s ended its connection; again in %s s", adapter.account, pause)
         except AuthFailed as error:

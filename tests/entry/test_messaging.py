@@ -18,7 +18,9 @@ from hermes.testing.platforms import (
     FakeConfig,
     PlainAdapter,
     RichAdapter,
+    Update,
     fake_platform,
+    to_event,
 )
 from hermes.testing.running import QUIET, TroubledStore, rows, running, until
 from hermes.testing.scripted import ScriptedModel
@@ -30,6 +32,8 @@ from hermes.types.errors import (
     RateLimited,
     StoreUnavailable,
 )
+from hermes.types.identity import OWNER, Principal
+from hermes.types.messages import MessageEvent, Origin, Receipt, Refused
 from hermes.types.platforms import Cursor, WebhookRequest, WebhookResponse, WebhookRoute
 from hermes.types.protocols import Accept
 
@@ -126,6 +130,45 @@ async def test_an_account_that_was_lost_is_held_again(tmp_path: Path) -> None:
         await until(lambda: server.texts() == ["Idle."])
         ((epoch,),) = await rows(gateway._store, "select epoch from leases where name like 'acc%'")
     assert (adapter.attempts, epoch) == (2, 2)
+
+
+# --- events that a chat must not report ------------------------------------------------------
+
+EVENT = to_event(Update(id=1, chat="1", user="7", text="hi"), "plain")
+PRINCIPAL = Principal(name="plain", person=OWNER)
+
+
+class Faulty(PlainAdapter):
+    """Reports one event before those of the server."""
+
+    def __init__(self, server: ChatServer, event: MessageEvent) -> None:
+        super().__init__(server)
+        self._event = event
+        self.receipts: list[Receipt] = []
+
+    async def run(self, accept: Accept, ready: Callable[[], None], cursor: Cursor) -> None:
+        self.receipts.append(await accept(self._event))
+        await super().run(accept, ready, cursor)
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        (replace(EVENT, origin=replace(EVENT.origin, principal=PRINCIPAL)), "origin.principal"),
+        (replace(EVENT, origin=Origin()), "origin.reply_to is missing"),
+        (replace(EVENT, source=replace(EVENT.source, account="irc")), "by the adapter of plain"),
+    ],
+)
+async def test_an_event_that_a_chat_must_not_report_is_refused_and_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, event: MessageEvent, told: str
+) -> None:
+    server = ChatServer()
+    adapter = Faulty(server, event)
+    async with running(tmp_path, [adapter], ScriptedModel([])):
+        server.says("/status")
+        await until(lambda: server.texts() == ["Idle."])
+    assert adapter.receipts == [Refused(reason="not a valid event of a chat")]
+    assert told in caplog.text
 
 
 # --- adapters by manifest --------------------------------------------------------------------

@@ -7,6 +7,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from hermes.control.access import accept_from_chat
 from hermes.control.gateway import Gateway
 from hermes.entry.http.endpoint import Endpoint, EndpointFunction, body_of
 from hermes.types.platforms import WebhookHandler, WebhookRequest, WebhookRoute
@@ -21,13 +22,15 @@ def webhook_routes(gateway: Gateway, routes: Sequence[WebhookRoute]) -> list[Rou
 
 
 def _endpoint(gateway: Gateway, handler: WebhookHandler) -> EndpointFunction:
+    accept = accept_from_chat(gateway.accept)
+
     async def answer(request: Request) -> ASGIApp:
         received = WebhookRequest(
             headers=dict(request.headers),
             query=dict(request.query_params),
             body=await body_of(request),
         )
-        response = await handler(received, gateway.accept)
+        response = await handler(received, accept)
         return Response(response.body, response.status, media_type=response.media_type)
 
     return answer

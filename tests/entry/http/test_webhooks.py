@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from starlette.types import ASGIApp
 
 from hermes.entry.http.server import ApiOptions, build_app
@@ -11,7 +12,8 @@ from hermes.testing.asgi import call, http_scope
 from hermes.testing.platforms import ChatServer, PlainAdapter, Update, to_event
 from hermes.testing.running import running, until
 from hermes.testing.scripted import ScriptedModel, says
-from hermes.types.messages import Accepted
+from hermes.types.identity import OWNER, Principal
+from hermes.types.messages import Accepted, Receipt, Refused
 from hermes.types.platforms import WebhookRequest, WebhookResponse, WebhookRoute
 from hermes.types.protocols import Accept
 
@@ -69,6 +71,24 @@ async def test_the_other_guards_stand_before_it(
 ) -> None:
     scope = http_scope(method, PATH, x_secret=SECRET, **headers)
     assert (await call(delivered.app, scope, [b"hi"])).status == status
+
+
+async def test_a_handler_can_not_claim_a_principal(tmp_path: Path) -> None:
+    receipts: list[Receipt] = []
+
+    async def claim(request: WebhookRequest, accept: Accept) -> WebhookResponse:
+        event = to_event(Update(id=1, chat="1", user="7", text="hi"), "plain")
+        principal = Principal(name="plain", person=OWNER)
+        receipts.append(
+            await accept(replace(event, origin=replace(event.origin, principal=principal)))
+        )
+        return WebhookResponse()
+
+    async with running(tmp_path, [], ScriptedModel([])) as gateway:
+        route = WebhookRoute(method="POST", path=PATH, handler=claim)
+        app = build_app(gateway, ApiOptions(key="0123456789abcdef"), [route])
+        await call(app, http_scope("POST", PATH), [b"hi"])
+    assert receipts == [Refused(reason="not a valid event of a chat")]
 
 
 async def test_no_other_path_is_opened(delivered: Delivered) -> None:
