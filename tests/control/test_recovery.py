@@ -24,7 +24,7 @@ from hermes.testing.tools import Boom, slow
 from hermes.types.errors import StoreUnavailable, ToolFailed
 from hermes.types.events import UsageReported
 from hermes.types.execution import Sandbox, SandboxScope
-from hermes.types.identity import Principal, Source, TurnId
+from hermes.types.identity import OWNER, Principal, Source, TurnId
 from hermes.types.messages import AssistantMessage, MessageEvent, Origin, Said, ToolMessage
 from hermes.types.models import ModelRequest
 from hermes.types.protocols import Emit
@@ -369,7 +369,7 @@ def typed(text: str) -> MessageEvent:
     return MessageEvent(
         dedupe_key=text,
         source=source,
-        origin=Origin(principal=Principal(name="cli")),
+        origin=Origin(principal=Principal(name="cli", person=OWNER)),
         received_at=0.0,
         body=Said(text=text),
     )
