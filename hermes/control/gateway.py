@@ -156,9 +156,10 @@ class Gateway:
         return await self._store.read(transaction, *args, **kwargs)
 
     async def knows(self, turn: TurnId, account: str) -> bool:
-        """Whether this is a turn that was asked for through the account."""
+        """Whether this is a turn that was asked for over the API with the account's key."""
         row = await self._store.run(turns.get, turn)
-        return row is not None and row.account == account
+        # A chat account may have the same name.
+        return row is not None and row.trigger == "api" and row.account == account
 
     async def hold_account(self, adapter: PlatformAdapter) -> Cursor | None:
         """Makes this process serve the account; returns its cursor, or None if another does."""
