@@ -83,8 +83,15 @@ def configured_routes(settings: Settings, platforms: Sequence[AnyPlatform]) -> l
     """The addresses at which platforms with an account deliver messages over HTTP.
 
     A handler without credentials can't verify its requests, and these routes need no API key.
+    ConfigError if there are addresses but no HTTP server.
     """
-    return [route for platform in platforms for route in _routes(settings, platform)]
+    routes = [route for platform in platforms for route in _routes(settings, platform)]
+    if routes and not settings.api_server.enabled:
+        raise ConfigError(
+            f"api_server.enabled is false, so nothing can be delivered at {routes[0].path}: set it"
+            " to true, or turn the platform's webhooks off"
+        )
+    return routes
 
 
 def _routes(settings: Settings, platform: Platform[ConfigT]) -> Sequence[WebhookRoute]:
