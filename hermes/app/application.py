@@ -93,6 +93,13 @@ class Application:
         write_private(path, f"{made}\n")
         return made
 
+    def secrets(self, settings: Settings) -> frozenset[str]:
+        from hermes.app.builtins import all_plugins
+        from hermes.app.gateway import agent_settings
+
+        profiles = agent_settings(settings, all_plugins())
+        return frozenset().union(*(own.secrets() for own in profiles.values()))
+
     def models(self, settings: Settings) -> ModelResolver:
         from hermes.app.builtins import all_plugins, configured_models
 

@@ -61,7 +61,7 @@ def run(
     if embedded:
         settings = stand_in(settings, runtime, environ)
     key = runtime.api_key(settings) if settings.api_server.enabled else ""
-    start_logging(settings.logging.level, settings.secrets() | {key})
+    start_logging(settings.logging.level, runtime.secrets(settings) | {key})
     for warning in settings.warnings:
         click.echo(f"warning: {warning}", err=True)
     _refuse_twin(runtime, settings)

@@ -308,3 +308,12 @@ def test_webhooks_without_the_api_are_refused_at_the_start(
     done = hermes("gateway", **{**plugged, "API_SERVER_ENABLED": "false"})
     assert done.returncode != 0
     assert "nothing can be delivered at /webhooks/chat" in done.stderr
+
+
+def test_the_log_shows_no_secret_of_a_second_agent(plugged: dict[str, str]) -> None:
+    with Service(plugged, "--port", "0") as service:
+        service.process.send_signal(signal.SIGTERM)
+        code, logged = service.end()
+    assert code == 0
+    assert "the second agent has the key" in logged
+    assert "gsk-of-the-second-agent" not in logged
