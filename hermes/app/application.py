@@ -63,9 +63,10 @@ class Application:
         return all_running(run)
 
     def forget_session(self, settings: Settings, session: str) -> None:
+        from hermes.app.builtins import all_plugins
         from hermes.app.gateway import forget_session
 
-        forget_session(settings.home, session)
+        forget_session(settings, all_plugins(), session)
 
     async def check(self, settings: Settings) -> Sequence[str]:
         from hermes.app.inspection import check
@@ -78,9 +79,10 @@ class Application:
         return await new_prompt(settings, platform, origin)
 
     async def keep_house(self, settings: Settings) -> None:
+        from hermes.app.builtins import all_plugins
         from hermes.app.housekeeping import keep_house
 
-        await keep_house(settings)
+        await keep_house(settings, all_plugins())
 
     def api_key(self, settings: Settings) -> str:
         from hermes.state.paths import write_private
