@@ -19,7 +19,7 @@ from hermes.streaming.final import final_text
 from hermes.streaming.fold import Folder
 from hermes.types.errors import HermesError
 from hermes.types.events import AgentEvent, Envelope, SegmentDiscarded, TextDelta, TurnFinished
-from hermes.types.identity import Principal, Source, TurnId, new_id
+from hermes.types.identity import OWNER, Principal, Source, TurnId, new_id
 from hermes.types.messages import Accepted, MessageEvent, Origin, Refused, Said
 from hermes.types.tools import AnyTool
 
@@ -191,7 +191,7 @@ def _said(text: str, conversation: str) -> MessageEvent:
             chat_id=conversation,
             user_id="program",
         ),
-        origin=Origin(principal=Principal(name="embedded")),
+        origin=Origin(principal=Principal(name="embedded", person=OWNER)),
         received_at=time.time(),
         body=Said(text=text),
     )

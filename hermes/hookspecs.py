@@ -62,6 +62,6 @@ def register_commands() -> Sequence[SlashCommand]:  # type: ignore[empty-body]
 def select_agent(event: MessageEvent) -> AgentId | None:
     """The agent that answers a message; None leaves the choice to the next plugin.
 
-    If the function raises an error or names an agent that is not hosted, the message is not
-    accepted: no other agent answers in its place.
+    If the function raises an error or names an agent that is not hosted, the message is refused and
+    the error is logged: no other agent answers in its place, and the message does not come again.
     """

@@ -39,8 +39,16 @@ class Plugins:
         self._hook = self._manager.hook
 
     def agents(self, home: Path) -> list[AgentHome]:
-        found = _joined(self._hook.register_agents(home=home))
-        return _unique("agent", found, lambda agent: agent.id)
+        found: list[AgentHome] = _joined(self._hook.register_agents(home=home))
+        owners: dict[Path, AgentId] = {}
+        for agent in _unique("agent", found, lambda agent: agent.id):
+            owner = owners.setdefault(agent.home.resolve(), agent.id)
+            if owner != agent.id:
+                raise ConfigError(
+                    f"the agents {owner!r} and {agent.id!r} have the same home, {agent.home}: each"
+                    " needs one of its own, because its memory and files are there"
+                )
+        return found
 
     def platforms(self) -> list[AnyPlatform]:
         found: list[AnyPlatform] = _joined(self._hook.register_platforms())

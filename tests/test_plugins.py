@@ -9,6 +9,7 @@ import pytest
 from hermes.hookspecs import hookimpl
 from hermes.plugins import Plugins, installed_plugins
 from hermes.testing.platforms import Update, to_event
+from hermes.types.agents import AgentHome
 from hermes.types.commands import CommandContext, CommandReply, SlashCommand
 from hermes.types.errors import ConfigError
 from hermes.types.identity import AgentId
@@ -50,6 +51,28 @@ def test_what_plugins_register_comes_in_their_order() -> None:
 def test_two_plugins_can_not_register_the_same_name() -> None:
     with pytest.raises(ConfigError, match="two plugins register the slash command 'a'"):
         Plugins([Named("a"), Named("b", "a")]).commands()
+
+
+class Hosting:
+    """Registers agents with these homes."""
+
+    def __init__(self, **homes: Path) -> None:
+        self._homes = homes
+
+    @hookimpl
+    def register_agents(self) -> Sequence[AgentHome]:
+        return [AgentHome(id=AgentId(id), home=home) for id, home in self._homes.items()]
+
+
+def test_two_agents_can_not_have_one_home(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "one")
+    plugins = Plugins([Hosting(a=tmp_path / "one"), Hosting(b=tmp_path / "two" / ".." / "one")])
+    with pytest.raises(ConfigError, match="'a' and 'b' have the same home"):
+        plugins.agents(tmp_path)
+    with pytest.raises(ConfigError, match="'a' and 'b' have the same home"):
+        Plugins([Hosting(a=tmp_path / "one", b=tmp_path / "link")]).agents(tmp_path)
+    apart = Plugins([Hosting(a=tmp_path / "one", b=tmp_path / "two")])
+    assert [agent.id for agent in apart.agents(tmp_path)] == ["a", "b"]
 
 
 def test_the_first_plugin_with_an_opinion_selects_the_agent() -> None:

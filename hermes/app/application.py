@@ -63,9 +63,10 @@ class Application:
         return all_running(run)
 
     def forget_session(self, settings: Settings, session: str) -> None:
+        from hermes.app.builtins import all_plugins
         from hermes.app.gateway import forget_session
 
-        forget_session(settings.home, session)
+        forget_session(settings, all_plugins(), session)
 
     async def check(self, settings: Settings) -> Sequence[str]:
         from hermes.app.inspection import check
@@ -78,9 +79,10 @@ class Application:
         return await new_prompt(settings, platform, origin)
 
     async def keep_house(self, settings: Settings) -> None:
+        from hermes.app.builtins import all_plugins
         from hermes.app.housekeeping import keep_house
 
-        await keep_house(settings)
+        await keep_house(settings, all_plugins())
 
     def api_key(self, settings: Settings) -> str:
         from hermes.state.paths import write_private
@@ -92,6 +94,13 @@ class Application:
         made = secrets.token_urlsafe(32)
         write_private(path, f"{made}\n")
         return made
+
+    def secrets(self, settings: Settings) -> frozenset[str]:
+        from hermes.app.builtins import all_plugins
+        from hermes.app.gateway import agent_settings
+
+        profiles = agent_settings(settings, all_plugins())
+        return frozenset().union(*(own.secrets() for own in profiles.values()))
 
     def models(self, settings: Settings) -> ModelResolver:
         from hermes.app.builtins import all_plugins, configured_models

@@ -32,7 +32,7 @@ from hermes.streaming.policy import StreamingPolicy
 from hermes.types.agents import HostedAgent
 from hermes.types.commands import SlashCommand
 from hermes.types.execution import ExecutionBackend
-from hermes.types.identity import AgentId
+from hermes.types.identity import AgentId, SessionKey
 from hermes.types.models import ModelProvider
 from hermes.types.store import OwnerKind, Store
 from hermes.types.tools import AnyTool
@@ -138,8 +138,14 @@ async def home_store(home: Home, kind: OwnerKind | None = None) -> AsyncIterator
             yield store
 
 
-def forget_session(home: Home, session: str) -> None:
-    """Deletes the files of a session that was deleted."""
+def forget_session(settings: Settings, plugins: Plugins, session: str) -> None:
+    """Deletes the files of a session that was deleted, in the home of its agent."""
+    agent = SessionKey.parse(session).agent
+    own = agent_settings(settings, plugins).get(agent)
+    if own is None:
+        log.warning("files of %s may remain: the agent %s is not hosted here", session, agent)
+        return
+    home = own.home
     forget_todos(home.todos, session, before=math.inf)
     Spill(home.spill).forget_session(session)
 

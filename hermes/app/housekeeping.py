@@ -7,11 +7,12 @@ from functools import partial
 import anyio
 import anyio.to_thread
 
-from hermes.app.builtins import all_plugins, configured_models
-from hermes.app.gateway import http_session
+from hermes.app.builtins import configured_models
+from hermes.app.gateway import agent_settings, http_session
 from hermes.control.upkeep import DAY, HOUR
 from hermes.core.models.model_discovery import ModelDiscovery
 from hermes.core.models.offers import OfferedModels
+from hermes.plugins import Plugins
 from hermes.settings import Settings
 from hermes.state.paths import Home
 from hermes.state.spill import Spill
@@ -26,12 +27,13 @@ LOOK_SECONDS = 30.0
 RESULT_DAYS = 7
 
 
-async def keep_house(settings: Settings) -> None:
-    """Takes snapshots of the store and refreshes the lists of models, until cancelled."""
+async def keep_house(settings: Settings, plugins: Plugins) -> None:
+    """Takes snapshots, deletes old results and refreshes the lists of models, until cancelled."""
     async with anyio.create_task_group() as group, http_session() as session:
         group.start_soon(keep_snapshots, settings.home)
-        group.start_soon(forget_results, settings.home)
-        models = configured_models(settings, all_plugins())
+        for own in agent_settings(settings, plugins).values():
+            group.start_soon(forget_results, own.home)
+        models = configured_models(settings, plugins)
         discovery = ModelDiscovery(session, models.wires, models.cache)
         group.start_soon(discovery.refresh, OfferedModels(models).places())
         await anyio.sleep_forever()

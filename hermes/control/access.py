@@ -1,9 +1,14 @@
 """Who may talk to us. Closed unless opened; decided by stable ids only."""
 
+import logging
 from collections.abc import Mapping
 
 from hermes.types.identity import PersonId, Principal, Source
+from hermes.types.messages import MessageEvent, Receipt, Refused
+from hermes.types.protocols import Accept
 from hermes.types.value import Value
+
+log = logging.getLogger(__name__)
 
 
 class AllowedUsers(Value):
@@ -45,3 +50,31 @@ class Access:
             return principal.person
         known = self.paired.get((source.platform, source.user_id))
         return known or PersonId(f"{source.platform}:{source.user_id}")
+
+
+def accept_from_chat(accept: Accept, account: str | None = None) -> Accept:
+    """Refuses events that a chat platform must not report; `account` is the only one allowed.
+
+    A chat has no principal, because that would admit everybody, and needs a target for the answer.
+    """
+
+    async def check(event: MessageEvent) -> Receipt:
+        fault = _fault(event, account)
+        if fault is None:
+            return await accept(event)
+        # It is a fault of the adapter's code. An error would end the connection, and the platform
+        # would deliver the same event for ever; so it is logged, and only this event is lost.
+        log.error("a message of %s is refused: %s", event.source.account, fault)
+        return Refused(reason="not a valid event of a chat")
+
+    return check
+
+
+def _fault(event: MessageEvent, account: str | None) -> str | None:
+    if event.origin.principal is not None:
+        return "only an entry point that authenticates may set origin.principal"
+    if event.origin.reply_to is None:
+        return "origin.reply_to is missing, so the answer could not be sent"
+    if account is not None and event.source.account != account:
+        return f"it was reported by the adapter of {account}"
+    return None

@@ -10,6 +10,7 @@ from hermes.state import inbox, sessions, transcript, turns
 from hermes.state.transcript import History
 from hermes.text.commands import Ambiguous, Unknown, parse_command, resolve
 from hermes.types.commands import Action, CommandContext, CommandReply, SlashCommand
+from hermes.types.errors import ConfigError
 from hermes.types.messages import Asked, Message, MessageEvent, Said, UserMessage
 from hermes.types.store import Work
 from hermes.types.turns import Prompt
@@ -20,6 +21,7 @@ class CommandTable:
 
     def __init__(self, commands: Sequence[SlashCommand]) -> None:
         help_ = SlashCommand(name="help", help="list the commands", action=self._help)
+        _check_names((*commands, help_))
         self.commands = {command.name: command for command in (*commands, help_)}
         self._names = {name: command.aliases for name, command in self.commands.items()}
 
@@ -42,6 +44,19 @@ class CommandTable:
         yield from ()
         listed = (f"/{one.name}: {one.help}" for one in self.commands.values())
         return CommandReply(reply="\n".join(listed))
+
+
+def _check_names(commands: Sequence[SlashCommand]) -> None:
+    """ConfigError if a name or an alias means two commands."""
+    taken: dict[str, str] = {}
+    for command in commands:
+        for name in (command.name, *command.aliases):
+            if name in taken:
+                raise ConfigError(
+                    f"/{name} is a name of the command /{taken[name]} and of /{command.name}:"
+                    " rename one of them, or uninstall its plugin"
+                )
+            taken[name] = command.name
 
 
 def _text(event: MessageEvent) -> str:

@@ -21,7 +21,7 @@ from hermes.control.lanes import Lanes
 from hermes.control.outbox import Outbox
 from hermes.control.rate_gate import RateGate
 from hermes.control.recovery import Recovery
-from hermes.control.routing import Route
+from hermes.control.routing import Route, RoutingFailed
 from hermes.control.titles import Titles
 from hermes.control.turns import TurnRunner
 from hermes.control.upkeep import Retention, Upkeep
@@ -108,7 +108,12 @@ class Gateway:
             return Refused(reason="not admitted")
         if isinstance(event.body, Asked) and 0 < self._options.most_runs <= self.busy:
             raise TooBusy(f"{self.busy} requests are under way; try again shortly.")
-        key = self.session_of(event)
+        try:
+            key = self.session_of(event)
+        except RoutingFailed as error:
+            # Raised, it would come again for ever, and the other chats of the account would wait.
+            log.error("a message is refused: %s", error, exc_info=error.__cause__)
+            return Refused(reason="no agent could be chosen")
         person = self._access.person(source, principal)
         try:
             taken = await self._store.run(self._intake.take, event, key, person, time.time())
@@ -151,9 +156,10 @@ class Gateway:
         return await self._store.read(transaction, *args, **kwargs)
 
     async def knows(self, turn: TurnId, account: str) -> bool:
-        """Whether this is a turn that was asked for through the account."""
+        """Whether this is a turn that was asked for over the API with the account's key."""
         row = await self._store.run(turns.get, turn)
-        return row is not None and row.account == account
+        # A chat account may have the same name.
+        return row is not None and row.trigger == "api" and row.account == account
 
     async def hold_account(self, adapter: PlatformAdapter) -> Cursor | None:
         """Makes this process serve the account; returns its cursor, or None if another does."""

@@ -31,7 +31,13 @@ class Router:
         self._default = default
 
     def __call__(self, event: MessageEvent) -> AgentId:
-        selected = self._select(event) or self._default
+        """The agent for the message; RoutingFailed if the hook fails or chooses an unknown one."""
+        try:
+            selected = self._select(event) or self._default
+        except Exception as error:
+            raise RoutingFailed(
+                f"no agent was chosen for a message of {event.source.account}: {error!r}"
+            ) from error
         if selected not in self._agents:
             known = ", ".join(sorted(self._agents))
             raise RoutingFailed(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import anyio
 
+from hermes.control.access import accept_from_chat
 from hermes.control.gateway import Gateway
 from hermes.settings import Settings
 from hermes.settings.platforms import platform_config
@@ -34,7 +35,15 @@ RECONNECT_BACKOFF = (1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
 
 def make_adapters(settings: Settings, platforms: Sequence[AnyPlatform]) -> list[PlatformAdapter]:
     """An adapter for every account that is configured; ConfigError says what is wrong."""
-    return [adapter for platform in platforms for adapter in _adapters(settings, platform)]
+    adapters = [adapter for platform in platforms for adapter in _adapters(settings, platform)]
+    accounts = [adapter.account for adapter in adapters]
+    for account in accounts:
+        if accounts.count(account) > 1:
+            raise ConfigError(
+                f"two adapters have the account {account!r}, and would deliver into each other's"
+                " chats: every account needs a name of its own"
+            )
+    return adapters
 
 
 def _adapters(settings: Settings, platform: Platform[ConfigT]) -> list[PlatformAdapter]:
@@ -49,23 +58,47 @@ def _adapters(settings: Settings, platform: Platform[ConfigT]) -> list[PlatformA
             " set its credentials, or remove the setting"
         )
     try:
-        return [platform.make(account, config) for account in accounts]
+        adapters = [platform.make(account, config) for account in accounts]
     except ImportError as error:
         hint = f": install it with `pip install 'hermes[{platform.extra}]'`"
         raise ConfigError(
             f"{platform.name} needs a package that is not installed ({error.name})"
             f"{hint if platform.extra else ''}"
         ) from error
+    for adapter in adapters:
+        _check_account(platform.name, adapter.account)
+    return adapters
+
+
+def _check_account(platform: str, account: str) -> None:
+    own, dot, name = account.partition(".")
+    if own != platform or bool(dot) != bool(name):
+        raise ConfigError(
+            f"{account!r} is no name for an account of {platform}: it must be {platform!r} or"
+            f" '{platform}.<name>'"
+        )
 
 
 def configured_routes(settings: Settings, platforms: Sequence[AnyPlatform]) -> list[WebhookRoute]:
-    """The addresses at which enabled platforms deliver messages over HTTP."""
-    return [
-        route
-        for platform in platforms
-        if _is_enabled(settings, platform.name) is not False
-        for route in platform.routes(platform_config(settings, platform))
-    ]
+    """The addresses at which platforms with an account deliver messages over HTTP.
+
+    A handler without credentials can't verify its requests, and these routes need no API key.
+    ConfigError if there are addresses but no HTTP server.
+    """
+    routes = [route for platform in platforms for route in _routes(settings, platform)]
+    if routes and not settings.api_server.enabled:
+        raise ConfigError(
+            f"api_server.enabled is false, so nothing can be delivered at {routes[0].path}: set it"
+            " to true, or turn the platform's webhooks off"
+        )
+    return routes
+
+
+def _routes(settings: Settings, platform: Platform[ConfigT]) -> Sequence[WebhookRoute]:
+    if _is_enabled(settings, platform.name) is False:
+        return ()
+    config = platform_config(settings, platform)
+    return platform.routes(config) if platform.accounts(config) else ()
 
 
 def _is_enabled(settings: Settings, name: str) -> bool | None:
@@ -76,6 +109,7 @@ def _is_enabled(settings: Settings, name: str) -> bool | None:
 async def serve(gateway: Gateway, adapter: PlatformAdapter) -> None:
     """Listens and delivers for the account until cancelled. Returns if its credential is bad."""
     cursor = await hold(gateway, adapter)
+    accept = accept_from_chat(gateway.accept, adapter.account)
     failures = 0
 
     def ready() -> None:
@@ -85,7 +119,7 @@ async def serve(gateway: Gateway, adapter: PlatformAdapter) -> None:
 
     while True:
         try:
-            await adapter.run(gateway.accept, ready, cursor)
+            await adapter.run(accept, ready, cursor)
             pause = _backoff(failures)
             log.warning("%s ended its connection; again in %s s", adapter.account, pause)
         except AuthFailed as error:

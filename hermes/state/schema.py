@@ -161,9 +161,11 @@ MIGRATIONS.append(
 update inbox set event = cast(json_set(
     cast(event as text), '$.origin',
     case json_extract(cast(event as text), '$.source.platform')
-        when 'api' then json_object('trigger', 'api', 'principal', json_object('name', account))
-        when 'cli' then json_object('principal', json_object('name', 'cli'))
-        when 'embedded' then json_object('principal', json_object('name', 'embedded'))
+        when 'api' then json_object('trigger', 'api',
+            'principal', json_object('name', account, 'person', 'owner'))
+        when 'cli' then json_object('principal', json_object('name', 'cli', 'person', 'owner'))
+        when 'embedded' then
+            json_object('principal', json_object('name', 'embedded', 'person', 'owner'))
         else json_object('reply_to', json_object(
             'account', account, 'chat_id', chat_id,
             'thread_id', json_extract(cast(event as text), '$.source.thread_id')))

@@ -375,10 +375,14 @@ async def listening(
     listener: Listener | None = None,
     cursor: MemoryCursor | None = None,
 ) -> AsyncIterator[Listener]:
-    """The adapter listens until the block ends."""
+    """The adapter listens until the block ends. Then every event that it reported is checked."""
     listener = listener or Listener()
     run, cursor = platform.adapter.run, cursor or MemoryCursor()
     async with anyio.create_task_group() as group:
         group.start_soon(run, listener.accept, lambda: None, cursor)
         yield listener
         group.cancel_scope.cancel()
+    for event in listener.heard:
+        assert event.origin.principal is None, "access is decided by the gateway"
+        assert event.origin.reply_to == platform.target, "the answer goes to the same chat"
+        assert event.source.account == platform.adapter.account

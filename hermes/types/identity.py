@@ -65,7 +65,8 @@ class Principal(Value):
 
     name: str
     """The name of the key or of the entry point. Rotating a key keeps its name."""
-    person: PersonId = OWNER
+    person: PersonId
+    """There is no default, so that no entry point makes its callers owners by omission."""
 
 
 class SessionKey(Value):

@@ -6,9 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from hermes.app.builtins import all_plugins
-from hermes.app.gateway import Parts, agent_settings, all_commands, open_gateway
+from hermes.app.gateway import Parts, agent_settings, all_commands, forget_session, open_gateway
 from hermes.hookspecs import hookimpl
 from hermes.settings import load
+from hermes.state.paths import Home, file_name
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import QUIET, running, until
 from hermes.testing.scripted import ScriptedModel, says
@@ -67,6 +68,28 @@ def test_an_agent_does_not_see_the_secrets_of_another(tmp_path: Path) -> None:
     assert "gsk-of-the-second" not in first.secrets()
     assert "sk-of-the-gateway" not in second.sources.environ.values()
     assert second.sources.environ["LANG"] == "C"
+
+
+@pytest.mark.parametrize(("agent", "folder"), [("main", "."), ("second", "second")])
+def test_the_files_of_a_deleted_session_are_deleted_in_the_home_of_its_agent(
+    tmp_path: Path, agent: str, folder: str
+) -> None:
+    session = f"agent:{agent}:cli:private:1"
+    homes = [Home(root=tmp_path), Home(root=tmp_path / "second")]
+    kept = [home.spill / file_name(session) / "t_0_0" for home in homes]
+    for path in kept:
+        path.parent.mkdir(parents=True)
+        path.write_text("a long result")
+    forget_session(load(tmp_path, {}), all_plugins(added=[SecondAgent()]), session)
+    own = Home(root=tmp_path / folder).spill / file_name(session)
+    assert [path.exists() for path in kept] == [path.parent != own for path in kept]
+
+
+def test_files_of_an_agent_that_is_not_hosted_are_reported(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    forget_session(load(tmp_path, {}), all_plugins(), "agent:gone:cli:private:1")
+    assert "the agent gone is not hosted here" in caplog.text
 
 
 def test_every_command_is_listed_with_its_help() -> None:

@@ -6,14 +6,19 @@ from pathlib import Path
 
 import anyio
 
+from hermes.app.builtins import all_plugins
 from hermes.app.gateway import home_store
-from hermes.app.housekeeping import RESULT_DAYS, forget_results, keep_snapshots
+from hermes.app.housekeeping import RESULT_DAYS, forget_results, keep_house, keep_snapshots
 from hermes.control.upkeep import DAY
+from hermes.hookspecs import hookimpl
+from hermes.settings import load
 from hermes.state import sessions
 from hermes.state.paths import Home
 from hermes.state.sqlite.snapshots import snapshots
 from hermes.testing.rows import NOW, SOURCE, session
 from hermes.testing.running import until
+from hermes.types.agents import AgentHome
+from hermes.types.identity import AgentId
 
 
 async def test_a_snapshot_is_taken_of_a_store_that_has_none(tmp_path: Path) -> None:
@@ -24,6 +29,26 @@ async def test_a_snapshot_is_taken_of_a_store_that_has_none(tmp_path: Path) -> N
             group.start_soon(keep_snapshots, home)
             await until(lambda: snapshots(home))
             group.cancel_scope.cancel()
+
+
+class SecondAgent:
+    @hookimpl
+    def register_agents(self, home: Path) -> list[AgentHome]:
+        return [AgentHome(id=AgentId("second"), home=home / "second")]
+
+
+async def test_old_tool_results_of_every_agent_are_deleted(tmp_path: Path) -> None:
+    plugins = all_plugins(added=[SecondAgent()])
+    old = [Home(root=root).spill / "s" / "old" for root in (tmp_path, tmp_path / "second")]
+    before = time.time() - (RESULT_DAYS + 1) * DAY
+    for path in old:
+        path.parent.mkdir(parents=True)
+        path.write_text("x")
+        os.utime(path, (before, before))
+    async with home_store(Home(root=tmp_path)), anyio.create_task_group() as group:
+        group.start_soon(keep_house, load(tmp_path, {}), plugins)
+        await until(lambda: not any(path.exists() for path in old))
+        group.cancel_scope.cancel()
 
 
 async def test_old_tool_results_are_deleted_and_new_ones_kept(tmp_path: Path) -> None:

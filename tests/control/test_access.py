@@ -59,8 +59,8 @@ def test_pairing_lets_one_user_of_one_platform_in() -> None:
 
 def test_a_principal_is_trusted_and_a_platform_name_alone_is_not() -> None:
     access = Access(AccessPolicy())
-    assert access.admits(source(platform="api"), Principal(name="default"))
-    assert access.person(source(), Principal(name="default")) == OWNER
+    assert access.admits(source(platform="api"), Principal(name="default", person=OWNER))
+    assert access.person(source(), Principal(name="default", person=OWNER)) == OWNER
     for name in ("api", "cli", "embedded"):
         assert not access.admits(source(platform=name), None)
 

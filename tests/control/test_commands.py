@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from hermes.control.commands import CommandTable, builtin_commands, stop
 from hermes.control.gateway import Gateway
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import running, until
 from hermes.testing.scripted import ScriptedModel, hangs, says
+from hermes.types.commands import SlashCommand
+from hermes.types.errors import ConfigError
 from hermes.types.messages import UserMessage
 
 
@@ -127,3 +130,22 @@ async def test_a_doubled_slash_is_words_and_no_command(tmp_path: Path) -> None:
         server.says("//stop is a command")
         await until(server.texts)
     assert [m.text for m in model.requests[0].messages] == ["/stop is a command"]
+
+
+def named(name: str, *aliases: str) -> SlashCommand:
+    return SlashCommand(name=name, help="a test", action=stop, aliases=aliases)
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (named("help"), "/help is a name of the command /help and of /help"),
+        (named("assist", "help"), "/help is a name of the command /assist and of /help"),
+        (named("reset"), "/reset is a name of the command /new and of /reset"),
+        (named("halt", "stop"), "/stop is a name of the command /stop and of /halt"),
+        (named("halt", "cancel"), "/cancel is a name of the command /stop and of /halt"),
+    ],
+)
+def test_a_name_or_alias_can_not_mean_two_commands(command: SlashCommand, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        CommandTable([*builtin_commands(), command])

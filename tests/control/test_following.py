@@ -14,7 +14,7 @@ from hermes.control.hub import EPOCH
 from hermes.testing.running import QUIET, Conditions, TroubledStore, held, running, until
 from hermes.testing.scripted import Answer, ScriptedModel, calls, hangs, says
 from hermes.types.events import AgentEvent, Envelope, QuestionAsked, TextDelta, TurnFinished
-from hermes.types.identity import Principal, Source, TurnId, new_id
+from hermes.types.identity import OWNER, Principal, Source, TurnId, new_id
 from hermes.types.messages import (
     Accepted,
     Asked,
@@ -49,7 +49,7 @@ async def asked(gateway: Gateway, text: str = "hi", *, stateless: bool = False) 
             source=Source(
                 platform="api", account="api", chat_kind="private", chat_id="s", user_id="k"
             ),
-            origin=Origin(trigger="api", principal=Principal(name="api")),
+            origin=Origin(trigger="api", principal=Principal(name="api", person=OWNER)),
             received_at=time.time(),
             body=Asked(messages=(UserMessage(text=text),), stateless=stateless, detached=True),
         )

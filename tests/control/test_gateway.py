@@ -10,7 +10,8 @@ from hermes.testing.platforms import ChatServer, PlainAdapter, Update, to_event
 from hermes.testing.running import DRAINING, QUIET, TroubledStore, held, rows, running, until
 from hermes.testing.scripted import ScriptedModel, calls, hangs, says
 from hermes.types.errors import IntakeClosed, StoreUnavailable
-from hermes.types.messages import Accepted, Duplicate, MessageEvent, Refused, UserMessage
+from hermes.types.identity import OWNER, Principal, TurnId
+from hermes.types.messages import Accepted, Duplicate, MessageEvent, Origin, Refused, UserMessage
 
 
 def event(number: int, text: str = "hi") -> MessageEvent:
@@ -44,6 +45,23 @@ async def test_a_repeat_names_the_turn_that_answers(tmp_path: Path) -> None:
     assert isinstance(taken, Accepted)
     assert isinstance(again, Duplicate)
     assert (again.id, again.turn) == (taken.id, taken.turn)
+
+
+async def test_a_run_of_the_api_is_not_a_turn_of_a_chat_with_the_same_account(
+    tmp_path: Path,
+) -> None:
+    asked = replace(
+        event(2),
+        source=replace(event(2).source, platform="api", chat_id="2"),
+        origin=Origin(trigger="api", principal=Principal(name="plain", person=OWNER)),
+    )
+    async with running(tmp_path, [], ScriptedModel([hangs(), hangs()])) as gateway:
+        of_chat, of_api = await gateway.accept(event(1)), await gateway.accept(asked)
+        assert isinstance(of_chat, Accepted)
+        assert isinstance(of_api, Accepted)
+        assert not await gateway.knows(TurnId(of_chat.turn or ""), "plain")
+        assert await gateway.knows(TurnId(of_api.turn or ""), "plain")
+        assert not await gateway.knows(TurnId(of_api.turn or ""), "other")
 
 
 async def test_repeats_at_the_same_moment_are_taken_once(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from hermes.types.events import (
     TextDelta,
     TurnFinished,
 )
-from hermes.types.identity import Principal, Source, TurnId
+from hermes.types.identity import OWNER, Principal, Source, TurnId
 from hermes.types.messages import Accepted, Asked, MessageEvent, Origin, UserMessage
 
 TURN = TurnId("t")
@@ -150,7 +150,7 @@ def request(*, detached: bool) -> MessageEvent:
     return MessageEvent(
         dedupe_key=f"api:{detached}",
         source=Source(platform="api", account="api", chat_kind="private", chat_id="", user_id="k"),
-        origin=Origin(trigger="api", principal=Principal(name="api")),
+        origin=Origin(trigger="api", principal=Principal(name="api", person=OWNER)),
         received_at=time.time(),
         body=Asked(messages=(UserMessage(text="hi"),), detached=detached),
     )

@@ -34,7 +34,7 @@ from hermes.testing.tools import Boom, slow
 from hermes.types.errors import StoreUnavailable, ToolFailed
 from hermes.types.events import TurnFinished, UsageReported
 from hermes.types.execution import Sandbox, SandboxScope
-from hermes.types.identity import AgentId, Principal, Source, TurnId
+from hermes.types.identity import OWNER, AgentId, Principal, Source, TurnId
 from hermes.types.messages import (
     Accepted,
     Asked,
@@ -559,7 +559,7 @@ def typed(text: str) -> MessageEvent:
     return MessageEvent(
         dedupe_key=text,
         source=source,
-        origin=Origin(principal=Principal(name="cli")),
+        origin=Origin(principal=Principal(name="cli", person=OWNER)),
         received_at=0.0,
         body=Said(text=text),
     )
@@ -568,7 +568,7 @@ def typed(text: str) -> MessageEvent:
 def requested(text: str) -> MessageEvent:
     """A request of the API that continues a session."""
     body = Asked(messages=(UserMessage(text=text),), stateless=False, detached=True)
-    origin = Origin(trigger="api", principal=Principal(name="cli"))
+    origin = Origin(trigger="api", principal=Principal(name="cli", person=OWNER))
     return replace(typed(text), origin=origin, body=body)
 
 

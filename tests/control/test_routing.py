@@ -12,7 +12,7 @@ from hermes.testing.running import QUIET, rows, running, until
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.types.agents import AgentHome
 from hermes.types.identity import AgentId
-from hermes.types.messages import MessageEvent
+from hermes.types.messages import MessageEvent, Refused
 
 OTHER = AgentId("other")
 EVENT = to_event(Update(id=1, chat="1", user="7", text="hi"), "plain")
@@ -27,6 +27,45 @@ def test_the_default_agent_answers_unless_a_plugin_chooses() -> None:
 def test_an_agent_that_is_not_hosted_is_never_replaced_by_another() -> None:
     with pytest.raises(RoutingFailed, match="'other', which is not hosted here"):
         Router({DEFAULT_AGENT}, lambda event: OTHER)(EVENT)
+
+
+def test_an_error_of_the_hook_is_a_failed_route() -> None:
+    def select(event: MessageEvent) -> AgentId | None:
+        raise KeyError("a fault of the plugin")
+
+    with pytest.raises(RoutingFailed, match="a fault of the plugin"):
+        Router({DEFAULT_AGENT}, select)(EVENT)
+
+
+class BadRoute:
+    """A plugin that can't route the chat 2: it names no agent of ours, or fails."""
+
+    def __init__(self, *, fails: bool) -> None:
+        self._fails = fails
+
+    @hookimpl
+    def select_agent(self, event: MessageEvent) -> AgentId | None:
+        if event.source.chat_id != "2":
+            return None
+        if self._fails:
+            raise KeyError("a fault of the plugin")
+        return OTHER
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_a_message_without_a_route_is_refused_and_does_not_block_the_account(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, fails: bool
+) -> None:
+    server, model = ChatServer(), ScriptedModel([says("hello")])
+    server.says("to nobody", chat="2")
+    server.says("hi", chat="1")
+    conditions = replace(QUIET, plugins=(BadRoute(fails=fails),))
+    async with running(tmp_path, [PlainAdapter(server)], model, conditions) as gateway:
+        await until(lambda: server.texts() == ["hello"])
+        lost = to_event(Update(id=9, chat="2", user="7", text="again"), "plain")
+        assert await gateway.accept(lost) == Refused(reason="no agent could be chosen")
+    assert [message.text for message in model.requests[0].messages] == ["hi"]
+    assert "a message is refused" in caplog.text
 
 
 class TwoAgents:

@@ -9,7 +9,7 @@ import anyio.lowlevel
 from hermes.control.upkeep import Retention, Upkeep
 from hermes.testing.running import DRAINING, QUIET, rows, running, until
 from hermes.testing.scripted import ScriptedModel, says
-from hermes.types.identity import Principal, Source
+from hermes.types.identity import OWNER, Principal, Source
 from hermes.types.messages import Asked, MessageEvent, Origin, UserMessage
 
 
@@ -17,7 +17,7 @@ def request(number: int) -> MessageEvent:
     return MessageEvent(
         dedupe_key=f"api:{number}",
         source=Source(platform="api", account="api", chat_kind="private", chat_id="", user_id="k"),
-        origin=Origin(trigger="api", principal=Principal(name="api")),
+        origin=Origin(trigger="api", principal=Principal(name="api", person=OWNER)),
         received_at=time.time(),
         body=Asked(messages=(UserMessage(text="hi"),), detached=True),
     )

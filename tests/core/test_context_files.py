@@ -8,7 +8,7 @@ import pytest
 from hermes.core.context_files import LARGEST_CONTEXT_FILE, NAMES, check_writable, context_file
 from hermes.testing.turns import GROUP, PRIVATE, a_turn
 from hermes.types.errors import ToolFailed
-from hermes.types.identity import Principal
+from hermes.types.identity import OWNER, Principal
 
 
 def write(folder: Path, name: str, text: str) -> None:
@@ -105,7 +105,7 @@ def test_a_chat_may_not_write_what_everybody_s_agent_is_told(path: str) -> None:
     for source in (PRIVATE, GROUP):
         with pytest.raises(ToolFailed, match=r"can't be written from p: ask the owner"):
             check_writable(path, a_turn(source=source))
-    check_writable(path, a_turn(principal=Principal(name="cli")))
+    check_writable(path, a_turn(principal=Principal(name="cli", person=OWNER)))
 
 
 def test_a_chat_may_write_any_other_file() -> None:

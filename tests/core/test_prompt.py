@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from hermes.core.prompt import IDENTITY, TALKER, Prompter, ephemeral
 from hermes.testing.tools import append, ask
 from hermes.testing.turns import CHOICE, GROUP, PRIVATE, a_turn
-from hermes.types.identity import PersonId, Principal, Source
+from hermes.types.identity import OWNER, PersonId, Principal, Source
 from hermes.types.tools import AnyTool
 from hermes.types.turns import Prompt, PromptPart, Turn
 
@@ -59,7 +59,7 @@ async def test_it_says_where_the_conversation_is(source: Source, words: str) -> 
 
 
 async def test_an_entry_point_with_a_principal_says_itself_where_the_conversation_is() -> None:
-    api = replace(a_turn(principal=Principal(name="default")), place="")
+    api = replace(a_turn(principal=Principal(name="default", person=OWNER)), place="")
     assert "place" not in names(await written(api))
     terminal = replace(api, place="You talk in a terminal.")
     assert "You talk in a terminal." in (await written(terminal)).text

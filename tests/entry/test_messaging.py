@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from hermes.app.gateway import Parts, open_gateway
 from hermes.control.gateway import Gateway
-from hermes.entry.messaging import make_adapters, serve
+from hermes.entry.messaging import configured_routes, make_adapters, serve
 from hermes.settings import Settings, load
 from hermes.settings.sections import AccessSettings
 from hermes.state.paths import Home
@@ -18,7 +18,9 @@ from hermes.testing.platforms import (
     FakeConfig,
     PlainAdapter,
     RichAdapter,
+    Update,
     fake_platform,
+    to_event,
 )
 from hermes.testing.running import QUIET, TroubledStore, rows, running, until
 from hermes.testing.scripted import ScriptedModel
@@ -30,7 +32,9 @@ from hermes.types.errors import (
     RateLimited,
     StoreUnavailable,
 )
-from hermes.types.platforms import Cursor
+from hermes.types.identity import OWNER, Principal
+from hermes.types.messages import MessageEvent, Origin, Receipt, Refused
+from hermes.types.platforms import Cursor, WebhookRequest, WebhookResponse, WebhookRoute
 from hermes.types.protocols import Accept
 
 
@@ -128,6 +132,45 @@ async def test_an_account_that_was_lost_is_held_again(tmp_path: Path) -> None:
     assert (adapter.attempts, epoch) == (2, 2)
 
 
+# --- events that a chat must not report ------------------------------------------------------
+
+EVENT = to_event(Update(id=1, chat="1", user="7", text="hi"), "plain")
+PRINCIPAL = Principal(name="plain", person=OWNER)
+
+
+class Faulty(PlainAdapter):
+    """Reports one event before those of the server."""
+
+    def __init__(self, server: ChatServer, event: MessageEvent) -> None:
+        super().__init__(server)
+        self._event = event
+        self.receipts: list[Receipt] = []
+
+    async def run(self, accept: Accept, ready: Callable[[], None], cursor: Cursor) -> None:
+        self.receipts.append(await accept(self._event))
+        await super().run(accept, ready, cursor)
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        (replace(EVENT, origin=replace(EVENT.origin, principal=PRINCIPAL)), "origin.principal"),
+        (replace(EVENT, origin=Origin()), "origin.reply_to is missing"),
+        (replace(EVENT, source=replace(EVENT.source, account="irc")), "by the adapter of plain"),
+    ],
+)
+async def test_an_event_that_a_chat_must_not_report_is_refused_and_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, event: MessageEvent, told: str
+) -> None:
+    server = ChatServer()
+    adapter = Faulty(server, event)
+    async with running(tmp_path, [adapter], ScriptedModel([])):
+        server.says("/status")
+        await until(lambda: server.texts() == ["Idle."])
+    assert adapter.receipts == [Refused(reason="not a valid event of a chat")]
+    assert told in caplog.text
+
+
 # --- adapters by manifest --------------------------------------------------------------------
 
 
@@ -179,6 +222,48 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path: Path) -> None:
     settings = configured(tmp_path, "platforms: {chat: {token: a}}\n")
     with pytest.raises(ConfigError, match=r"\(chat_sdk\): install it with .*hermes\[chat\]"):
         make_adapters(settings, [chat])
+
+
+@pytest.mark.parametrize("account", ["irc", "irc.support", "chat.", "chatty", ""])
+def test_an_account_is_named_for_its_platform(tmp_path: Path, account: str) -> None:
+    chat = replace(
+        fake_platform("chat", ChatServer(), PlainAdapter),
+        make=lambda name, config: PlainAdapter(ChatServer(), account),
+    )
+    settings = configured(tmp_path, "platforms: {chat: {token: a}}\n")
+    with pytest.raises(ConfigError, match=f"'{account}' is no name for an account of chat"):
+        make_adapters(settings, [chat])
+
+
+def test_two_adapters_can_not_have_one_account(tmp_path: Path) -> None:
+    chat = replace(
+        fake_platform("chat", ChatServer(), PlainAdapter),
+        make=lambda account, config: PlainAdapter(ChatServer(), "chat"),
+    )
+    settings = configured(tmp_path, "platforms: {chat: {token: a, accounts: {support: b}}}\n")
+    with pytest.raises(ConfigError, match="two adapters have the account 'chat'"):
+        make_adapters(settings, [chat])
+
+
+@pytest.mark.parametrize(
+    ("config", "served"),
+    [
+        ("platforms: {chat: {token: a}}\n", True),
+        ("platforms: {chat: {enabled: false, token: a}}\n", False),
+        ("platforms: {chat: {mode: push}}\n", False),
+        ("", False),
+    ],
+)
+def test_only_a_platform_with_an_account_has_webhooks(
+    tmp_path: Path, config: str, served: bool
+) -> None:
+    async def receive(request: WebhookRequest, accept: Accept) -> WebhookResponse:
+        return WebhookResponse()
+
+    route = WebhookRoute(method="POST", path="/webhooks/chat", handler=receive)
+    chat = replace(fake_platform("chat", ChatServer(), PlainAdapter), routes=lambda config: [route])
+    settings = configured(tmp_path, config)
+    assert configured_routes(settings, [chat]) == ([route] if served else [])
 
 
 async def test_a_platform_from_a_manifest_answers(tmp_path: Path) -> None:

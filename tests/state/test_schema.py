@@ -12,7 +12,7 @@ from hermes.state import inbox, turns
 from hermes.state.schema import MIGRATIONS
 from hermes.state.sqlite.migration import statements
 from hermes.state.sqlite.store import open_store
-from hermes.types.identity import CallId, Principal, Target, TurnId
+from hermes.types.identity import OWNER, CallId, Principal, Target, TurnId
 from hermes.types.messages import Origin
 
 RELEASED = {
@@ -48,9 +48,14 @@ def database_of(version: str, path: Path) -> sqlite3.Connection:
 @pytest.mark.parametrize(
     ("platform", "account", "thread", "expected"),
     [
-        ("api", "default", None, Origin(trigger="api", principal=Principal(name="default"))),
-        ("cli", "cli", None, Origin(principal=Principal(name="cli"))),
-        ("embedded", "embedded", None, Origin(principal=Principal(name="embedded"))),
+        (
+            "api",
+            "default",
+            None,
+            Origin(trigger="api", principal=Principal(name="default", person=OWNER)),
+        ),
+        ("cli", "cli", None, Origin(principal=Principal(name="cli", person=OWNER))),
+        ("embedded", "embedded", None, Origin(principal=Principal(name="embedded", person=OWNER))),
         (
             "telegram",
             "telegram.support",

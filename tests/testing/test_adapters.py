@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+from msgspec.structs import replace
 
 from hermes.testing.adapters import AdapterContract, FakePlatform
 from hermes.testing.platforms import (
@@ -19,8 +20,8 @@ from hermes.testing.platforms import (
     to_event,
 )
 from hermes.types.errors import HermesError, Rejected
-from hermes.types.identity import Target
-from hermes.types.messages import Content, MessageEvent, MessageRef, Receipt
+from hermes.types.identity import OWNER, Principal, Target
+from hermes.types.messages import Content, MessageEvent, MessageRef, Origin, Receipt
 from hermes.types.nodes import Document
 from hermes.types.platforms import Cursor
 from hermes.types.protocols import Accept
@@ -128,6 +129,32 @@ class SkipsMissedMessages(PlainAdapter):
         await super().run(accept, ready, cursor)
 
 
+class ChangesEvents(PlainAdapter):
+    """Reports events other than those that it should."""
+
+    def change(self, event: MessageEvent) -> MessageEvent:
+        raise NotImplementedError
+
+    async def run(self, accept: Accept, ready: Callable[[], None], cursor: Cursor) -> None:
+        await super().run(lambda event: accept(self.change(event)), ready, cursor)
+
+
+class ClaimsPrincipal(ChangesEvents):
+    def change(self, event: MessageEvent) -> MessageEvent:
+        principal = Principal(name="plain", person=OWNER)
+        return replace(event, origin=replace(event.origin, principal=principal))
+
+
+class ForgetsTarget(ChangesEvents):
+    def change(self, event: MessageEvent) -> MessageEvent:
+        return replace(event, origin=Origin())
+
+
+class ReportsForAnother(ChangesEvents):
+    def change(self, event: MessageEvent) -> MessageEvent:
+        return replace(event, source=replace(event.source, account="plain.other"))
+
+
 class StaysConnected(PlainAdapter):
     async def run(self, accept: Accept, ready: Callable[[], None], cursor: Cursor) -> None:
         try:
@@ -179,6 +206,13 @@ BREAKERS: dict[str, Callable[[], Awaitable[None]]] = {
     "skips missed messages": lambda: broken(
         SkipsMissedMessages
     ).test_a_new_connection_continues_at_the_cursor(),
+    "claims a principal": lambda: broken(
+        ClaimsPrincipal
+    ).test_messages_are_heard_once_and_in_order(),
+    "forgets the target": lambda: broken(ForgetsTarget).test_messages_are_heard_once_and_in_order(),
+    "reports for another account": lambda: broken(
+        ReportsForAnother
+    ).test_messages_are_heard_once_and_in_order(),
     "stays connected": lambda: broken(
         StaysConnected
     ).test_it_reports_that_it_is_connected_and_disconnects_when_cancelled(),

@@ -1,10 +1,11 @@
 """A session key's text names one conversation, whatever ids hostile platforms hand us."""
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hermes.types.identity import AgentId, SessionKey, new_id
+from hermes.types.identity import AgentId, Principal, SessionKey, new_id
 
 WORDS = ["", ":", "%", "/", "\0", "user", "thread", "account", "%3A", "a:user:b", "\ud800", "😀"]
 ids = st.sampled_from(WORDS) | st.text(st.characters(), max_size=8)
@@ -83,3 +84,8 @@ def test_ids_are_unique_and_sort_by_time() -> None:
     made = [new_id() for _ in range(1000)]
     assert len(set(made)) == 1000
     assert [one[:11] for one in made] == sorted(one[:11] for one in made)
+
+
+def test_a_principal_without_a_person_is_not_the_owner() -> None:
+    with pytest.raises(msgspec.ValidationError, match="person"):
+        msgspec.convert({"name": "webhook"}, Principal)

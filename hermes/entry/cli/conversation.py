@@ -17,7 +17,7 @@ from hermes.control.gateway import Gateway
 from hermes.entry.terminal.protocols import AnswerScreen
 from hermes.types.errors import HermesError
 from hermes.types.events import Envelope, QuestionAsked, TurnFinished
-from hermes.types.identity import Principal, Source, TurnId, new_id
+from hermes.types.identity import OWNER, Principal, Source, TurnId, new_id
 from hermes.types.messages import (
     Accepted,
     Body,
@@ -38,7 +38,7 @@ EARLIER_SECONDS = 1.0
 PLATFORM = "cli"
 TERMINAL_ORIGIN = Origin(
     # A person who can start the command owns the home.
-    principal=Principal(name=PLATFORM),
+    principal=Principal(name=PLATFORM, person=OWNER),
     place="You talk with a person in a terminal; Markdown is rendered.",
 )
 

@@ -60,7 +60,7 @@ def run(
     if embedded:
         settings = stand_in(settings, runtime, environ)
     key = runtime.api_key(settings) if settings.api_server.enabled else ""
-    start_logging(settings.logging.level, settings.secrets() | {key})
+    start_logging(settings.logging.level, runtime.secrets(settings) | {key})
     for warning in settings.warnings:
         click.echo(f"warning: {warning}", err=True)
     _refuse_twin(runtime, settings)
@@ -136,9 +136,9 @@ class GatewayService:
             click.echo(f"warning: {warning}", err=True)
         for adapter in make_adapters(self._settings, platforms):
             doors.start_soon(serve, gateway, adapter)
+        webhooks = configured_routes(self._settings, platforms)
         if self._settings.api_server.enabled:
             options = api_options(self._runtime, self._settings)
-            webhooks = configured_routes(self._settings, platforms)
             doors.start_soon(serve_http, gateway, options, listening, webhooks)
         else:
             click.echo(f"Hermes {__version__} runs; its HTTP API is off (api_server.enabled).")

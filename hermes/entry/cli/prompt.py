@@ -8,13 +8,13 @@ from hermes import settings as configuration
 from hermes.entry.cli.conversation import PLATFORM, TERMINAL_ORIGIN
 from hermes.entry.cli.folder import here
 from hermes.entry.cli.runtime import Runtime
-from hermes.types.identity import Principal
+from hermes.types.identity import OWNER, Principal
 from hermes.types.messages import Origin
 from hermes.types.turns import Prompt
 
 ORIGINS = {
     PLATFORM: TERMINAL_ORIGIN,
-    "api": Origin(trigger="api", principal=Principal(name="api")),
+    "api": Origin(trigger="api", principal=Principal(name="api", person=OWNER)),
 }
 """The origin of messages that come through our own entry points; all others come from chats."""
 

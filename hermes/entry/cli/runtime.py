@@ -74,6 +74,10 @@ class Runtime(Protocol):
         """The key of the API's clients; made and kept in the home when none is configured."""
         ...
 
+    def secrets(self, settings: Settings) -> frozenset[str]:
+        """The secrets of every hosted agent; none may be logged."""
+        ...
+
     def models(self, settings: Settings) -> ModelResolver:
         """The models that the settings name."""
         ...

@@ -106,15 +106,19 @@ class DisconnectMiddleware:
 
 
 class HostMiddleware:
-    """Refuses requests to a local server under another name: they come from web pages."""
+    """Refuses requests to a local server under another name: they come from web pages.
 
-    def __init__(self, app: ASGIApp, host: str) -> None:
+    `public_paths` are served under every name: platforms reach their webhooks through a tunnel.
+    """
+
+    def __init__(self, app: ASGIApp, host: str, public_paths: frozenset[str] = frozenset()) -> None:
         self._app = app
+        self._public_paths = public_paths
         # A server that is reachable from outside may have any name.
         self._hosts = LOOPBACK if host in LOOPBACK else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._hosts is not None:
+        if self._hosts is not None and scope["path"] not in self._public_paths:
             name = (header(scope, b"host") or "").rsplit(":", 1)[0].strip("[]").lower()
             if name not in self._hosts:
                 refused = ApiError(403, f"This server is not {name!r}.", "foreign_host")

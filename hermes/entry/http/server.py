@@ -32,7 +32,7 @@ from hermes.entry.http.middleware import (
 from hermes.entry.http.models import Models
 from hermes.entry.http.runs import RunEvents
 from hermes.entry.http.turnstile import TurnstileMiddleware
-from hermes.entry.http.webhooks import webhook_routes
+from hermes.entry.http.webhooks import check_paths, webhook_routes
 from hermes.types.errors import ConfigError
 from hermes.types.platforms import WebhookRoute
 from hermes.types.value import Value
@@ -75,10 +75,11 @@ def build_app(
     webhooks: Sequence[WebhookRoute] = (),
     mounts: Sequence[BaseRoute] = (),
 ) -> ASGIApp:
-    """The API as an ASGI app.
+    """The API as an ASGI app; ConfigError if a webhook has a path that can't be served.
 
     `webhooks` are addresses of chat platforms, `mounts` further apps behind the same middleware.
     """
+    check_paths(webhooks, [path for _, path, _ in ROUTES])
     listed = tuple(dict.fromkeys((options.model_name, "main")))
     models = Models(listed, options.aliases, options.reachable)
     functions: dict[str, EndpointFunction] = {
@@ -99,15 +100,20 @@ def build_app(
 
 
 def middleware(options: ApiOptions, webhooks: Sequence[str] = ()) -> list[Middleware]:
-    """All middleware, from the outermost to the innermost. `webhooks` are paths without a key."""
+    """All middleware, from the outermost to the innermost.
+
+    `webhooks` are paths that need no key and are served under every host name: their handlers
+    verify the requests.
+    """
+    public = frozenset(webhooks)
     return [
         Middleware(RequestIdMiddleware),
         Middleware(AccessLogMiddleware),
         Middleware(DisconnectMiddleware),
         Middleware(TurnstileMiddleware),
-        Middleware(HostMiddleware, host=options.host),
+        Middleware(HostMiddleware, host=options.host, public_paths=public),
         Middleware(OriginMiddleware, origins=options.cors_origins),
-        Middleware(KeyMiddleware, auth=Auth(options.key), open_paths=OPEN | set(webhooks)),
+        Middleware(KeyMiddleware, auth=Auth(options.key), open_paths=OPEN | public),
         Middleware(BodyLimitMiddleware, most_bytes=options.most_bytes),
         Middleware(ErrorMiddleware),
     ]
@@ -125,9 +131,10 @@ async def serve_http(
     webhooks: Sequence[WebhookRoute] = (),
 ) -> None:
     """Serves until cancelled; tells `ready` the base URL once it listens."""
+    app = build_app(gateway, options, webhooks)
     listening = bind(options.host, options.port)
     config = uvicorn.Config(
-        build_app(gateway, options, webhooks),
+        app,
         http=HttpConnection,
         ws="none",
         loop="none",

@@ -4,12 +4,28 @@ from collections.abc import Sequence
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Route, compile_path
 from starlette.types import ASGIApp
 
+from hermes.control.access import accept_from_chat
 from hermes.control.gateway import Gateway
 from hermes.entry.http.endpoint import Endpoint, EndpointFunction, body_of
+from hermes.types.errors import ConfigError
 from hermes.types.platforms import WebhookHandler, WebhookRequest, WebhookRoute
+
+
+def check_paths(routes: Sequence[WebhookRoute], ours: Sequence[str]) -> None:
+    """ConfigError if a path is not literal, or is served already: by a route of ours or another.
+
+    The key and the host name are not checked for these paths, so they must match nothing else.
+    """
+    patterns = [compile_path(path)[0] for path in ours]
+    paths = [route.path for route in routes]
+    for path in paths:
+        if not path.startswith("/") or "{" in path:
+            raise ConfigError(f"the webhook path {path!r} must begin with / and have no parameters")
+        if paths.count(path) > 1 or any(pattern.match(path) for pattern in patterns):
+            raise ConfigError(f"the webhook path {path!r} is in use already: choose another one")
 
 
 def webhook_routes(gateway: Gateway, routes: Sequence[WebhookRoute]) -> list[Route]:
@@ -21,13 +37,15 @@ def webhook_routes(gateway: Gateway, routes: Sequence[WebhookRoute]) -> list[Rou
 
 
 def _endpoint(gateway: Gateway, handler: WebhookHandler) -> EndpointFunction:
+    accept = accept_from_chat(gateway.accept)
+
     async def answer(request: Request) -> ASGIApp:
         received = WebhookRequest(
             headers=dict(request.headers),
             query=dict(request.query_params),
             body=await body_of(request),
         )
-        response = await handler(received, gateway.accept)
+        response = await handler(received, accept)
         return Response(response.body, response.status, media_type=response.media_type)
 
     return answer

@@ -7,7 +7,7 @@ import pytest
 from hermes.core.tools.patch import patch
 from hermes.testing.turns import a_turn, use
 from hermes.types.errors import ToolFailed
-from hermes.types.identity import Principal
+from hermes.types.identity import OWNER, Principal
 
 
 async def change(workspace: Path, old: str, new: str, **more: object) -> str:
@@ -92,7 +92,7 @@ async def test_the_instructions_of_a_workspace_are_not_for_a_chat_to_write(tmp_p
     with pytest.raises(ToolFailed, match="instructions for every conversation"):
         await use(patch, a_turn(workspace=tmp_path), arguments)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["a"]
-    terminal = Principal(name="cli")
+    terminal = Principal(name="cli", person=OWNER)
     await use(patch, a_turn(workspace=tmp_path, principal=terminal), arguments)
 
 

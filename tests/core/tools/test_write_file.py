@@ -8,7 +8,7 @@ from hermes.core.tools.call import CallContext
 from hermes.core.tools.write_file import WriteFile, write_file
 from hermes.testing.turns import CALL, Notebook, a_turn, files_of, use
 from hermes.types.errors import ToolFailed
-from hermes.types.identity import Principal
+from hermes.types.identity import OWNER, Principal
 
 
 async def write(workspace: Path, path: str, content: str) -> str:
@@ -47,7 +47,7 @@ async def test_the_instructions_of_a_workspace_are_not_for_a_chat_to_write(tmp_p
     with pytest.raises(ToolFailed, match="instructions for every conversation"):
         await use(write_file, a_turn(workspace=tmp_path), arguments)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["a"]
-    terminal = Principal(name="cli")
+    terminal = Principal(name="cli", person=OWNER)
     await use(write_file, a_turn(workspace=tmp_path, principal=terminal), arguments)
 
 

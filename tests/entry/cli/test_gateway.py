@@ -248,3 +248,72 @@ def test_a_second_signal_does_not_wait(
         service.process.send_signal(signal.SIGINT)
         assert service.process.wait(5) == 1
         asking.communicate(timeout=10)
+
+
+PLUGIN = """
+import logging, sys
+from pathlib import Path
+from hermes.hookspecs import hookimpl
+from hermes.testing.platforms import ChatServer, PlainAdapter, fake_platform
+from hermes.types.agents import AgentHome
+from hermes.types.platforms import WebhookRoute
+from msgspec.structs import replace
+
+
+async def receive(request, accept):
+    raise AssertionError("nothing is delivered")
+
+
+def make(account, config):
+    logging.getLogger("chat").error("the second agent has the key gsk-of-the-second-agent")
+    return PlainAdapter(ChatServer(), account)
+
+
+def routes(config):
+    webhook = WebhookRoute(method="POST", path="/webhooks/chat", handler=receive)
+    return [webhook] if config.mode == "push" else []
+
+
+@hookimpl
+def register_platforms():
+    chat = fake_platform("chat", ChatServer(), PlainAdapter)
+    return [replace(chat, make=make, routes=routes)]
+
+
+@hookimpl
+def register_agents(home):
+    return [AgentHome(id="second", home=home / "second")]
+"""
+
+
+@pytest.fixture
+def plugged(environ: dict[str, str], home: Path, tmp_path: Path) -> dict[str, str]:
+    """A plugin with a platform and a second agent is installed; both are configured."""
+    site = tmp_path / "site"
+    info = site / "chat_plugin-1.0.dist-info"
+    info.mkdir(parents=True)
+    (site / "chat_plugin.py").write_text(PLUGIN)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: chat_plugin\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[hermes.plugins]\nchat_plugin = chat_plugin\n")
+    (home / "second").mkdir(parents=True)
+    (home / "second" / ".env").write_text("GROQ_API_KEY=gsk-of-the-second-agent\n")
+    root = Path(__file__).parents[3]
+    return {**environ, "CHAT_BOT_TOKEN": "t", "PYTHONPATH": f"{site}{os.pathsep}{root}"}
+
+
+def test_webhooks_without_the_api_are_refused_at_the_start(
+    hermes: Run, home: Path, plugged: dict[str, str]
+) -> None:
+    (home / "config.yaml").write_text("platforms: {chat: {mode: push}}\n")
+    done = hermes("gateway", **{**plugged, "API_SERVER_ENABLED": "false"})
+    assert done.returncode != 0
+    assert "nothing can be delivered at /webhooks/chat" in done.stderr
+
+
+def test_the_log_shows_no_secret_of_a_second_agent(plugged: dict[str, str]) -> None:
+    with Service(plugged, "--port", "0") as service:
+        service.process.send_signal(signal.SIGTERM)
+        code, logged = service.end()
+    assert code == 0
+    assert "the second agent has the key" in logged
+    assert "gsk-of-the-second-agent" not in logged

@@ -4,7 +4,7 @@ import pytest
 
 from hermes.entry.http.auth import ADDRESSES, GUESSES, Auth
 from hermes.entry.http.errors import ApiError
-from hermes.types.identity import Principal
+from hermes.types.identity import OWNER, Principal
 
 KEY = "the-key"
 
@@ -17,7 +17,7 @@ def refused(guard: Auth, authorization: str, address: str = "1.2.3.4") -> ApiErr
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
 def test_the_right_key_names_its_principal(scheme: str) -> None:
-    assert Auth(KEY).principal(f"{scheme} {KEY}", "") == Principal(name="default")
+    assert Auth(KEY).principal(f"{scheme} {KEY}", "") == Principal(name="default", person=OWNER)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from hermes.testing.asgi import call, fake_connection, http_scope
 from hermes.testing.running import held, running, until
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.types.events import TextDelta
-from hermes.types.identity import Principal, Source, TurnId
+from hermes.types.identity import OWNER, Principal, Source, TurnId
 from hermes.types.messages import Accepted, Asked, MessageEvent, Origin, UserMessage
 
 
@@ -95,7 +95,7 @@ async def test_comments_are_sent_while_nothing_happens(tmp_path: Path) -> None:
                 source=Source(
                     platform="api", account="a", chat_kind="private", chat_id="s", user_id="k"
                 ),
-                origin=Origin(trigger="api", principal=Principal(name="default")),
+                origin=Origin(trigger="api", principal=Principal(name="default", person=OWNER)),
                 received_at=0.0,
                 body=Asked(messages=(UserMessage(text="hi"),)),
             )

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from starlette.types import ASGIApp
 
 from hermes.entry.http.server import ApiOptions, build_app
@@ -11,7 +12,9 @@ from hermes.testing.asgi import call, http_scope
 from hermes.testing.platforms import ChatServer, PlainAdapter, Update, to_event
 from hermes.testing.running import running, until
 from hermes.testing.scripted import ScriptedModel, says
-from hermes.types.messages import Accepted
+from hermes.types.errors import ConfigError
+from hermes.types.identity import OWNER, Principal
+from hermes.types.messages import Accepted, Receipt, Refused
 from hermes.types.platforms import WebhookRequest, WebhookResponse, WebhookRoute
 from hermes.types.protocols import Accept
 
@@ -60,7 +63,7 @@ async def test_the_handler_verifies_its_requests_itself(delivered: Delivered) ->
     ("method", "headers", "status"),
     [
         ("GET", {}, 405),
-        ("POST", {"host": "evil.example"}, 403),
+        ("POST", {"origin": "https://evil.example"}, 403),
         ("POST", {"content_length": "101"}, 413),
     ],
 )
@@ -69,6 +72,48 @@ async def test_the_other_guards_stand_before_it(
 ) -> None:
     scope = http_scope(method, PATH, x_secret=SECRET, **headers)
     assert (await call(delivered.app, scope, [b"hi"])).status == status
+
+
+async def test_a_platform_reaches_a_local_server_under_a_public_name(delivered: Delivered) -> None:
+    scope = http_scope("POST", PATH, x_secret=SECRET, host="bot.example.org")
+    assert (await call(delivered.app, scope, [b"hi"])).status == 200
+    elsewhere = http_scope("GET", "/health", host="bot.example.org")
+    assert (await call(delivered.app, elsewhere)).status == 403
+
+
+@pytest.mark.parametrize(
+    ("paths", "told"),
+    [
+        (["/webhooks/{name}"], "have no parameters"),
+        (["webhooks"], "must begin with /"),
+        (["/v1/models"], "in use already"),
+        (["/v1/runs/run_1/events"], "in use already"),
+        ([PATH, PATH], "in use already"),
+    ],
+)
+async def test_a_webhook_has_a_path_of_its_own(tmp_path: Path, paths: list[str], told: str) -> None:
+    routes = [WebhookRoute(method="POST", path=path, handler=receive) for path in paths]
+    async with running(tmp_path, [], ScriptedModel([])) as gateway:
+        with pytest.raises(ConfigError, match=told):
+            build_app(gateway, ApiOptions(key="0123456789abcdef"), routes)
+
+
+async def test_a_handler_can_not_claim_a_principal(tmp_path: Path) -> None:
+    receipts: list[Receipt] = []
+
+    async def claim(request: WebhookRequest, accept: Accept) -> WebhookResponse:
+        event = to_event(Update(id=1, chat="1", user="7", text="hi"), "plain")
+        principal = Principal(name="plain", person=OWNER)
+        receipts.append(
+            await accept(replace(event, origin=replace(event.origin, principal=principal)))
+        )
+        return WebhookResponse()
+
+    async with running(tmp_path, [], ScriptedModel([])) as gateway:
+        route = WebhookRoute(method="POST", path=PATH, handler=claim)
+        app = build_app(gateway, ApiOptions(key="0123456789abcdef"), [route])
+        await call(app, http_scope("POST", PATH), [b"hi"])
+    assert receipts == [Refused(reason="not a valid event of a chat")]
 
 
 async def test_no_other_path_is_opened(delivered: Delivered) -> None:
