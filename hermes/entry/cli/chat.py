@@ -58,7 +58,7 @@ def chat(
     if [latest, resume is not None, session is not None].count(True) > 1:
         raise click.UsageError("one conversation at a time: --continue, --resume or --session")
     settings = here(configuration.load())
-    start_logging("WARNING", settings.secrets())
+    start_logging("WARNING", runtime.secrets(settings))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
     wish = SessionWish(name=session, resume=resume, latest=latest)
@@ -138,5 +138,5 @@ def terminal_of(runtime: Runtime, settings: Settings, *, color: bool) -> ChatTer
     commands = {one.name: one.help for one in runtime.commands()}
     history = settings.home.root / "history"
     terminal = InteractiveTerminal(history, {**commands, "exit": "leave"}, color=color)
-    start_logging("WARNING", settings.secrets(), terminal.log)
+    start_logging("WARNING", runtime.secrets(settings), terminal.log)
     return terminal
