@@ -68,7 +68,7 @@ def pieces(text: str) -> list[Piece]:
 
 
 class GrowingTree:
-    """Parses a text that grows at its end: only its last block is parsed again each time."""
+    """Parses a text that grows at its end: only its last blocks are parsed again each time."""
 
     def __init__(self) -> None:
         self._closed = ""
@@ -86,11 +86,14 @@ class GrowingTree:
         rest = text[len(self._closed) :]
         parsed = parse_blocks(rest)
         tree = self._blocks + tuple(block for _, block in parsed)
-        if len(parsed) > 1:
-            # More text can change the last block, but no block before it.
-            lines = rest.split("\n")[: parsed[-1][0]]
-            self._closed += "".join(f"{line}\n" for line in lines)
-            self._blocks = tree[:-1]
+        lines = rest.split("\n")
+        # More text can change the last block. If not even its first two lines have ended, they may
+        # turn out to be a part of the block before it: `#` is a heading, `#a` is not, and it takes
+        # two lines to begin a table.
+        changing = 2 if parsed and parsed[-1][0] + 2 >= len(lines) else 1
+        if len(parsed) > changing:
+            self._closed += "".join(f"{line}\n" for line in lines[: parsed[-changing][0]])
+            self._blocks = tree[:-changing]
         return tree
 
 

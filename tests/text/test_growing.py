@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -124,6 +124,8 @@ def test_a_definition_of_a_link_stays_to_be_seen() -> None:
 
 
 @given(st.lists(st.sampled_from((*BITS, "\r", "\r\n", "[x\n]: /u")), max_size=30))
+@example(["a", "\n", "#", "a"])
+@example(["a", "\n", "|--|\n", "---", "a"])
 def test_the_tree_of_a_text_that_grows_is_that_of_the_whole_text(bits: list[str]) -> None:
     growing = GrowingTree()
     text = ""
