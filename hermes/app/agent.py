@@ -103,7 +103,7 @@ class AgentBuilder:
             runner=self._runner(tools),
             backend=self._backend,
             end_session=self._end_session,
-            write_title=self._write_title,
+            write_title=self._write_title if self._models.has_auxiliary else None,
         )
 
     def _runner(self, tools: Sequence[AnyTool]) -> AgentLoop:
@@ -164,7 +164,7 @@ class AgentBuilder:
             await self._provider.on_session_end(ended)
 
     async def _write_title(self, turn: Turn, answer: str) -> str:
-        """A title for the conversation; empty if no auxiliary model is configured."""
+        """A title for the conversation; empty if the auxiliary model can't be used."""
         main = turn.profile.model
         if main is None or self._models.auxiliary() is None:
             return ""

@@ -7,7 +7,7 @@ import anyio.abc
 
 from hermes.control.claims import Claim
 from hermes.state import sessions
-from hermes.types.agents import HostedAgent
+from hermes.types.agents import HostedAgent, WriteTitle
 from hermes.types.errors import HermesError
 from hermes.types.identity import AgentId
 from hermes.types.store import Store
@@ -27,14 +27,15 @@ class Titles:
         self._agents = agents
 
     def consider(self, claim: Claim, outcome: Outcome) -> None:
-        """The turn is closed."""
+        """Called with each closed turn: its answer may be the first of a conversation."""
         begun = claim.before is not None and not claim.before.messages
-        if begun and isinstance(outcome, Completed):
-            self._group.start_soon(self._name, claim.turn, outcome.message.text)
+        write = self._agents[claim.turn.agent].write_title
+        if begun and write is not None and isinstance(outcome, Completed):
+            self._group.start_soon(self._name, write, claim.turn, outcome.message.text)
 
-    async def _name(self, turn: Turn, answer: str) -> None:
+    async def _name(self, write: WriteTitle, turn: Turn, answer: str) -> None:
         try:
-            if title := await self._agents[turn.agent].write_title(turn, answer):
+            if title := await write(turn, answer):
                 await self._store.run(sessions.rename, str(turn.session), title)
         except HermesError as error:
             log.info("%s keeps its first words as its name: %s", turn.session, error)

@@ -4,6 +4,7 @@ import hashlib
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, tzinfo
+from functools import lru_cache
 from pathlib import Path
 
 import anyio
@@ -58,7 +59,8 @@ class Prompter:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._remember = remember
-        self._hide = hide
+        # Most conversations begin with the same texts.
+        self._hide = lru_cache(maxsize=KNOWN)(hide)
         self._zone = zone
         self._clock = clock
         self._known: dict[

@@ -115,15 +115,12 @@ def hosted_agent(id: AgentId = DEFAULT_AGENT) -> HostedAgent:
     async def end_session(turn: Turn, ended_at: float) -> None:
         raise AssertionError("no conversation ends")
 
-    async def write_title(turn: Turn, answer: str) -> str:
-        raise AssertionError("no conversation begins")
-
     return HostedAgent(
         profile=AgentProfile(id=id),
         runner=an_agent(ScriptedModel([]), ()),
         backend=FILES_ONLY,
         end_session=end_session,
-        write_title=write_title,
+        write_title=None,
     )
 
 

@@ -31,4 +31,5 @@ class HostedAgent(Value):
     backend: ExecutionBackend
     """The machine that its tools act on."""
     end_session: EndSession
-    write_title: WriteTitle
+    write_title: WriteTitle | None
+    """None if its conversations keep their first words as their titles."""

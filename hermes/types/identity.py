@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import time
 from typing import Literal, NewType
 from urllib.parse import quote, unquote
@@ -114,9 +115,13 @@ class SessionKey(Value):
 
 
 _OPTIONAL = {"account", "user", "thread"}
+_SAFE = re.compile(r"[A-Za-z0-9_.~@+!#$&=,-]*")
+"""Matches parts that `quote` returns as they are: the search is several times faster."""
 
 
 def _q(part: str) -> str:
+    if _SAFE.fullmatch(part):
+        return part
     # surrogatepass: a lone surrogate from a hostile client must not raise or collide.
     return quote(part, safe="-_.~@+!#$&=,", errors="surrogatepass")
 

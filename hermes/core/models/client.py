@@ -91,6 +91,8 @@ async def _read(response: aiohttp.ClientResponse, stream: PayloadStream, *, live
             break
     else:
         stream.end()
+    if content.at_eof():
+        return
     # A connection that is read to its end can be used again; not every server ends at once.
     with anyio.move_on_after(CLOSING_SECONDS):
         async for data in content.iter_any():

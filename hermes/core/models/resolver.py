@@ -67,6 +67,13 @@ class ConfiguredModels:
         chosen = self.explain_main()
         return chosen.choice if chosen else None
 
+    @property
+    def has_auxiliary(self) -> bool:
+        """Whether the configuration names a model for summaries and titles."""
+        wanted = self.config.auxiliary
+        other = wanted.provider.casefold() not in MAIN_PROVIDER
+        return bool(other or wanted.base_url or wanted.model)
+
     def auxiliary(self) -> ModelChoice | None:
         """The model for summaries and titles; None if the main model does that too."""
         chosen = self.explain_auxiliary()
@@ -131,11 +138,11 @@ class ConfiguredModels:
 
     def explain_auxiliary(self) -> ChosenModel | None:
         """The model for summaries and titles, with its sources; None if it is the main model."""
+        if not self.has_auxiliary:
+            return None
         wanted = self.config.auxiliary
         if wanted.provider.casefold() in MAIN_PROVIDER:
             wanted = replace(wanted, provider="")
-        if not (wanted.provider or wanted.base_url or wanted.model):
-            return None
         main = None if wanted.base_url else self._usable_main()
         if main and (not wanted.provider or self._same(wanted.provider, main)):
             endpoint, usual = self._beside(main), main.choice.model

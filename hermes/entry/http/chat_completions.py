@@ -175,10 +175,11 @@ def to_event(
 
 
 def _header(request: Request, name: str) -> str:
-    values = request.headers.getlist(name)
+    wanted = name.encode()
+    values = [value for found, value in request.scope["headers"] if found == wanted]
     if not values:
         return ""
-    value = values[0]
+    value = str(values[0], "latin-1")
     if len(values) > 1 or len(value) > HEADER or not value.isprintable() or not value.strip():
         raise bad_request(
             f"{name} must be one value of 1 to {HEADER} printable characters.",
