@@ -134,10 +134,16 @@ class AgentSettings(Value):
     """What it may not use, whatever else allows it."""
     clarify_timeout: Seconds = 3600.0
     """Seconds that a question to a person stays open."""
+    client_tool_timeout: Seconds = 600.0
+    """Seconds that a turn waits for the results of an API client's own tools."""
 
     @property
     def budget(self) -> Budget:
-        return Budget(steps=self.max_turns, seconds=self.turn_timeout or 7 * 86_400.0)
+        return Budget(
+            steps=self.max_turns,
+            seconds=self.turn_timeout or 7 * 86_400.0,
+            client_seconds=self.client_tool_timeout,
+        )
 
 
 class StreamingSettings(Value):

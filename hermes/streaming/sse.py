@@ -1,5 +1,6 @@
 """A turn over HTTP: chat completion chunks, the events of a run, and the plain reply."""
 
+from collections.abc import Sequence
 from typing import Literal, assert_never
 
 from msgspec import UNSET
@@ -13,11 +14,14 @@ from hermes.streaming.wire import (
     Choice,
     Chunk,
     ChunkChoice,
+    ClientCall,
     CompactionNews,
     Completion,
     Delta,
     ErrorBody,
     ErrorChunk,
+    FinishReason,
+    FunctionCall,
     MessageDelta,
     NoticeNews,
     QuestionRequest,
@@ -54,6 +58,7 @@ from hermes.types.events import (
     TurnFinished,
     UsageReported,
 )
+from hermes.types.messages import ToolCall
 
 KEEPALIVE = b": keepalive\n\n"
 DONE = b"data: [DONE]\n\n"
@@ -176,14 +181,18 @@ class ChatStream:
         self._end = event.outcome
         if event.outcome == "failed":
             return _failure(seq, remark(event), event.code or "agent_error", event.status)
-        last = encode(self._with(Delta(), finish_reason="stop"))
-        frames = b"id: %d\ndata: %b\n\n" % (seq, last)
+        frames = b""
+        if event.calls:
+            called = encode(self._with(Delta(tool_calls=_numbered(event.calls))))
+            frames += b"data: %b\n\n" % called
+        last = encode(self._with(Delta(), finish_reason=_reason(event)))
+        frames += b"id: %d\ndata: %b\n\n" % (seq, last)
         if self._chunk.usage is None:
             usage = replace(self._chunk, choices=(), usage=Usage.of(self._usage))
             frames += b"data: %b\n\n" % encode(usage)
         return frames + DONE
 
-    def _with(self, delta: Delta, finish_reason: Literal["stop"] | None = None) -> Chunk:
+    def _with(self, delta: Delta, finish_reason: FinishReason | None = None) -> Chunk:
         choice = ChunkChoice(delta=delta, finish_reason=finish_reason)
         return replace(self._chunk, choices=(choice,))
 
@@ -246,9 +255,30 @@ class RunStream:
 
 def plain_completion(id: str, model: str, created: int, view: View) -> bytes:
     """The reply to a request that did not ask for a stream."""
-    choice = Choice(message=AssistantReply(content=spoken(view)))
+    text, end = spoken(view), view.outcome
+    if end is not None and end.calls:
+        calls = tuple(map(_client_call, end.calls))
+        choice = Choice(
+            message=AssistantReply(content=text or None, tool_calls=calls),
+            finish_reason=_reason(end),
+        )
+    else:
+        choice = Choice(message=AssistantReply(content=text))
     usage = Usage.of(view.usage)
     return encode(Completion(id=id, created=created, model=model, choices=(choice,), usage=usage))
+
+
+def _reason(end: TurnFinished) -> FinishReason:
+    return "tool_calls" if end.calls else "stop"
+
+
+def _client_call(call: ToolCall) -> ClientCall:
+    arguments = call.arguments or "{}"
+    return ClientCall(id=call.id, function=FunctionCall(name=call.name, arguments=arguments))
+
+
+def _numbered(calls: Sequence[ToolCall]) -> tuple[ClientCall, ...]:
+    return tuple(replace(_client_call(call), index=index) for index, call in enumerate(calls))
 
 
 def _work(run: str, event: ToolStarted | ToolProgress | ToolFinished) -> RunEvent:

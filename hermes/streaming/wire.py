@@ -42,16 +42,35 @@ class Usage(WireValue):
         )
 
 
+FinishReason = Literal["stop", "tool_calls"]
+
+
+class FunctionCall(WireValue):
+    name: str
+    arguments: str
+
+
+class ClientCall(WireValue):
+    """A call of a client tool."""
+
+    id: str
+    function: FunctionCall
+    type: Literal["function"] = "function"
+    index: int | UnsetType = UNSET
+    """Only in a stream."""
+
+
 class Delta(WireValue):
     role: Literal["assistant"] | UnsetType = UNSET
     content: str | UnsetType = UNSET
     reasoning_content: str | UnsetType = UNSET
+    tool_calls: tuple[ClientCall, ...] | UnsetType = UNSET
 
 
 class ChunkChoice(WireValue):
     index: int = 0
     delta: Delta = Delta()
-    finish_reason: Literal["stop"] | None = None
+    finish_reason: FinishReason | None = None
 
 
 class Chunk(WireValue):
@@ -95,14 +114,15 @@ class ErrorChunk(WireValue):
 
 
 class AssistantReply(WireValue):
-    content: str
+    content: str | None
     role: Literal["assistant"] = "assistant"
+    tool_calls: tuple[ClientCall, ...] | UnsetType = UNSET
 
 
 class Choice(WireValue):
     message: AssistantReply
     index: int = 0
-    finish_reason: Literal["stop"] = "stop"
+    finish_reason: FinishReason = "stop"
 
 
 class Completion(WireValue):

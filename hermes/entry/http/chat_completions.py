@@ -3,13 +3,16 @@
 import time
 from functools import partial
 
+import msgspec
 from starlette.requests import Request
 from starlette.types import ASGIApp
 
 from hermes.control.following import Following
 from hermes.control.gateway import Gateway
 from hermes.entry.http.auth import principal_of
+from hermes.entry.http.chat_messages import ReadMessages, instructions_of, read_messages
 from hermes.entry.http.chat_request import ChatCompletionRequest, fingerprint, parse_chat
+from hermes.entry.http.client_tools import client_tools, tool_choice
 from hermes.entry.http.endpoint import body_of
 from hermes.entry.http.errors import ApiError, bad_request, failed_turn
 from hermes.entry.http.models import Models
@@ -18,7 +21,7 @@ from hermes.entry.http.sse import EventStream, EventStreamResponse, next_or_keep
 from hermes.streaming.fold import Folder, View
 from hermes.streaming.sse import ChatStream, plain_completion
 from hermes.types.events import TextDelta, TurnFinished
-from hermes.types.identity import Source, TurnId, new_id
+from hermes.types.identity import Source, TurnId, call_place, new_id
 from hermes.types.messages import Accepted, Asked, Duplicate, MessageEvent, Origin, Receipt, Refused
 
 HEADER = 256
@@ -76,6 +79,9 @@ class ChatCompletions:
         with self._gateway.following(turn, after(receipt)) as following:
             for envelope in await following.rest():
                 folder.feed(envelope.seq, envelope.event)
+                if isinstance(envelope.event, TurnFinished):
+                    # A suspended turn may have gone on: that answered a later request.
+                    break
         view = folder.view()
         finish = view.outcome or UNFINISHED
         if finish.outcome == "failed":
@@ -133,7 +139,7 @@ def reply_of(receipt: Accepted | Duplicate) -> str | None:
 
 def after(receipt: Accepted | Duplicate) -> int:
     """The number of the last event before this request's answer."""
-    return receipt.after if isinstance(receipt, Accepted) else 0
+    return receipt.after
 
 
 def now() -> int:
@@ -147,6 +153,8 @@ def to_event(
     principal = principal_of(request)
     session = _header(request, "x-hermes-session-id")
     key = _header(request, "idempotency-key")
+    said = read_messages(asked.messages, in_session=bool(session))
+    tools = client_tools(asked.tools)
     source = Source(
         platform="api",
         account=principal.name,
@@ -155,23 +163,40 @@ def to_event(
         chat_id=session if session else f"request/{new_id()}",
         user_id=principal.name,
     )
-    unique = f"key:{key}" if key else f"request:{new_id()}"
+    if said.results:
+        # An SDK that repeats its request must not make the model answer twice.
+        unique, mark = _results_key(said)
+    else:
+        unique = f"key:{key}" if key else f"request:{new_id()}"
+        mark = fingerprint(body) if key else ""
     return MessageEvent(
         dedupe_key=f"api:{principal.name}:{unique}",
-        fingerprint=fingerprint(body) if key else "",
+        fingerprint=mark,
         source=source,
         origin=Origin(trigger="api", principal=principal),
         received_at=time.time(),
         body=Asked(
-            messages=tuple(asked.news() if session else asked.conversation()),
-            instructions=asked.instructions(),
+            messages=said.messages,
+            instructions=instructions_of(asked.messages),
             model=override,
             sampling=asked.sampling(),
+            tools=tools,
+            tool_choice=tool_choice(asked.tool_choice, asked.parallel_tool_calls, tools),
+            results=said.results,
             stateless=not session,
             detached=bool(session or key),
             live=bool(asked.stream),
         ),
     )
+
+
+def _results_key(said: ReadMessages) -> tuple[str, str]:
+    """A name for the results of one step, and a fingerprint of what they say."""
+    place = call_place(said.results[0].call)
+    assert place is not None, "only results for calls of ours are read as results"
+    ordered = sorted(said.results, key=lambda result: result.call)
+    content = msgspec.json.encode((ordered, said.messages))
+    return f"results:{place.turn}_{place.step}", fingerprint(content)
 
 
 def _header(request: Request, name: str) -> str:

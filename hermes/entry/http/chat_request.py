@@ -5,21 +5,10 @@ import hashlib
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from hermes.entry.http.errors import ApiError, bad_request
-from hermes.types.messages import AssistantMessage, Message, Sampling, UserMessage
-
-MOST_PARTS = 1000
-
-
-class ContentPart(msgspec.Struct):
-    type: str = "text"
-    text: str = ""
-
-
-class RequestMessage(msgspec.Struct):
-    role: str
-    content: str | list[ContentPart] | None = None
-    tool_calls: Raw | UnsetType = UNSET
+from hermes.entry.http.chat_messages import RequestMessage, has_legacy_calls
+from hermes.entry.http.client_tools import NamedTool, RequestTool
+from hermes.entry.http.errors import bad_request
+from hermes.types.messages import Sampling
 
 
 class StreamOptions(msgspec.Struct):
@@ -40,9 +29,10 @@ class ChatCompletionRequest(msgspec.Struct):
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
     reasoning_effort: str | None = None
+    tools: list[RequestTool] | None = None
+    tool_choice: str | NamedTool | None = None
+    parallel_tool_calls: bool | None = None
     # What we can't honour, to be named in the answer.
-    tools: Raw | UnsetType = UNSET
-    tool_choice: Raw | UnsetType = UNSET
     functions: Raw | UnsetType = UNSET
     response_format: Raw | UnsetType = UNSET
     n: Raw | UnsetType = UNSET
@@ -51,45 +41,6 @@ class ChatCompletionRequest(msgspec.Struct):
     logit_bias: Raw | UnsetType = UNSET
     modalities: Raw | UnsetType = UNSET
     audio: Raw | UnsetType = UNSET
-
-    def instructions(self) -> str:
-        """The system messages, for this turn only."""
-        texts = [
-            _text(message, index)
-            for index, message in enumerate(self.messages)
-            if message.role in ("system", "developer")
-        ]
-        return "\n".join(texts)
-
-    def conversation(self) -> list[Message]:
-        """What people and the assistant said; what tools of the client said is left out."""
-        found: list[Message] = []
-        for index, message in enumerate(self.messages):
-            match message.role:
-                case "user":
-                    found.append(UserMessage(text=_text(message, index)))
-                case "assistant":
-                    if text := _text(message, index):
-                        found.append(AssistantMessage(text=text))
-                case "system" | "developer" | "tool" | "function":
-                    pass
-                case other:
-                    param = f"messages[{index}].role"
-                    raise bad_request(f"There is no role {other!r}.", "invalid_role", param)
-        if not any(isinstance(message, UserMessage) for message in found):
-            raise bad_request("No user message found in messages.", param="messages")
-        return found
-
-    def news(self) -> list[Message]:
-        """What a stored conversation does not have yet: all after the last assistant message."""
-        found = self.conversation()
-        for index in range(len(found), 0, -1):
-            if isinstance(found[index - 1], AssistantMessage):
-                found = found[index:]
-                break
-        if not found:
-            raise bad_request("The last message must be the user's.", param="messages")
-        return found
 
     def sampling(self) -> Sampling:
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
@@ -107,13 +58,13 @@ class ChatCompletionRequest(msgspec.Struct):
     def ignored(self) -> list[str]:
         """Names of options that have no effect here."""
         names = [name for name in _IGNORED if _given(getattr(self, name))]
-        if any(_given(m.tool_calls) or m.role in ("tool", "function") for m in self.messages):
-            names.append("messages.tool_calls")
+        if has_legacy_calls(self.messages):
+            names.append("messages.function_call")
         return names
 
 
 _IGNORED = (
-    "tools", "tool_choice", "functions", "response_format", "n", "logprobs", "top_logprobs",
+    "functions", "response_format", "n", "logprobs", "top_logprobs",
     "logit_bias", "modalities", "audio",
 )  # fmt: skip
 _MEANINGLESS = {b"null", b"1", b"false", b"[]", b"{}"}
@@ -140,24 +91,3 @@ def parse_chat(body: bytes) -> ChatCompletionRequest:
 
 def fingerprint(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
-
-
-def _text(message: RequestMessage, index: int) -> str:
-    match message.content:
-        case None:
-            return ""
-        case str(text):
-            return text
-        case parts:
-            param = f"messages[{index}].content"
-            if len(parts) > MOST_PARTS:
-                raise bad_request(f"More than {MOST_PARTS} content parts.", param=param)
-            for part in parts:
-                if part.type not in ("text", "input_text", "output_text"):
-                    raise ApiError(
-                        400,
-                        f"Content of type {part.type!r} is not supported; send text.",
-                        "unsupported_content_type",
-                        param=param,
-                    )
-            return "\n".join(part.text for part in parts)

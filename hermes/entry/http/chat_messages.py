@@ -1,0 +1,216 @@
+"""Reads the messages of a chat completion request: history, new messages, results of tools."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from hermes.entry.http.client_tools import check_name
+from hermes.entry.http.errors import ApiError, bad_request
+from hermes.types.identity import CallId, call_place
+from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
+from hermes.types.value import Value
+
+MOST_PARTS = 1000
+
+Numbered: TypeAlias = tuple[int, Message]
+"""A message with its index in the request."""
+
+
+class ContentPart(msgspec.Struct):
+    type: str = "text"
+    text: str = ""
+
+
+class CalledFunction(msgspec.Struct):
+    name: str
+    arguments: str = ""
+
+
+class RequestCall(msgspec.Struct):
+    id: str
+    type: str = "function"
+    function: CalledFunction | None = None
+
+
+class RequestMessage(msgspec.Struct):
+    role: str
+    content: str | list[ContentPart] | None = None
+    tool_calls: list[RequestCall] | None = None
+    tool_call_id: str | None = None
+    function_call: Raw | UnsetType = UNSET
+
+
+class ReadMessages(Value):
+    """What a request says."""
+
+    messages: tuple[Message, ...]
+    """The whole history, or what is new in a session, or what follows the results."""
+    results: tuple[ToolMessage, ...] = ()
+    """Results of calls that this gateway has made; they resume a turn."""
+
+
+def read_messages(given: Sequence[RequestMessage], *, in_session: bool) -> ReadMessages:
+    """The conversation of a request; an ApiError names the message that is wrong.
+
+    Calls whose ids this gateway has not given are plain history, and so are all calls that are
+    followed by an answer.
+    """
+    said = _said(given)
+    last = max((at for at, (_, one) in enumerate(said) if _spoke(one)), default=-1)
+    news = said[last + 1 :]
+    if results := _results(news):
+        after = tuple(one for _, one in news if isinstance(one, UserMessage))
+        return ReadMessages(messages=after, results=results)
+    if not in_session:
+        if not any(isinstance(one, UserMessage) for _, one in said):
+            raise bad_request("No user message found in messages.", param="messages")
+        return ReadMessages(messages=_paired(said))
+    if news and isinstance(news[0][1], ToolMessage):
+        # Results of another gateway's calls: the model has to see the calls too.
+        news = said[max(last, 0) :]
+    if not news:
+        raise bad_request("The last message must be the user's.", param="messages")
+    return ReadMessages(messages=_paired(news))
+
+
+def instructions_of(given: Sequence[RequestMessage]) -> str:
+    """The system messages, for one turn only."""
+    texts = [
+        _text(message, index)
+        for index, message in enumerate(given)
+        if message.role in ("system", "developer")
+    ]
+    return "\n".join(texts)
+
+
+def has_legacy_calls(given: Sequence[RequestMessage]) -> bool:
+    """Whether the request uses function calls from before there were tool calls."""
+    return any(one.role == "function" or one.function_call is not UNSET for one in given)
+
+
+def _spoke(message: Message) -> bool:
+    return isinstance(message, AssistantMessage)
+
+
+def _said(given: Sequence[RequestMessage]) -> list[Numbered]:
+    """The messages of people, the assistant and tools."""
+    found: list[Numbered] = []
+    for index, message in enumerate(given):
+        match message.role:
+            case "user":
+                found.append((index, UserMessage(text=_text(message, index))))
+            case "assistant":
+                text, calls = _text(message, index), _calls(message, index)
+                if text or calls:
+                    found.append((index, AssistantMessage(text=text, calls=calls)))
+            case "tool":
+                if not message.tool_call_id:
+                    param = f"messages[{index}].tool_call_id"
+                    raise bad_request("A tool message needs a tool_call_id.", param=param)
+                call = CallId(message.tool_call_id)
+                found.append((index, ToolMessage(call=call, text=_text(message, index))))
+            case "system" | "developer" | "function":
+                pass
+            case other:
+                param = f"messages[{index}].role"
+                raise bad_request(f"There is no role {other!r}.", "invalid_role", param)
+    return found
+
+
+def _calls(message: RequestMessage, index: int) -> tuple[ToolCall, ...]:
+    calls = []
+    for number, call in enumerate(message.tool_calls or ()):
+        param = f"messages[{index}].tool_calls[{number}]"
+        if call.type != "function" or call.function is None:
+            message_text = f"Tool calls of type {call.type!r} are not supported; send functions."
+            raise bad_request(message_text, "unsupported_tool_type", param)
+        check_name(call.function.name, f"{param}.function.name")
+        name, arguments = call.function.name, call.function.arguments
+        calls.append(ToolCall(id=CallId(call.id), name=name, arguments=arguments))
+    return tuple(calls)
+
+
+def _results(news: Sequence[Numbered]) -> tuple[ToolMessage, ...]:
+    """The results among new messages that resume a turn of this gateway; empty if none do."""
+    results = [(index, one) for index, one in news if isinstance(one, ToolMessage)]
+    places = [call_place(one.call) for _, one in results]
+    if not any(places):
+        return ()
+    steps = {(place.turn, place.step) if place else None for place in places}
+    if len(steps) > 1:
+        message = "These results belong to calls of different steps; send those of the last step."
+        raise bad_request(message, "mixed_tool_results", "messages")
+    seen: set[CallId] = set()
+    for index, one in results:
+        if one.call in seen:
+            raise bad_request(
+                f"The tool call {one.call!r} has two results.",
+                "repeated_tool_result",
+                f"messages[{index}].tool_call_id",
+            )
+        seen.add(one.call)
+    return tuple(one for _, one in results)
+
+
+def _paired(said: Sequence[Numbered]) -> tuple[Message, ...]:
+    """The messages of a history, with call ids that every provider accepts.
+
+    Raises an ApiError if a call has no result, or a result no call: no provider accepts that.
+    """
+    found: list[Message] = []
+    open_calls: dict[CallId, CallId] = {}
+    count = 0
+    for index, message in said:
+        match message:
+            case ToolMessage(call=call):
+                if call not in open_calls:
+                    raise bad_request(
+                        f"The result of {call[:80]!r} does not follow its call.",
+                        "unknown_tool_call",
+                        f"messages[{index}].tool_call_id",
+                    )
+                renamed = open_calls.pop(call)
+                found.append(msgspec.structs.replace(message, call=renamed))
+            case AssistantMessage(calls=calls):
+                _need_results(open_calls, index)
+                made = []
+                for one in calls:
+                    renamed = open_calls[one.id] = CallId(f"history_{count}")
+                    made.append(msgspec.structs.replace(one, id=renamed))
+                    count += 1
+                found.append(msgspec.structs.replace(message, calls=tuple(made)))
+            case _:
+                _need_results(open_calls, index)
+                found.append(message)
+    _need_results(open_calls, len(said))
+    return tuple(found)
+
+
+def _need_results(open_calls: dict[CallId, CallId], index: int) -> None:
+    if open_calls:
+        named = ", ".join(repr(call[:80]) for call in open_calls)
+        message = f"The results of these tool calls are missing: {named}."
+        raise bad_request(message, "missing_tool_results", f"messages[{index}]")
+
+
+def _text(message: RequestMessage, index: int) -> str:
+    match message.content:
+        case None:
+            return ""
+        case str(text):
+            return text
+        case parts:
+            param = f"messages[{index}].content"
+            if len(parts) > MOST_PARTS:
+                raise bad_request(f"More than {MOST_PARTS} content parts.", param=param)
+            for part in parts:
+                if part.type not in ("text", "input_text", "output_text"):
+                    raise ApiError(
+                        400,
+                        f"Content of type {part.type!r} is not supported; send text.",
+                        "unsupported_content_type",
+                        param=param,
+                    )
+            return "\n".join(part.text for part in parts)

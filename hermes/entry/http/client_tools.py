@@ -1,0 +1,111 @@
+"""The tools of an API client: what a request declares, and how the model may choose."""
+
+import re
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from hermes.entry.http.errors import bad_request
+from hermes.types.client_tools import ClientTool, ToolChoice
+
+MOST_TOOLS = 128
+MOST_TOOL_BYTES = 256 * 1024
+"""Of all declarations of a request together."""
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_MODES: dict[str, Literal["auto", "none", "required"]] = {
+    "auto": "auto",
+    "none": "none",
+    "required": "required",
+}
+
+
+class DeclaredFunction(msgspec.Struct):
+    name: str
+    description: str | None = None
+    parameters: Raw | UnsetType = UNSET
+    strict: bool | None = None
+
+
+class RequestTool(msgspec.Struct):
+    type: str = "function"
+    function: DeclaredFunction | None = None
+
+
+class NamedFunction(msgspec.Struct):
+    name: str
+
+
+class NamedTool(msgspec.Struct):
+    type: str = "function"
+    function: NamedFunction | None = None
+
+
+def client_tools(declared: list[RequestTool] | None) -> tuple[ClientTool, ...]:
+    """The tools that a request declares; an ApiError names the one that can't be used."""
+    declared = declared or []
+    if len(declared) > MOST_TOOLS:
+        raise bad_request(f"More than {MOST_TOOLS} tools.", "too_many_tools", "tools")
+    found: dict[str, ClientTool] = {}
+    size = 0
+    for index, one in enumerate(declared):
+        param = f"tools[{index}]"
+        if one.type != "function" or one.function is None:
+            message = f"Tools of type {one.type!r} are not supported; send functions."
+            raise bad_request(message, "unsupported_tool_type", param)
+        tool = _tool(one.function, param)
+        if tool.name in found:
+            raise bad_request(f"Two tools are named {tool.name!r}.", "invalid_tool", param)
+        found[tool.name] = tool
+        size += len(tool.description) + len(tool.parameters)
+    if size > MOST_TOOL_BYTES:
+        message = f"The tools take more than {MOST_TOOL_BYTES} bytes."
+        raise bad_request(message, "tools_too_large", "tools")
+    return tuple(found.values())
+
+
+def tool_choice(
+    chosen: str | NamedTool | None, parallel: bool | None, tools: tuple[ClientTool, ...]
+) -> ToolChoice:
+    """The choice of a request. Without tools of the client it has nothing to choose from."""
+    match chosen:
+        case str(mode) if mode in _MODES:
+            if mode == "required" and not tools:
+                raise bad_request("There are no tools to choose from.", param="tool_choice")
+            return ToolChoice(mode=_MODES[mode] if tools else "auto", parallel=parallel)
+        case None:
+            return ToolChoice(parallel=parallel)
+        case NamedTool(type="function", function=NamedFunction(name=name)):
+            if all(tool.name != name for tool in tools):
+                raise bad_request(f"There is no tool {name!r} in tools.", param="tool_choice")
+            return ToolChoice(mode="named", name=name, parallel=parallel)
+        case _:
+            raise bad_request(
+                "tool_choice must be 'auto', 'none', 'required' or name a function.",
+                "unsupported_tool_choice",
+                "tool_choice",
+            )
+
+
+def check_name(name: str, param: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise bad_request(
+            f"{name[:80]!r} can't be the name of a tool: use 1 to 64 letters, digits, '_' or '-'.",
+            "invalid_tool",
+            param,
+        )
+
+
+def _tool(function: DeclaredFunction, param: str) -> ClientTool:
+    check_name(function.name, f"{param}.function.name")
+    tool = ClientTool(
+        name=function.name, description=function.description or "", strict=function.strict
+    )
+    if isinstance(function.parameters, UnsetType) or bytes(function.parameters) == b"null":
+        return tool
+    try:
+        msgspec.json.decode(function.parameters, type=dict[str, object])
+    except (msgspec.DecodeError, RecursionError) as error:
+        message = "The parameters of a tool must be a JSON schema: an object."
+        raise bad_request(message, "invalid_tool", f"{param}.function.parameters") from error
+    return msgspec.structs.replace(tool, parameters=bytes(function.parameters).decode())

@@ -1,0 +1,388 @@
+"""Turns with tools of the client, as OpenAI's own client uses them."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import openai
+import pytest
+from openai.types.chat import ChatCompletion, ChatCompletionMessageToolCall
+
+from hermes.testing.running import rows, until
+from hermes.testing.service import SERVICE_KEY, Service, serving
+
+SESSION = {"X-Hermes-Session-Id": "kitchen"}
+Said = list[dict[str, Any]]
+
+
+def function(name: str) -> dict[str, Any]:
+    schema = {"type": "object", "properties": {"at": {"type": "string"}}}
+    return {"type": "function", "function": {"name": name, "parameters": schema}}
+
+
+TOOLS = [function("look"), function("listen")]
+BOTH = 'tool:look{"at":"sky"} tool:append{"token":"t"} tool:listen{"at":"sea"}'
+"""A step in which the model calls two tools of the client, and one of ours between them."""
+
+
+class Client:
+    """A client that keeps its conversation as chat clients do."""
+
+    def __init__(self, service: Service, api: openai.AsyncOpenAI, session: bool) -> None:
+        self.service = service
+        self.said: Said = []
+        self.stream = False
+        self._api = api
+        self._headers = SESSION if session else {}
+
+    async def ask(self, text: str, **options: Any) -> ChatCompletion:
+        self.said.append({"role": "user", "content": text})
+        return await self.send(**options)
+
+    async def send(self, **options: Any) -> ChatCompletion:
+        options = {"tools": TOOLS, **options}
+        if self.stream:
+            answer = await self._streamed(options)
+        else:
+            answer = await self._api.chat.completions.create(
+                model="main", messages=self.said, extra_headers=self._headers, **options
+            )
+        return answer
+
+    async def _streamed(self, options: dict[str, Any]) -> ChatCompletion:
+        async with self._api.chat.completions.stream(
+            model="main", messages=self.said, extra_headers=self._headers, **options
+        ) as stream:
+            return await stream.get_final_completion()
+
+    def heard(self, answer: ChatCompletion) -> list[ChatCompletionMessageToolCall]:
+        """Adds the assistant's message to the conversation; returns its calls."""
+        message = answer.choices[0].message
+        self.said.append(message.model_dump(exclude_none=True, exclude={"parsed"}))
+        calls = message.tool_calls or []
+        assert all(isinstance(call, ChatCompletionMessageToolCall) for call in calls)
+        return [call for call in calls if isinstance(call, ChatCompletionMessageToolCall)]
+
+    def results(self, calls: Sequence[ChatCompletionMessageToolCall], **texts: str) -> None:
+        for call in calls:
+            text = texts.get(call.function.name, f"result of {call.function.name}")
+            self.said.append({"role": "tool", "tool_call_id": call.id, "content": text})
+
+
+@asynccontextmanager
+async def talking(
+    home: Path, *, session: bool = False, said: Said | None = None, **environ: str
+) -> AsyncIterator[Client]:
+    async with (
+        serving(home, environ=environ) as service,
+        openai.AsyncOpenAI(
+            base_url=f"{service.base_url}/v1", api_key=SERVICE_KEY, max_retries=0
+        ) as api,
+    ):
+        client = Client(service, api, session)
+        client.said = said if said is not None else []
+        yield client
+
+
+def text_of(answer: ChatCompletion) -> str:
+    return answer.choices[0].message.content or ""
+
+
+def appended(home: Path) -> list[str]:
+    return (home / "workspace" / "appended").read_text().split()
+
+
+@pytest.fixture(params=["plain", "streamed"])
+def streamed(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param == "streamed")
+
+
+@pytest.mark.parametrize("session", [True, False], ids=["session", "stateless"])
+async def test_tools_of_the_client_run_beside_ours(
+    tmp_path: Path, session: bool, streamed: bool
+) -> None:
+    async with talking(tmp_path, session=session) as client:
+        client.stream = streamed
+        asked = await client.ask(BOTH)
+        assert asked.choices[0].finish_reason == "tool_calls"
+        calls = client.heard(asked)
+        assert [(call.function.name, call.function.arguments) for call in calls] == [
+            ("look", '{"at":"sky"}'),
+            ("listen", '{"at":"sea"}'),
+        ]
+        # Ours has run already, once.
+        assert appended(tmp_path) == ["t"]
+        client.results(calls[::-1], look="blue", listen="loud")
+        answer = await client.send()
+        assert answer.choices[0].finish_reason == "stop"
+        for told in ("blue", "appended t", "loud"):
+            assert told in text_of(answer)
+        assert appended(tmp_path) == ["t"]
+        assert client.service.model.stats.refused == {}
+        # Both requests were one turn, and the conversation goes on after it.
+        client.heard(answer)
+        assert "tool said" not in text_of(await client.ask("thanks"))
+        turns = await rows(client.service.gateway._store, "select state from turns")
+    assert turns == [("completed",)] * 2
+
+
+async def test_a_turn_may_call_tools_of_the_client_several_times(tmp_path: Path) -> None:
+    async with talking(tmp_path) as client:
+        answer = await client.ask('tool:look{"at":"STEP"} steps:3')
+        for step in range(3):
+            (call,) = client.heard(answer)
+            assert call.function.arguments == f'{{"at":"{step}"}}'
+            client.results([call], look=f"seen {step}")
+            answer = await client.send()
+    assert [f"seen {step}" in text_of(answer) for step in range(3)] == [True] * 3
+
+
+@pytest.mark.parametrize("session", [True, False], ids=["session", "stateless"])
+async def test_results_resume_the_turn_after_a_restart(tmp_path: Path, session: bool) -> None:
+    async with talking(tmp_path, session=session) as client:
+        client.results(client.heard(await client.ask(BOTH)), look="blue", listen="loud")
+    async with talking(tmp_path, session=session, said=client.said) as client:
+        answer = await client.send()
+        assert client.service.model.stats.refused == {}
+    assert "blue" in text_of(answer)
+    assert "appended t" in text_of(answer)
+    assert appended(tmp_path) == ["t"]
+
+
+async def test_a_missing_result_is_named_and_the_turn_stays_open(tmp_path: Path) -> None:
+    async with talking(tmp_path) as client:
+        look, listen = client.heard(await client.ask(BOTH))
+        client.results([look])
+        with pytest.raises(openai.BadRequestError, match=listen.id) as caught:
+            await client.send()
+        assert caught.value.code == "missing_tool_results"
+        client.results([listen])
+        assert "result of listen" in text_of(await client.send())
+
+
+async def test_the_same_results_again_return_the_stored_answer(
+    tmp_path: Path, streamed: bool
+) -> None:
+    async with talking(tmp_path) as client:
+        calls = client.heard(await client.ask('tool:look{"at":"STEP"} steps:2'))
+        client.results(calls)
+        first = await client.send()
+        before = client.service.model.stats.calls
+        client.stream = streamed
+        again = await client.send()
+        assert client.heard(again) == client.heard(first)
+        # Also when the turn has gone on after that answer.
+        client.said.pop()
+        client.results(first.choices[0].message.tool_calls or [])  # type: ignore[arg-type]
+        final = await client.send()
+        assert client.service.model.stats.calls == before + 1
+        assert text_of(await client.send()) == text_of(final)
+        client.said = client.said[:3]
+        assert (
+            client.heard(await client.send())[0].id
+            == (first.choices[0].message.tool_calls or [])[0].id
+        )
+        assert client.service.model.stats.calls == before + 1
+
+
+async def test_the_same_results_attach_to_the_running_turn(tmp_path: Path) -> None:
+    async with talking(tmp_path) as client:
+        client.results(client.heard(await client.ask("tool:look{} tokens:20 delay:0.02")))
+        answers: list[str] = []
+
+        async def send() -> None:
+            answers.append(text_of(await client.send()))
+
+        async with anyio.create_task_group() as group:
+            for _ in range(3):
+                group.start_soon(send)
+        assert client.service.model.stats.calls == 2
+    assert len(set(answers)) == 1
+
+
+async def test_other_results_for_the_same_calls_are_a_conflict(tmp_path: Path) -> None:
+    async with talking(tmp_path) as client:
+        calls = client.heard(await client.ask("tool:look{}"))
+        client.results(calls, look="blue")
+        await client.send()
+        client.said[-1]["content"] = "red"
+        with pytest.raises(openai.ConflictError) as caught:
+            await client.send()
+    assert caught.value.code == "tool_results_conflict"
+
+
+async def test_results_of_calls_that_nobody_made_here_are_history_or_unknown(
+    tmp_path: Path,
+) -> None:
+    async with talking(tmp_path) as client:
+        (call,) = client.heard(await client.ask("tool:look{}"))
+        client.results([call], look="blue")
+        mine = list(client.said)
+        renamed = [
+            {**one, "tool_call_id": "call_x"} if "tool_call_id" in one else one for one in mine
+        ]
+        renamed[1] = {**mine[1], "tool_calls": [{**mine[1]["tool_calls"][0], "id": "call_x"}]}
+        client.said = renamed
+        assert "blue" in text_of(await client.send())
+        turns = await rows(client.service.gateway._store, "select count(*) from turns")
+        assert turns == [(2,)]
+        client.said = [{**mine[2], "tool_call_id": f"{'0' * 21}_0_0"}]
+        with pytest.raises(openai.NotFoundError) as caught:
+            await client.send()
+        assert caught.value.code == "unknown_tool_call"
+
+
+async def test_results_must_come_in_the_session_of_their_calls(tmp_path: Path) -> None:
+    async with talking(tmp_path) as client:
+        client.results(client.heard(await client.ask("tool:look{}")))
+        client._headers = SESSION
+        with pytest.raises(openai.NotFoundError):
+            await client.send()
+        client._headers = {}
+        assert "result of look" in text_of(await client.send())
+
+
+async def test_the_options_of_the_last_request_count_also_after_a_restart(tmp_path: Path) -> None:
+    async with talking(tmp_path) as client:
+        asked = await client.ask(
+            "tool:look{} hang", temperature=0.1, tool_choice="required", parallel_tool_calls=False
+        )
+        (first,) = client.service.model.requests
+        assert first.tool_choice == "required"
+        client.results(client.heard(asked))
+        with anyio.move_on_after(1.0):
+            await client.send(tools=[function("smell")], temperature=0.9, tool_choice="none")
+        await until(lambda: len(client.service.model.requests) == 2)
+    async with talking(tmp_path) as client:
+        await until(lambda: len(client.service.model.requests) >= 1)
+        resumed = client.service.model.requests[-1]
+    names = [tool.function.name for tool in resumed.tools]
+    assert "smell" in names
+    assert "look" not in names
+    assert resumed.temperature == 0.9
+    assert resumed.tool_choice == "none"
+    assert resumed.parallel_tool_calls is None
+
+
+async def test_a_tool_choice_binds_only_the_first_model_call_after_a_request(
+    tmp_path: Path,
+) -> None:
+    named = {"type": "function", "function": {"name": "look"}}
+    async with talking(tmp_path) as client:
+        await client.ask('tool:append{"token":"a"}', tool_choice=named, parallel_tool_calls=True)
+        first, second = client.service.model.requests
+    assert first.tool_choice == named
+    assert second.tool_choice is None
+    assert [one.parallel_tool_calls for one in (first, second)] == [True, True]
+
+
+async def test_a_session_request_without_results_closes_the_calls(tmp_path: Path) -> None:
+    async with talking(tmp_path, session=True) as client:
+        calls = client.heard(await client.ask(BOTH))
+        client.said = []
+        answer = await client.ask("never mind")
+        assert "never mind" in text_of(answer)
+        sent = client.service.model.requests[-1].messages
+        told = [message.text for message in sent if message.role == "tool"]
+        assert [text.startswith("Not answered") for text in told] == [True, False, True]
+        client.said = []
+        client.results(calls)
+        with pytest.raises(openai.BadRequestError) as caught:
+            await client.send()
+        assert caught.value.code == "tool_call_closed"
+        assert client.service.model.stats.refused == {}
+
+
+async def test_calls_expire_and_late_results_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("agent: {client_tool_timeout: 0.05}\n")
+    async with talking(tmp_path, session=True) as client:
+        calls = client.heard(await client.ask("tool:look{}"))
+        store = client.service.gateway._store
+        await until(lambda: True)
+        while (await rows(store, "select state from turns")) != [("failed",)]:
+            await anyio.sleep(0.02)
+        assert client.service.model.stats.calls == 1
+        client.results(calls)
+        with pytest.raises(openai.BadRequestError) as caught:
+            await client.send()
+        assert caught.value.code == "tool_call_expired"
+        # The session goes on, with a result for every call.
+        client.said = []
+        assert "still there" in text_of(await client.ask("still there?"))
+        assert client.service.model.stats.refused == {}
+
+
+async def test_a_tool_of_the_client_replaces_ours_of_the_same_name(tmp_path: Path) -> None:
+    async with talking(tmp_path) as client:
+        asked = await client.ask('tool:append{"at":"x"}', tools=[function("append")])
+        (call,) = client.heard(asked)
+        client.results([call], append="theirs")
+        assert "theirs" in text_of(await client.send(tools=[function("append")]))
+        names = [tool.function.name for tool in client.service.model.requests[0].tools]
+    assert names.count("append") == 1
+    assert not (tmp_path / "workspace" / "appended").exists()
+
+
+async def test_an_open_question_is_answered_after_the_results(tmp_path: Path) -> None:
+    async with talking(tmp_path, session=True) as client:
+        asked = await client.ask('tool:look{} tool:ask{"question":"Which one?"}')
+        assert "Which one?" in text_of(asked)
+        calls = client.heard(asked)
+        client.results(calls, look="blue")
+        kept = await client.send()
+        assert text_of(kept) == "Which one?"
+        assert kept.choices[0].finish_reason == "stop"
+        assert text_of(await client.send()) == "Which one?"
+        with pytest.raises(openai.ConflictError):
+            client.said[-1]["content"] = "red"
+            await client.send()
+        client.said = []
+        answer = text_of(await client.ask("the left one"))
+    assert "blue" in answer
+    assert "the person said: the left one" in answer
+
+
+async def test_an_answer_to_the_question_closes_calls_without_results(tmp_path: Path) -> None:
+    async with talking(tmp_path, session=True) as client:
+        client.heard(await client.ask('tool:look{} tool:ask{"question":"Which one?"}'))
+        client.said = []
+        answer = text_of(await client.ask("the left one"))
+    assert "Not answered" in answer
+    assert "the left one" in answer
+
+
+async def test_further_words_may_follow_the_results(tmp_path: Path) -> None:
+    async with talking(tmp_path, session=True) as client:
+        client.results(client.heard(await client.ask("tool:look{}")))
+        answer = await client.ask("and be brief")
+        sent = client.service.model.requests[-1].messages
+    assert "and be brief" in text_of(answer)
+    assert [message.role for message in sent][-4:] == ["user", "assistant", "tool", "user"]
+
+
+async def test_arguments_that_are_no_json_go_back_to_the_model(tmp_path: Path) -> None:
+    async with talking(tmp_path) as client:
+        answer = await client.ask("tool:look{broken}")
+    assert answer.choices[0].finish_reason == "stop"
+    assert "not a JSON object" in text_of(answer)
+
+
+async def test_a_queued_message_waits_for_the_results(tmp_path: Path) -> None:
+    async with talking(tmp_path, session=True) as client:
+        answers: list[str] = []
+
+        async def queue() -> None:
+            await until(lambda: client.service.model.stats.calls == 1)
+            client.said = [{"role": "user", "content": "and then?"}]
+            answers.append(text_of(await client.send(tools=[])))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(queue)
+            asked = await client.ask("tool:look{} ttft:0.3")
+            client.said = []
+            client.results(client.heard(asked)[:1] or [], look="blue")
+            client.said = client.said[1:]
+            assert "blue" in text_of(await client.send())
+    assert "and then?" in answers[0]
