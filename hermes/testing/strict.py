@@ -12,7 +12,7 @@ from hermes.testing.json_schemas import conforming, strict_violation
 from hermes.testing.model import FakeModel
 from hermes.testing.scripted import ChatRequest, Plan, PlannedCall
 
-PNG = b"\x89PNG\r\n\x1a\n"
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _PLACE = re.compile(r"\{(\d+|images)\}")
 _DATA_URL = re.compile(r"data:(image/[a-z]+);base64,([A-Za-z0-9+/]+=*)")
 
@@ -120,7 +120,12 @@ def _described(url: str) -> str | None:
         data = base64.b64decode(found[2], validate=True) if found else b""
     except binascii.Error:
         return None
-    if found is None or found[1] != "image/png" or not data.startswith(PNG) or len(data) < 24:
+    if (
+        found is None
+        or found[1] != "image/png"
+        or not data.startswith(PNG_SIGNATURE)
+        or len(data) < 24
+    ):
         return None
     width, height = struct.unpack(">II", data[16:24])
     return f"{found[1]} of {width}x{height} pixels"

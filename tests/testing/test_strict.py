@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from hermes.testing.scripted import Plan
-from hermes.testing.strict import PNG, StrictModel, calls_tools
+from hermes.testing.strict import PNG_SIGNATURE, StrictModel, calls_tools
 
 Json = dict[str, Any]
 TALK = (
@@ -23,7 +23,9 @@ SCHEMA = {
     "required": ["item", "count"],
     "additionalProperties": False,
 }
-PIXELS = base64.b64encode(PNG + struct.pack(">I4sII", 13, b"IHDR", 3, 2) + b"rest").decode()
+PIXELS = base64.b64encode(
+    PNG_SIGNATURE + struct.pack(">I4sII", 13, b"IHDR", 3, 2) + b"rest"
+).decode()
 
 
 def tools(*names: str) -> list[Json]:
