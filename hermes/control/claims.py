@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from hermes.control.event_content import first_step, new_messages
 from hermes.control.histories import Histories, Prompts
 from hermes.control.hub import EPOCH
 from hermes.state import deliveries, inbox, sessions, transcript, turns
@@ -17,18 +18,15 @@ from hermes.state.inbox import Waiting
 from hermes.state.sessions import SessionRow
 from hermes.state.transcript import History, Scribe
 from hermes.state.turns import TurnRow
-from hermes.text.commands import unescaped
 from hermes.types.agents import HostedAgent
 from hermes.types.events import TurnFinished, UsageReported
-from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey, Target, TurnId
+from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey, Target, TurnId, call_place
 from hermes.types.messages import (
     Asked,
     AssistantMessage,
     Content,
     Message,
     MessageEvent,
-    Pressed,
-    Said,
     ToolMessage,
     UserMessage,
 )
@@ -165,6 +163,7 @@ class Desk:
         """Goes on with a turn whose process died, or whose questions are decided."""
         epoch = yield from turns.claim(row.id, row.epoch, self.owner)
         event = yield from inbox.event_of(row.id)
+        request = (yield from inbox.event_of(row.request)) if row.request else event
         key = SessionKey.parse(row.session)
         own = yield from transcript.of_turn(row.id)
         prompt, found = None, History(generation=0, messages=(*new_messages(event), *own))
@@ -175,7 +174,7 @@ class Desk:
         started = yield from turns.started_calls(row.id)
         decisions = yield from turns.decisions(row.id)
         died = row.state == "running"
-        claim = self._claim(replace(row, epoch=epoch, state="running"), key, event)
+        claim = self._claim(replace(row, epoch=epoch, state="running"), key, event, request)
         if claim.turn.reply_to and not died:
             yield from deliveries.owe(claim.turn.reply_to, None, key.agent, row.id, now)
         turn = replace(
@@ -241,9 +240,12 @@ class Desk:
             case Completed(message=message):
                 yield from transcript.append(claim.scribe, closing.step, 0, message, now)
                 yield from turns.close(row.id, row.epoch, "completed", now, closing.usage)
-            case Suspended(questions=questions):
+            case Suspended(questions=questions, calls=calls):
                 yield from turns.close(row.id, row.epoch, "suspended", now, closing.usage)
                 yield from self._ask(claim, questions, closing.question_ids, now)
+                expires_at = now + claim.turn.profile.budget.client_seconds
+                for call in calls:
+                    yield from turns.await_client(call.id, row, claim.turn.agent, expires_at, now)
             case Stopped(reason=reason, partial=partial):
                 yield from _pair(claim.scribe, "Not finished: the turn was stopped.", now)
                 if partial:
@@ -291,8 +293,20 @@ class Desk:
         for id, question in zip(ids, questions, strict=True):
             yield from turns.ask(id, claim.row, claim.turn.agent, question, now)
 
-    def _claim(self, row: TurnRow, key: SessionKey, event: MessageEvent) -> Claim:
+    def scribe(self, row: TurnRow) -> Scribe:
+        """Where the messages of the turn are written."""
+        return _scribe(row, SessionKey.parse(row.session))
+
+    def _claim(
+        self,
+        row: TurnRow,
+        key: SessionKey,
+        event: MessageEvent,
+        request: MessageEvent | None = None,
+    ) -> Claim:
+        """The turn for the event that opened it, with the options of the last request."""
         body, origin = event.body, event.origin
+        asked = (request or event).body
         turn = Turn(
             id=row.id,
             session=key,
@@ -307,11 +321,17 @@ class Desk:
             stateless=row.transient,
             reply_to=origin.reply_to,
             # A preview on a platform is edited once a second at the most.
-            live=body.live if isinstance(body, Asked) else origin.reply_to is None,
+            live=asked.live if isinstance(asked, Asked) else origin.reply_to is None,
         )
-        if isinstance(body, Asked):
+        if isinstance(body, Asked) and isinstance(asked, Asked):
             turn = replace(
-                turn, instructions=body.instructions, model=body.model, sampling=body.sampling
+                turn,
+                instructions=asked.instructions or body.instructions,
+                model=body.model,
+                sampling=asked.sampling,
+                client_tools=asked.tools,
+                tool_choice=asked.tool_choice,
+                requested_at=first_step(asked),
             )
         detached = not isinstance(body, Asked) or body.detached
         return Claim(turn=turn, row=row, scribe=_scribe(row, key), detached=detached)
@@ -336,43 +356,16 @@ def _at(profile: AgentProfile, workspace: str | None) -> AgentProfile:
     return replace(profile, workspace=workspace) if Path(workspace).is_dir() else profile
 
 
-def new_messages(event: MessageEvent) -> tuple[Message, ...]:
-    """What the event adds to the conversation."""
-    match event.body:
-        case Said(text=text, attachments=attachments):
-            shared = event.source.chat_kind != "private"
-            sender = event.source.user_name if shared else None
-            # A doubled slash is how people say that they mean no command.
-            said = unescaped(text)
-            return (UserMessage(text=said, sender=sender, attachments=attachments),)
-        case Asked(messages=messages):
-            return messages
-        case _:
-            return ()
-
-
-def answer_text(event: MessageEvent) -> str | None:
-    """The words with which an event can answer an open question."""
-    match event.body:
-        case Said(text=text):
-            return text
-        case Asked(stateless=False, messages=(*_, UserMessage(text=text))):
-            return text
-        case Pressed(choice=choice):
-            return choice
-        case _:
-            return None
-
-
 def _pair(scribe: Scribe, text: str, now: float) -> Work[None]:
     """Every call of the turn gets a result: a history with an open call is refused for ever."""
     own = yield from transcript.of_turn(scribe.turn)
     answered = {message.call for message in own if isinstance(message, ToolMessage)}
-    for step, message in enumerate(m for m in own if isinstance(m, AssistantMessage)):
+    for message in (m for m in own if isinstance(m, AssistantMessage)):
         for index, call in enumerate(message.calls, 1):
-            if call.id not in answered:
+            place = call_place(call.id)
+            if call.id not in answered and place is not None:
                 result = ToolMessage(call=call.id, text=text, failed=True)
-                yield from transcript.append(scribe, step, index, result, now)
+                yield from transcript.append(scribe, place.step, index, result, now)
 
 
 def _keep_given_up(turn: TurnId, epoch: int) -> Work[None]:

@@ -2,8 +2,10 @@
 
 from typing import Literal
 
-from hermes.control.claims import Claim, Desk, answer_text
+from hermes.control.claims import Claim, Desk
+from hermes.control.client_calls import ClientCalls
 from hermes.control.commands import CommandTable
+from hermes.control.event_content import answer_text
 from hermes.control.hub import EPOCH
 from hermes.state import deliveries, inbox, turns
 from hermes.state.turns import OpenQuestion, TurnRow
@@ -43,14 +45,26 @@ class Intake:
     def __init__(self, desk: Desk, commands: CommandTable) -> None:
         self._desk = desk
         self._commands = commands
+        self._client_calls = ClientCalls(desk)
 
     def take(
         self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
     ) -> Work[IntakeResult]:
-        if isinstance(event.body, Edited):
-            return IntakeResult(receipt=Refused(reason="changed messages are not answered again"))
-        if isinstance(event.body, Asked) and event.body.stateless:
-            return (yield from self._begin(event, key, person, now))
+        match event.body:
+            case Edited():
+                reason = "changed messages are not answered again"
+                return IntakeResult(receipt=Refused(reason=reason))
+            case Asked(results=(_, *_)):
+                taken = yield from self._client_calls.take(event, event.body, key, person, now)
+                return IntakeResult(receipt=taken.receipt, claim=taken.claim)
+            case Asked(stateless=True):
+                return (yield from self._begin(event, key, person, now))
+            case _:
+                return (yield from self._in_session(event, key, person, now))
+
+    def _in_session(
+        self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
+    ) -> Work[IntakeResult]:
         turn = yield from turns.open_in(str(key))
         if command := self._commands.find(event):
             action, argument = command
@@ -91,6 +105,8 @@ class Intake:
     ) -> Work[IntakeResult]:
         """The turn waits for a person: this message decides, or waits too."""
         open_ones = yield from turns.open_questions(turn.id)
+        if not open_ones and isinstance(event.body, Asked):
+            return (yield from self._go_on_without_results(event, key, person, turn, now))
         question = _meant(event, open_ones) if turn.person == person else None
         if question is None:
             if isinstance(event.body, Pressed):
@@ -110,9 +126,22 @@ class Intake:
             left = "; ".join(other.prompt for other in open_ones if other is not question)
             noted = CommandReply(reply=f"Noted. Still open: {left}")
             return (yield from self._tell(id, event, key, noted, now))
+        yield from self._client_calls.give_up(turn, now)
         claim = yield from self._desk.resume(turn, now)
         receipt = Accepted(id=id, turn=turn.id, after=claim.row.epoch * EPOCH)
         return IntakeResult(receipt=receipt, claim=claim)
+
+    def _go_on_without_results(
+        self, event: MessageEvent, key: SessionKey, person: PersonId, turn: TurnRow, now: float
+    ) -> Work[IntakeResult]:
+        """The turn waits for results of client tools, but the client says something else."""
+        id = new_id()
+        duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner)
+        if duplicate:
+            return IntakeResult(receipt=duplicate)
+        yield from self._client_calls.end(turn, now)
+        claim = yield from self._desk.open_next(str(key), now)
+        return IntakeResult(receipt=Accepted(id=id, turn=id), claim=claim)
 
     def _queue(
         self, event: MessageEvent, key: SessionKey, person: PersonId, when: str, now: float

@@ -285,8 +285,8 @@ def finish_of(outcome: Outcome) -> TurnFinished:
     match outcome:
         case Completed():
             return TurnFinished(outcome="completed")
-        case Suspended():
-            return TurnFinished(outcome="suspended")
+        case Suspended(calls=calls):
+            return TurnFinished(outcome="suspended", calls=calls)
         case Stopped(reason=reason):
             return TurnFinished(outcome="stopped", text=reason)
         case Failed(reason=reason, code=code, status=status, retry_after=pause):

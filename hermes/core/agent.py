@@ -5,7 +5,7 @@ so that a restart and a person's decision are the same case.
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import anyio
 
@@ -14,13 +14,14 @@ from hermes.core.conversation import ModelConversation
 from hermes.core.prompt import Prompter
 from hermes.core.tools.call import CallRunner, ToolRuntime
 from hermes.core.window import Window, context_length
-from hermes.types.errors import ClaimLost, HermesError, TooLong
+from hermes.types.errors import ClaimLost, HermesError, Rejected, TooLong
 from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from hermes.types.models import ModelProvider
 from hermes.types.profile import AgentProfile, ModelChoice
 from hermes.types.protocols import Checkpoint, Emit, Toolbox
-from hermes.types.tools import NeedsPerson
-from hermes.types.turns import Completed, Failed, Outcome, Question, Suspended, Turn
+from hermes.types.tools import AnyTool, NeedsClient, NeedsPerson
+from hermes.types.turns import Completed, Expired, Failed, Outcome, Question, Suspended, Turn
+from hermes.types.value import Value
 
 Choose = Callable[[AgentProfile, str | None], ModelChoice]
 """The model for a turn: the profile's, or the one that the request names."""
@@ -28,6 +29,7 @@ Recall = Callable[[Turn], Awaitable[str]]
 """What a memory has for the last request."""
 SAME_CALLS = 3
 """Identical calls with identical results after which a turn is ended."""
+NOT_ANSWERED = "The client did not send the results of its tools in time."
 
 
 async def recall_nothing(turn: Turn) -> str:
@@ -68,7 +70,7 @@ class AgentLoop:
 
     async def _steps(self, turn: Turn, emit: Emit, checkpoint: Checkpoint) -> Outcome:
         choice = self._choose(turn.profile, turn.model)
-        tools = self._toolbox.for_turn(turn) if choice.tools else {}
+        tools = self._tools(turn, choice)
         runner = await self._runtime.for_turn(turn, tools, emit, checkpoint)
         # A summary for a request without a session would be made again for the next one.
         threshold = None if turn.stateless else self._threshold
@@ -79,10 +81,12 @@ class AgentLoop:
         step = turn.steps
         while True:
             if calls := unanswered(conversation.history):
-                results, questions = await run_calls(runner, calls)
-                conversation.answer(results)
-                if questions:
-                    return Suspended(questions=tuple(questions))
+                if _without_client(turn, calls):
+                    return Failed(reason=NOT_ANSWERED, code="tool_results_expired", status=400)
+                done = await run_calls(runner, calls)
+                conversation.answer(done.results)
+                if done.questions or done.waiting:
+                    return Suspended(questions=done.questions, calls=done.waiting)
                 if stuck := repeated(conversation.history):
                     return _gave_up(stuck)
                 continue
@@ -99,6 +103,19 @@ class AgentLoop:
             await checkpoint.said(message)
             conversation.add(message)
 
+    def _tools(self, turn: Turn, choice: ModelChoice) -> Mapping[str, AnyTool]:
+        """The agent's own tools for the turn. A client tool of the same name replaces one."""
+        if not choice.tools:
+            if turn.client_tools:
+                raise Rejected(f"The model {choice.model!r} can't use tools; send none.")
+            return {}
+        tools = self._toolbox.for_turn(turn)
+        theirs = {tool.name for tool in turn.client_tools}
+        if theirs.isdisjoint(tools):
+            # The same object for all turns: prompts are known by it.
+            return tools
+        return {name: tool for name, tool in tools.items() if name not in theirs}
+
     async def _ask(self, conversation: ModelConversation, step: int) -> AssistantMessage:
         """The model's next message; a conversation that is too long for it is summarised first."""
         if conversation.is_long():
@@ -112,6 +129,14 @@ class AgentLoop:
             if not await conversation.shrink(self._compactor, self._prompter):
                 raise
         return await self._model.complete(conversation.request(step), conversation.heard)
+
+
+def _without_client(turn: Turn, calls: Sequence[ToolCall]) -> bool:
+    """Whether the client has let the time for its results pass."""
+    theirs = {tool.name for tool in turn.client_tools}
+    return any(
+        call.name in theirs and isinstance(turn.decisions.get(call.id), Expired) for call in calls
+    )
 
 
 def _ended(message: AssistantMessage) -> Outcome:
@@ -185,12 +210,20 @@ def _steps_since_request(
     return steps[::-1]
 
 
-async def run_calls(
-    runner: CallRunner, calls: list[ToolCall]
-) -> tuple[list[ToolMessage], list[Question]]:
-    """Runs what needs nobody, side by side where nothing is changed; the rest are questions."""
+class RanCalls(Value):
+    """The calls of one step after those that need nobody else have run."""
+
+    results: tuple[ToolMessage, ...]
+    questions: tuple[Question, ...]
+    waiting: tuple[ToolCall, ...]
+    """Calls of client tools."""
+
+
+async def run_calls(runner: CallRunner, calls: Sequence[ToolCall]) -> RanCalls:
+    """Runs the calls that need nobody else, side by side where nothing is changed."""
     results: dict[int, ToolMessage] = {}
     questions: dict[int, Question] = {}
+    waiting: dict[int, ToolCall] = {}
     errors: list[HermesError] = []
 
     async def run(index: int, call: ToolCall) -> None:
@@ -198,6 +231,8 @@ async def run_calls(
             results[index] = await runner.run(call)
         except NeedsPerson as signal:
             questions[index] = signal.question
+        except NeedsClient as signal:
+            waiting[index] = signal.call
         except HermesError as error:
             errors.append(error)
 
@@ -211,7 +246,8 @@ async def run_calls(
                 await run(index, call)
     if errors:
         raise errors[0]
-    return (
-        [results[index] for index in sorted(results)],
-        [questions[index] for index in sorted(questions)],
+    return RanCalls(
+        results=tuple(results[index] for index in sorted(results)),
+        questions=tuple(questions[index] for index in sorted(questions)),
+        waiting=tuple(waiting[index] for index in sorted(waiting)),
     )

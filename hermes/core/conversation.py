@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from hermes.core.compaction import PASSES, Compactor, choose, last_request
 from hermes.core.prompt import Prompter, ephemeral
 from hermes.core.window import Scale, Window, tokens, tokens_in, weight
+from hermes.types.client_tools import ToolChoice
 from hermes.types.errors import HermesError
 from hermes.types.events import AgentEvent, ContextCompacted, Notice, UsageReported
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
@@ -55,6 +56,10 @@ class ModelConversation:
         new = weight(turn.history[-1]) if turn.size and turn.history else 0
         self._at_most = new + tokens_in(turn.size)
         self._name = str(turn.session)
+        self._client_tools = sum(
+            len(tool.name) + len(tool.description) + len(tool.parameters)
+            for tool in turn.client_tools
+        )
 
     async def begin(self, prompter: Prompter) -> None:
         """Settles what the model is told first."""
@@ -88,11 +93,17 @@ class ModelConversation:
             ephemeral=self._ephemeral,
             messages=(*self.turn.profile.prefill, *self._with_recalled()),
             step=f"{self.turn.id}_{step}",
-            tools=self._tools,
+            tools=(*self._tools, *self.turn.client_tools),
+            tool_choice=self._tool_choice(step),
             sampling=self.turn.sampling,
             live=self.turn.live,
             conversation=self._name,
         )
+
+    def _tool_choice(self, step: int) -> ToolChoice:
+        """The request's choice for the first model call after it; later calls are free."""
+        choice = self.turn.tool_choice
+        return choice if step == self.turn.requested_at else ToolChoice(parallel=choice.parallel)
 
     def heard(self, event: AgentEvent) -> None:
         """Passes an event of the model on, and learns from what it says of the size."""
@@ -159,7 +170,7 @@ class ModelConversation:
         """Tokens of what is sent beside the history."""
         assert self._prompt is not None, "begin comes first"
         said = tokens(self._prompt.text) + tokens(self._ephemeral) + tokens(self.recalled)
-        return said + tokens_in(self._prompt.tools)
+        return said + tokens_in(self._prompt.tools + self._client_tools)
 
     def _weighed(self) -> int:
         if self._weight is None:

@@ -62,11 +62,12 @@ def insert(
     if taken:
         return None
     rows = yield (
-        "select id, turn, fingerprint from inbox where dedupe_key = ?",
+        "select id, turn, fingerprint, after_seq from inbox where dedupe_key = ?",
         (event.dedupe_key,),
     )
-    earlier, turn, fingerprint = rows[0]
-    return Duplicate(id=earlier, turn=turn, same=fingerprint == event.fingerprint)
+    earlier, turn, fingerprint, after = rows[0]
+    same = fingerprint == event.fingerprint
+    return Duplicate(id=earlier, turn=turn, same=same, after=after)
 
 
 def first_pending(session: str, owner: OwnerId) -> Work[Waiting | None]:
@@ -98,14 +99,19 @@ def bind(id: str, turn: str, state: str = "bound") -> Work[None]:
     yield "update inbox set state = ?, turn = ? where id = ?", (state, turn, id)
 
 
+def set_after(id: str, after: int) -> Work[None]:
+    """Notes that the answer to the row begins after this event of its turn."""
+    yield "update inbox set after_seq = ? where id = ?", (after, id)
+
+
 def finish(turn: str) -> Work[None]:
     """The message that opened the turn is answered; its id is the turn's."""
     yield "update inbox set state = 'done' where id = ? and state = 'bound'", (turn,)
 
 
-def event_of(turn: str) -> Work[MessageEvent]:
-    """The message that opened the turn."""
-    rows = yield "select event from inbox where id = ?", (turn,)
+def event_of(id: str) -> Work[MessageEvent]:
+    """The message in the row; the id of a turn is that of the message that opened it."""
+    rows = yield "select event from inbox where id = ?", (id,)
     return decode_event(rows[0][0])
 
 

@@ -201,3 +201,16 @@ create table cursors (account text primary key, value text not null) without row
 """,
     )
 )
+
+
+MIGRATIONS.append(
+    (
+        "m006_client_calls",
+        """
+-- Results of client tools resume a turn: their request replaces the options of the one before.
+alter table turns add column request text;
+-- The answer to such a request begins after this event of the turn.
+alter table inbox add column after_seq integer not null default 0;
+""",
+    )
+)

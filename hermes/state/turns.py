@@ -34,6 +34,8 @@ class TurnRow(Value):
     started_at: float
     workspace: str | None = None
     """The folder that it works in, also when another process goes on with it."""
+    request: str | None = None
+    """The message whose options count, where that is not the one that opened the turn."""
 
 
 class OpenQuestion(Value):
@@ -44,9 +46,11 @@ class OpenQuestion(Value):
     choices: tuple[str, ...]
 
 
+CLIENT_CALL = "client_call"
+"""Kind of the questions that only a client can answer, with the result of one of its tools."""
 _COLUMNS = (
     "id, session, person, account, state, owner, epoch, trigger_kind, transient, generation,"
-    " steps, seq, shown, stop_requested, reason, code, started_at, workspace"
+    " steps, seq, shown, stop_requested, reason, code, started_at, workspace, request"
 )
 
 
@@ -62,7 +66,7 @@ def _row(row: Row) -> TurnRow:
 def insert(turn: TurnRow, agent: str, chat_id: str) -> Work[None]:
     yield (
         f"insert into turns ({_COLUMNS}, agent, chat_id)"  # noqa: S608
-        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             turn.id,
             turn.session,
@@ -82,6 +86,7 @@ def insert(turn: TurnRow, agent: str, chat_id: str) -> Work[None]:
             turn.code,
             turn.started_at,
             turn.workspace,
+            turn.request,
             agent,
             chat_id,
         ),
@@ -192,6 +197,11 @@ def close(
         raise ClaimLost(f"turn {turn} was taken over or closed by another process")
 
 
+def set_request(turn: TurnId, request: str) -> Work[None]:
+    """From now on, the options of this message count."""
+    yield "update turns set request = ? where id = ?", (request, turn)
+
+
 def request_stop(turn: TurnId, who: str) -> Work[None]:
     yield "update turns set stop_requested = ? where id = ?", (who, turn)
 
@@ -242,13 +252,54 @@ def ask(id: str, turn: TurnRow, agent: str, question: Question, now: float) -> W
 def open_questions(turn: TurnId) -> Work[list[OpenQuestion]]:
     rows = yield (
         "select id, turn, kind, prompt, choices from questions"
-        " where turn = ? and state = 'open' order by asked_at, id",
-        (turn,),
+        " where turn = ? and state = 'open' and kind <> ? order by asked_at, id",
+        (turn, CLIENT_CALL),
     )
     return [
         OpenQuestion(id=id, turn=TurnId(turn), kind=kind, prompt=prompt, choices=decode_choices(c))
         for id, turn, kind, prompt, c in rows
     ]
+
+
+def await_client(
+    call: CallId, turn: TurnRow, agent: str, expires_at: float, now: float
+) -> Work[None]:
+    """Lets a suspended turn wait for the result of a client tool."""
+    yield (
+        "insert into questions (id, turn, call, session, agent, person, kind, prompt, choices,"
+        " digest, state, asked_at, expires_at)"
+        " values (?, ?, ?, ?, ?, ?, ?, '', ?, '', 'open', ?, ?)",
+        (
+            call,
+            turn.id,
+            call,
+            turn.session,
+            agent,
+            turn.person,
+            CLIENT_CALL,
+            encode(()),
+            now,
+            expires_at,
+        ),
+    )
+
+
+def open_client_calls(turn: TurnId) -> Work[list[CallId]]:
+    """The calls of client tools that the turn waits for."""
+    rows = yield (
+        "select call from questions where turn = ? and state = 'open' and kind = ? order by call",
+        (turn, CLIENT_CALL),
+    )
+    return [CallId(row[0]) for row in rows]
+
+
+def close_client_calls(turn: TurnId, now: float) -> Work[None]:
+    """The turn no longer waits for its client: the transcript has a result for each call."""
+    yield (
+        "update questions set state = 'answered', decided_at = ?"
+        " where turn = ? and state = 'open' and kind = ?",
+        (now, turn, CLIENT_CALL),
+    )
 
 
 def decide(

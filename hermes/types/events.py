@@ -3,6 +3,7 @@
 from typing import Literal
 
 from hermes.types.identity import CallId, TurnId
+from hermes.types.messages import ToolCall
 from hermes.types.value import Value
 
 
@@ -104,6 +105,8 @@ class TurnFinished(Value, tag=True):
     """The HTTP status of an API request whose turn failed like this."""
     retry_after: float | None = None
     """Seconds after which a new attempt makes sense; None when that is not known."""
+    calls: tuple[ToolCall, ...] = ()
+    """Calls of client tools that a suspended turn waits for."""
 
 
 AgentEvent = (

@@ -16,7 +16,7 @@ OwnerId = NewType("OwnerId", str)
 """A process that works on the store; alive while it holds its lock file."""
 TurnId = NewType("TurnId", str)
 CallId = NewType("CallId", str)
-"""Ours, `<turn>_<step>_<index>`: providers repeat theirs."""
+"""Ours, `<turn>_<step>_<index>`: providers repeat theirs. `call_place` reads it."""
 
 OWNER = PersonId("owner")
 """The person who installed Hermes: uses its terminal, or the API's own key."""
@@ -35,6 +35,25 @@ def new_id() -> str:
 def id_at(instant: float) -> str:
     """Less than every id made after this time, and more than all made before."""
     return f"{int(instant * 1000):011x}"
+
+
+class CallPlace(Value):
+    """The place of a tool call: the turn, the step in it, and the index in that step."""
+
+    turn: TurnId
+    step: int
+    index: int
+
+
+def call_place(call: str) -> CallPlace | None:
+    """The place that a call id of ours names; None for any other text."""
+    if found := _CALL.fullmatch(call):
+        turn, step, index = found.groups()
+        return CallPlace(turn=TurnId(turn), step=int(step), index=int(index))
+    return None
+
+
+_CALL = re.compile(r"([0-9a-f]{21})_(0|[1-9][0-9]{0,5})_(0|[1-9][0-9]{0,5})")
 
 
 class Source(Value):

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from hermes.types.client_tools import ClientTool, ToolChoice
 from hermes.types.identity import CallId, Principal, Source, Target, Trigger
 from hermes.types.value import Value
 
@@ -105,6 +106,11 @@ class Asked(Value, tag=True):
     model: str | None = None
     """`provider/model` when the request overrides the agent's."""
     sampling: Sampling = Sampling()
+    tools: tuple[ClientTool, ...] = ()
+    """The client's own tools, offered beside the agent's."""
+    tool_choice: ToolChoice = ToolChoice()
+    results: tuple[ToolMessage, ...] = ()
+    """Results of client tools. They resume the turn that made the calls; `messages` follow them."""
     stateless: bool = True
     """The body is the whole history: nothing of the session is read or added to."""
     detached: bool = False
@@ -151,7 +157,7 @@ class Accepted(Value, tag=True):
     after: int = 0
     """Events of the turn up to this number were before this message."""
     reply: str | None = None
-    """The whole answer, where no turn is needed: a command's."""
+    """The whole answer, where no turn is needed, such as that of a command."""
 
 
 class Duplicate(Value, tag=True):
@@ -161,6 +167,8 @@ class Duplicate(Value, tag=True):
     turn: str | None = None
     same: bool = True
     """False when the key came with another body."""
+    after: int = 0
+    """Events of the turn up to this number were before this message."""
 
 
 class Refused(Value, tag=True):

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from hermes.types.client_tools import ToolChoice
 from hermes.types.events import UsageReported
 from hermes.types.messages import AssistantMessage, Message, Sampling
 from hermes.types.profile import ModelChoice
 from hermes.types.protocols import Emit
-from hermes.types.tools import AnyTool
+from hermes.types.tools import DeclaredTool
 from hermes.types.value import Value
 
 
@@ -20,7 +21,8 @@ class ModelRequest(Value):
     messages: Sequence[Message]
     step: str
     """Prefix of the CallIds of this answer: `<turn>_<step>`."""
-    tools: Sequence[AnyTool] = ()
+    tools: Sequence[DeclaredTool] = ()
+    tool_choice: ToolChoice = ToolChoice()
     sampling: Sampling = Sampling()
     ephemeral: str = ""
     """Text that follows `system`, for this call only."""
@@ -112,7 +114,7 @@ class WireFormat(Protocol):
         """Headers for both addresses, with the key if there is one."""
         ...
 
-    def declare(self, tool: AnyTool) -> Mapping[str, object]:
+    def declare(self, tool: DeclaredTool) -> Mapping[str, object]:
         """The declaration of a tool, to be encoded as JSON."""
         ...
 

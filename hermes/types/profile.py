@@ -64,6 +64,8 @@ class Budget(Value):
     """Model calls in one turn."""
     seconds: float = 1800.0
     """A turn's deadline."""
+    client_seconds: float = 600.0
+    """How long a turn waits for the results of client tools."""
 
 
 class AgentProfile(Value):

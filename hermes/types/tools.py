@@ -5,9 +5,11 @@ from typing import Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
+from hermes.types.client_tools import ClientTool
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import Sandbox
 from hermes.types.identity import CallId
+from hermes.types.messages import ToolCall
 from hermes.types.turns import Decision, Question, Turn
 from hermes.types.value import Value
 
@@ -98,9 +100,21 @@ class Tool(Value, Generic[A]):
         return lambda context: self.handler(context, decoded)
 
 
+DeclaredTool = AnyTool | ClientTool
+"""A tool that a model may call, whoever runs it."""
+
+
 class NeedsPerson(Exception):
     """Raised by a tool whose call only a person can let go on."""
 
     def __init__(self, question: Question) -> None:
         super().__init__(question.prompt)
         self.question = question
+
+
+class NeedsClient(Exception):
+    """Raised for a call of a client tool, which only the client can run."""
+
+    def __init__(self, call: ToolCall) -> None:
+        super().__init__(call.name)
+        self.call = call

@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from hermes.types.client_tools import ClientTool, ToolChoice
 from hermes.types.errors import HermesError
 from hermes.types.identity import (
     AgentId,
@@ -16,7 +17,7 @@ from hermes.types.identity import (
     Trigger,
     TurnId,
 )
-from hermes.types.messages import AssistantMessage, Message, Sampling
+from hermes.types.messages import AssistantMessage, Message, Sampling, ToolCall
 from hermes.types.profile import AgentProfile
 from hermes.types.value import Value
 
@@ -91,6 +92,10 @@ class Turn(Value):
     instructions: str = ""
     model: str | None = None
     sampling: Sampling = Sampling()
+    client_tools: tuple[ClientTool, ...] = ()
+    tool_choice: ToolChoice = ToolChoice()
+    requested_at: int = 0
+    """The step of the first model call after the last request, which `tool_choice` binds."""
     decisions: dict[CallId, Decision] = msgspec.field(default_factory=dict)
     interrupted: frozenset[CallId] = frozenset()
     """Calls that had started when the process died: their outcome is unknown."""
@@ -100,11 +105,14 @@ class Turn(Value):
     """Somebody reads along word by word."""
 
 
+QuestionKind = Literal["question", "approval"]
+
+
 class Question(Value):
     """Something only a person can decide; the turn is suspended on it."""
 
     call: CallId
-    kind: Literal["question", "approval"]
+    kind: QuestionKind
     prompt: str
     choices: tuple[str, ...] = ()
     """Answers to choose from. The choices of an approval are ways to approve; Deny is added when
@@ -121,6 +129,8 @@ class Completed(Value, tag=True):
 
 class Suspended(Value, tag=True):
     questions: tuple[Question, ...]
+    calls: tuple[ToolCall, ...] = ()
+    """Calls of client tools, which wait for their results."""
 
 
 class Stopped(Value, tag=True):

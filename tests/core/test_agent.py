@@ -206,9 +206,10 @@ async def test_results_come_in_the_order_of_the_calls() -> None:
         ToolCall(id=CallId(f"t_0_{n}"), name="slow", arguments=f'{{"seconds": {s}}}')
         for n, s in enumerate((0.02, 0))
     ]
-    results, questions = await run_calls(runner, wanted)
-    assert [one.call for one in results] == ["t_0_0", "t_0_1"]
-    assert questions == []
+    done = await run_calls(runner, wanted)
+    assert [one.call for one in done.results] == ["t_0_0", "t_0_1"]
+    assert not done.questions
+    assert not done.waiting
 
 
 def test_only_open_calls_at_the_end_are_unanswered() -> None:

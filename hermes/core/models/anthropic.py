@@ -16,11 +16,12 @@ from hermes.core.models.request_fields import (
     user_text,
 )
 from hermes.core.models.thoughts import echoed, woven
-from hermes.core.tools.schema import schema_of, tools_json
+from hermes.core.tools.schema import parameters_of, tools_json
+from hermes.types.client_tools import ToolChoice
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hermes.types.models import AnswerBuilder, ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.tools import AnyTool
+from hermes.types.tools import DeclaredTool
 
 API_VERSION = "2023-06-01"
 ANSWER_TOKENS = 8192
@@ -65,6 +66,7 @@ class _Options(Struct, omit_defaults=True):
     output_config: dict[str, str] = {}
 
 
+_CHOICES = {"auto": "auto", "none": "none", "required": "any", "named": "tool"}
 _encoder = msgspec.json.Encoder()
 
 
@@ -89,8 +91,8 @@ class AnthropicMessages:
         key = {"x-api-key": choice.api_key} if choice.api_key else {}
         return {**key, "anthropic-version": API_VERSION}
 
-    def declare(self, tool: AnyTool) -> Mapping[str, object]:
-        schema = schema_of(tool.arguments)
+    def declare(self, tool: DeclaredTool) -> Mapping[str, object]:
+        schema = parameters_of(tool)
         return {"name": tool.name, "description": tool.description, "input_schema": schema}
 
     def body(self, request: ModelRequest) -> bytes:
@@ -98,8 +100,8 @@ class AnthropicMessages:
         parts = [b"{", extra_fields(choice), b'"stream":true,"model":']
         parts += _encoder.encode(choice.model), b",", _encoder.encode(_options(request))[1:-1]
         if request.tools:
-            tools = tools_json(tuple(request.tools), self.declare)
-            parts += b',"tools":', tools[:-2], _MARK, b"}]"
+            tools = tools_json(request.tools, self.declare)
+            parts += b',"tools":', tools[:-2], _MARK, b"}]", _tool_choice(request.tool_choice)
         if request.system or request.ephemeral:
             parts += b',"system":[', _system(request), b"]"
         parts += b',"messages":[', _messages(request, self._prefixes), b"]}]}"
@@ -107,6 +109,16 @@ class AnthropicMessages:
 
     def parser(self, answer: AnswerBuilder) -> MessageEvents:
         return MessageEvents(answer)
+
+
+def _tool_choice(choice: ToolChoice) -> bytes:
+    """The field of a choice that is not the default."""
+    chosen: dict[str, str | bool] = {"type": _CHOICES[choice.mode]}
+    if choice.mode == "named":
+        chosen["name"] = choice.name
+    if choice.parallel is not None and choice.mode != "none":
+        chosen["disable_parallel_tool_use"] = not choice.parallel
+    return b',"tool_choice":' + _encoder.encode(chosen) if chosen != {"type": "auto"} else b""
 
 
 def _root(choice: ModelChoice) -> str:

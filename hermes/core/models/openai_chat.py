@@ -22,11 +22,12 @@ from hermes.core.models.request_fields import (
 )
 from hermes.core.models.thoughts import echoed
 from hermes.core.tools.schema import function, tools_json
+from hermes.types.client_tools import ToolChoice
 from hermes.types.identity import CallId
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hermes.types.models import AnswerBuilder, ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.tools import AnyTool
+from hermes.types.tools import DeclaredTool
 
 
 class _Function(Struct):
@@ -74,14 +75,14 @@ class OpenAIChat:
     def headers(self, choice: ModelChoice) -> Mapping[str, str]:
         return bearer(choice)
 
-    def declare(self, tool: AnyTool) -> Mapping[str, object]:
+    def declare(self, tool: DeclaredTool) -> Mapping[str, object]:
         return function(tool)
 
     def body(self, request: ModelRequest) -> bytes:
         choice = request.choice
         parts = [b"{", extra_fields(choice), _HEAD, _encoder.encode(choice.model)]
         if request.tools:
-            parts += b',"tools":', tools_json(tuple(request.tools))
+            parts += b',"tools":', tools_json(request.tools), _tool_choice(request.tool_choice)
         # Options that are not set are left out.
         sampling = _encoder.encode(replace(request.sampling, max_tokens=answer_limit(request)))
         if sampling != b"{}":
@@ -97,6 +98,19 @@ class OpenAIChat:
 
     def parser(self, answer: AnswerBuilder) -> Chunks:
         return Chunks(answer)
+
+
+def _tool_choice(choice: ToolChoice) -> bytes:
+    """The fields of a choice that is not the default."""
+    parts: list[bytes] = []
+    if choice.mode == "named":
+        named = {"type": "function", "function": {"name": choice.name}}
+        parts += b',"tool_choice":', _encoder.encode(named)
+    elif choice.mode != "auto":
+        parts += b',"tool_choice":', _encoder.encode(choice.mode)
+    if choice.parallel is not None:
+        parts += b',"parallel_tool_calls":', _encoder.encode(choice.parallel)
+    return b"".join(parts)
 
 
 def _said(role: str, text: str) -> bytes:

@@ -19,10 +19,11 @@ from hermes.core.models.request_fields import (
 from hermes.core.models.response_events import ResponseEvents
 from hermes.core.models.thoughts import echoed, woven
 from hermes.core.tools.schema import named_schema, tools_json
+from hermes.types.client_tools import ClientTool, ToolChoice
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hermes.types.models import AnswerBuilder, ModelRequest
 from hermes.types.profile import ModelChoice
-from hermes.types.tools import AnyTool
+from hermes.types.tools import DeclaredTool
 
 
 class _Said(Struct, tag_field="type", tag="message"):
@@ -73,15 +74,17 @@ class OpenAIResponses:
     def headers(self, choice: ModelChoice) -> Mapping[str, str]:
         return bearer(choice)
 
-    def declare(self, tool: AnyTool) -> Mapping[str, object]:
+    def declare(self, tool: DeclaredTool) -> Mapping[str, object]:
         # A strict schema has no optional fields.
-        return {"type": "function", **named_schema(tool), "strict": False}
+        strict = isinstance(tool, ClientTool) and bool(tool.strict)
+        return {"type": "function", **named_schema(tool), "strict": strict}
 
     def body(self, request: ModelRequest) -> bytes:
         choice = request.choice
         parts = [b"{", extra_fields(choice), _encoder.encode(_options(request))[1:-1]]
         if request.tools:
-            parts += b',"tools":', tools_json(tuple(request.tools), self.declare)
+            parts += b',"tools":', tools_json(request.tools, self.declare)
+            parts.append(_tool_choice(request.tool_choice))
         encode = partial(_encoded, choice)
         items = self._prefixes.joined(cache_name(request), request.messages, encode)
         parts += b',"input":[', items, b"]}"
@@ -89,6 +92,18 @@ class OpenAIResponses:
 
     def parser(self, answer: AnswerBuilder) -> ResponseEvents:
         return ResponseEvents(answer)
+
+
+def _tool_choice(choice: ToolChoice) -> bytes:
+    """The fields of a choice that is not the default."""
+    parts: list[bytes] = []
+    if choice.mode == "named":
+        parts += b',"tool_choice":', _encoder.encode({"type": "function", "name": choice.name})
+    elif choice.mode != "auto":
+        parts += b',"tool_choice":', _encoder.encode(choice.mode)
+    if choice.parallel is not None:
+        parts += b',"parallel_tool_calls":', _encoder.encode(choice.parallel)
+    return b"".join(parts)
 
 
 def _options(request: ModelRequest) -> _Options:

@@ -4,6 +4,8 @@ import logging
 import time
 from collections.abc import Mapping
 
+import msgspec
+
 from hermes.core.tools.results import Redact, Results, redacted
 from hermes.core.tools.summary import summarize, summarize_result
 from hermes.types.errors import ClaimLost, StoreUnavailable, ToolFailed
@@ -12,7 +14,7 @@ from hermes.types.execution import ExecutionBackend, Sandbox, SandboxScope
 from hermes.types.identity import CallId
 from hermes.types.messages import ToolCall, ToolMessage
 from hermes.types.protocols import Checkpoint, Emit
-from hermes.types.tools import AnyTool, NeedsPerson
+from hermes.types.tools import AnyTool, NeedsClient, NeedsPerson
 from hermes.types.turns import Decision, Turn
 
 log = logging.getLogger(__name__)
@@ -95,17 +97,26 @@ class CallRunner:
     ) -> None:
         self._turn = turn
         self._tools = tools
+        self._client_tools = {tool.name for tool in turn.client_tools}
         self._sandbox = sandbox
         self._emit = emit
         self._checkpoint = checkpoint
         self._results = results
 
     def read_only(self, call: ToolCall) -> bool:
+        if call.name in self._client_tools:
+            return True
         tool = self._tools.get(call.name)
         return tool is not None and tool.read_only
 
     async def run(self, call: ToolCall) -> ToolMessage:
-        """The call's result, committed. Raises NeedsPerson when it has to wait for a person."""
+        """The call's result, committed.
+
+        Raises NeedsPerson when it has to wait for a person, and NeedsClient when only the client
+        can run it.
+        """
+        if call.name in self._client_tools and _is_json_object(call.arguments):
+            raise NeedsClient(call)
         shown = await summarize(call.arguments, self._results.redact, self._results.longest_secret)
         self._emit(
             ToolStarted(call=call.id, name=call.name, label=shown.label, arguments=shown.arguments)
@@ -137,9 +148,11 @@ class CallRunner:
         return result
 
     async def _result(self, call: ToolCall) -> str:
+        if call.name in self._client_tools:
+            raise ToolFailed(f"The arguments of {call.name} are not a JSON object.")
         tool = self._tools.get(call.name)
         if tool is None:
-            known = ", ".join(sorted(self._tools)) or "none"
+            known = ", ".join(sorted({*self._tools, *self._client_tools})) or "none"
             raise ToolFailed(f"There is no tool {call.name!r}. The tools are: {known}.")
         run = tool.bind(call.arguments)
         if not tool.repeatable:
@@ -156,3 +169,11 @@ class CallRunner:
                 self._results.redact,
             )
         )
+
+
+def _is_json_object(arguments: str) -> bool:
+    try:
+        msgspec.json.decode(arguments or "{}", type=dict[str, object])
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+    return True

@@ -1,17 +1,18 @@
 """Declares tools to models as plain JSON schemas, encoded once."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TypeAlias
 
 import msgspec
 
+from hermes.types.client_tools import ClientTool
 from hermes.types.errors import ConfigError
-from hermes.types.tools import AnyTool
+from hermes.types.tools import AnyTool, DeclaredTool
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | Mapping[str, Json] | None"
 JsonSchema: TypeAlias = Mapping[str, Json]
-Declare = Callable[[AnyTool], Mapping[str, object]]
+Declare = Callable[[DeclaredTool], Mapping[str, object]]
 """Writes a tool as a wire format declares it."""
 
 _REF = "$ref"
@@ -29,20 +30,43 @@ def schema_of(arguments: type[msgspec.Struct]) -> JsonSchema:
     return schema
 
 
-def named_schema(tool: AnyTool) -> JsonSchema:
+def parameters_of(tool: DeclaredTool) -> JsonSchema | msgspec.Raw:
+    """The JSON schema of a tool's arguments."""
+    if isinstance(tool, ClientTool):
+        return msgspec.Raw(tool.parameters.encode())
+    return schema_of(tool.arguments)
+
+
+def named_schema(tool: DeclaredTool) -> Mapping[str, object]:
     """A tool with its name, its description and the schema of its arguments."""
-    schema = schema_of(tool.arguments)
-    return {"name": tool.name, "description": tool.description, "parameters": schema}
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": parameters_of(tool),
+    }
 
 
-def function(tool: AnyTool) -> JsonSchema:
+def function(tool: DeclaredTool) -> Mapping[str, object]:
     """A tool in the form that most servers take."""
-    return {"type": "function", "function": named_schema(tool)}
+    declared = named_schema(tool)
+    if isinstance(tool, ClientTool) and tool.strict is not None:
+        declared = {**declared, "strict": tool.strict}
+    return {"type": "function", "function": declared}
+
+
+def tools_json(tools: Sequence[DeclaredTool], declare: Declare = function) -> bytes:
+    """The declarations of tools as a JSON array. The agent's own are encoded once per set."""
+    own = tuple(tool for tool in tools if not isinstance(tool, ClientTool))
+    encoded = _own_json(own, declare)
+    if len(own) == len(tools):
+        return encoded
+    declared = [declare(tool) for tool in tools if isinstance(tool, ClientTool)]
+    theirs = msgspec.json.encode(declared)
+    return encoded[:-1] + b"," + theirs[1:] if own else theirs
 
 
 @lru_cache(maxsize=256)
-def tools_json(tools: tuple[AnyTool, ...], declare: Declare = function) -> bytes:
-    """The declarations of tools as a JSON array, encoded once per set of tools."""
+def _own_json(tools: tuple[AnyTool, ...], declare: Declare) -> bytes:
     return msgspec.json.encode([declare(tool) for tool in tools])
 
 

@@ -1,0 +1,159 @@
+"""Calls of client tools: they suspend a turn, and the results that the client sends resume it."""
+
+from hermes.control.claims import Claim, Desk
+from hermes.control.hub import EPOCH
+from hermes.state import inbox, transcript, turns
+from hermes.state.codec import record
+from hermes.state.turns import OpenQuestion, TurnRow
+from hermes.streaming.fold import BREAK
+from hermes.types.errors import HermesError
+from hermes.types.events import TurnFinished
+from hermes.types.identity import CallId, PersonId, SessionKey, call_place, new_id
+from hermes.types.messages import (
+    Accepted,
+    Asked,
+    Duplicate,
+    MessageEvent,
+    Receipt,
+    ToolMessage,
+)
+from hermes.types.store import Work
+from hermes.types.value import Value
+
+WENT_ON = "the client went on without the results of its tools"
+NOT_ANSWERED = "Not answered: the client went on without this result."
+AFTER_RESULTS = 1_000_000
+"""The index in a step of the first message that follows its results."""
+
+
+class ResultsRefused(HermesError):
+    """Results of client tools that can't be taken. Nothing was stored, and the turn goes on
+    waiting if it did so before."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+
+class TakenResults(Value):
+    """The receipt for results, and the turn that they resume."""
+
+    receipt: Receipt
+    claim: Claim | None = None
+
+
+class ClientCalls:
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def take(
+        self, event: MessageEvent, body: Asked, key: SessionKey, person: PersonId, now: float
+    ) -> Work[TakenResults]:
+        """Stores the results and resumes their turn. The same results again change nothing."""
+        row = yield from self._turn_of(event, body, key)
+        id, session = new_id(), SessionKey.parse(row.session)
+        repeated = yield from inbox.insert(id, event, session, person, self._desk.owner, "done")
+        questions = yield from turns.open_questions(row.id)
+        if repeated:
+            return _repeated(repeated, row, questions)
+        waiting = yield from turns.open_client_calls(row.id)
+        _check(row, waiting, body.results)
+        if questions and body.messages:
+            raise ResultsRefused(
+                409,
+                "question_open",
+                "A question is open in the same step. Send the results without further messages,"
+                f" then answer the question: {_asked(questions)}",
+            )
+        yield from inbox.bind(id, row.id, "done")
+        yield from turns.set_request(row.id, id)
+        yield from self._append(row, body, now)
+        yield from turns.close_client_calls(row.id, now)
+        if questions:
+            return TakenResults(receipt=Accepted(id=id, reply=_asked(questions)))
+        found = yield from turns.get(row.id)
+        assert found is not None
+        claim = yield from self._desk.resume(found, now)
+        after = claim.row.epoch * EPOCH
+        yield from inbox.set_after(id, after)
+        return TakenResults(receipt=Accepted(id=id, turn=row.id, after=after), claim=claim)
+
+    def give_up(self, row: TurnRow, now: float) -> Work[None]:
+        """Answers the open calls of a turn as "not answered"."""
+        scribe = self._desk.scribe(row)
+        for call in (yield from turns.open_client_calls(row.id)):
+            result = ToolMessage(call=call, text=NOT_ANSWERED, failed=True)
+            yield from transcript.append(scribe, *_place(call), result, now)
+        yield from turns.close_client_calls(row.id, now)
+
+    def end(self, row: TurnRow, now: float) -> Work[None]:
+        """Ends a turn whose client went on without sending results."""
+        yield from self.give_up(row, now)
+        epoch = yield from turns.claim(row.id, row.epoch, self._desk.owner)
+        yield from turns.close(row.id, epoch, "stopped", now, reason=(WENT_ON, ""))
+        finished = TurnFinished(outcome="stopped", text=WENT_ON)
+        first = epoch * EPOCH + 1
+        yield from turns.keep_events(row.id, first, record(first, [finished]))
+        yield from inbox.finish(row.id)
+
+    def _turn_of(self, event: MessageEvent, body: Asked, key: SessionKey) -> Work[TurnRow]:
+        """The turn that made the calls; other principals and sessions do not learn of it."""
+        place = call_place(body.results[0].call)
+        row = (yield from turns.get(place.turn)) if place else None
+        theirs = row is not None and row.trigger == "api" and row.account == event.source.account
+        if row is None or not theirs or (not body.stateless and row.session != str(key)):
+            call = body.results[0].call
+            raise ResultsRefused(404, "unknown_tool_call", f"There is no tool call {call!r}.")
+        return row
+
+    def _append(self, row: TurnRow, body: Asked, now: float) -> Work[None]:
+        """Adds the results to the transcript, and after them what else the client says."""
+        scribe = self._desk.scribe(row)
+        for result in body.results:
+            yield from transcript.append(scribe, *_place(result.call), result, now)
+        step, _ = _place(body.results[0].call)
+        for index, message in enumerate(body.messages, AFTER_RESULTS):
+            yield from transcript.append(scribe, step, index, message, now)
+
+
+def _place(call: CallId) -> tuple[int, int]:
+    """The place of the call's result in the transcript of its turn: step and index."""
+    place = call_place(call)
+    assert place is not None, "only calls of ours wait for a client"
+    return place.step, place.index + 1
+
+
+def _check(row: TurnRow, waiting: list[CallId], results: tuple[ToolMessage, ...]) -> None:
+    """Raises ResultsRefused unless these are the results of all calls that wait."""
+    given = [result.call for result in results]
+    if row.state != "suspended" or not waiting:
+        expired = row.code == "tool_results_expired"
+        code = "tool_call_expired" if expired else "tool_call_closed"
+        why = "its time is over" if expired else "its turn has ended or went on without it"
+        message = f"The tool call {given[0]!r} is no longer open: {why}. Ask again."
+        raise ResultsRefused(400, code, message)
+    if missing := [call for call in waiting if call not in given]:
+        named = ", ".join(map(repr, missing))
+        message = f"The results of these tool calls are missing: {named}. Send all at once."
+        raise ResultsRefused(400, "missing_tool_results", message)
+    if unknown := [call for call in given if call not in waiting]:
+        message = f"The tool call {unknown[0]!r} does not wait for a result."
+        raise ResultsRefused(400, "unknown_tool_call", message)
+
+
+def _repeated(repeated: Duplicate, row: TurnRow, questions: list[OpenQuestion]) -> TakenResults:
+    if not repeated.same:
+        message = "Other results were sent for these tool calls before, and were used."
+        raise ResultsRefused(409, "tool_results_conflict", message)
+    if repeated.after:
+        return TakenResults(receipt=repeated)
+    # These results were kept while a question was open.
+    if questions:
+        return TakenResults(receipt=Accepted(id=repeated.id, reply=_asked(questions)))
+    receipt = Accepted(id=repeated.id, turn=row.id, after=row.epoch * EPOCH)
+    return TakenResults(receipt=receipt)
+
+
+def _asked(questions: list[OpenQuestion]) -> str:
+    return BREAK.join(question.prompt for question in questions)

@@ -1,0 +1,27 @@
+"""Tools that an API client offers with its request and runs itself."""
+
+from typing import Literal
+
+from hermes.types.value import Value
+
+
+class ClientTool(Value):
+    """A tool of the client. A call of it suspends the turn until the client sends the result."""
+
+    name: str
+    description: str = ""
+    parameters: str = '{"type":"object","properties":{}}'
+    """The JSON schema of the arguments, as the client wrote it."""
+    strict: bool | None = None
+    """Whether the provider must keep to the schema; None to leave that to the provider."""
+
+
+class ToolChoice(Value):
+    """Which tools the first model call after a request may or must use."""
+
+    mode: Literal["auto", "none", "required", "named"] = "auto"
+    name: str = ""
+    """The tool that must be called, in mode `named`."""
+    parallel: bool | None = None
+    """Whether one step may make several calls; None to leave that to the provider. It applies to
+    every model call of the turn."""
