@@ -165,22 +165,29 @@ class FakeModel:
         self.stats.calls += 1
         try:
             request = self._decoder.decode(body)
-            reason = refusal(request)
+            reason = self.refusal_of(request)
         except msgspec.DecodeError as error:
             reason = str(error)
         if reason is not None:
             self._refuse(reason)
             return _problem(400, reason)
         self._bodies.append(body)
+        return self._planned(self.plan_for(request), request, len(body))
+
+    def refusal_of(self, request: ChatRequest) -> str | None:
+        """Why the request is refused; None if it is answered."""
+        return refusal(request)
+
+    def plan_for(self, request: ChatRequest) -> Plan:
+        """How the request is answered."""
         if self.script:
-            return self._planned(self.script.popleft(), request, len(body))
-        done = sum(message.role == "assistant" for message in request.steps)
+            return self.script.popleft()
+        done = request.step
         if self.turn:
-            return self._planned(self.turn[done], request, len(body))
+            return self.turn[done]
         plan = plan_of(request.said, self.default)
         calls = () if done >= plan.steps else tuple(_at_step(call, done) for call in plan.calls)
-        plan = msgspec.structs.replace(plan, calls=calls)
-        return self._planned(plan, request, len(body))
+        return msgspec.structs.replace(plan, calls=calls)
 
     def _planned(self, plan: Plan, request: ChatRequest, size: int) -> Reply:
         if plan.fail_first or plan.cut_first is not None:

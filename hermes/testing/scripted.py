@@ -194,9 +194,14 @@ def _planned_calls(text: str) -> tuple[tuple[PlannedCall, ...], str]:
     return tuple(calls), rest + text[end:]
 
 
+class _ImageUrl(Struct):
+    url: str
+
+
 class _Part(Struct):
     type: str
     text: str = ""
+    image_url: _ImageUrl | None = None
 
 
 _Name = Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
@@ -241,6 +246,26 @@ class _StreamOptions(Struct):
     include_usage: bool = False
 
 
+class _ChosenName(Struct):
+    name: _Name
+
+
+class _ChosenFunction(Struct):
+    type: Literal["function"]
+    function: _ChosenName
+
+
+class _NamedSchema(Struct):
+    name: _Name
+    schema: dict[str, object]
+    strict: bool | None = None
+
+
+class _ResponseFormat(Struct):
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: _NamedSchema | None = None
+
+
 class ChatRequest(Struct):
     """What real servers accept; decoding refuses the rest."""
 
@@ -250,6 +275,8 @@ class ChatRequest(Struct):
     stream: bool = False
     stream_options: _StreamOptions | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    tool_choice: Literal["none", "auto", "required"] | _ChosenFunction | None = None
+    response_format: _ResponseFormat | None = None
 
     @property
     def said(self) -> str:
@@ -265,6 +292,28 @@ class ChatRequest(Struct):
         """What the assistant and its tools said since the last user message."""
         users = [at for at, message in enumerate(self.messages) if message.role == "user"]
         return [m for m in self.messages[users[-1] :] if m.role in ("assistant", "tool")]
+
+    @property
+    def step(self) -> int:
+        """How often the assistant has answered since the last user message."""
+        return sum(message.role == "assistant" for message in self.steps)
+
+    @property
+    def results(self) -> list[str]:
+        """What the tools said since the last user message, in the order of their calls."""
+        said = {m.tool_call_id: m.text for m in self.steps if m.role == "tool"}
+        return [said[call.id] for m in self.steps for call in m.tool_calls or ()]
+
+    @property
+    def declared(self) -> set[str]:
+        """The names of the tools that the model may call."""
+        return {tool.function.name for tool in self.tools or ()}
+
+    @property
+    def images(self) -> list[str]:
+        """The URLs of all images, oldest first."""
+        parts = [part for m in self.messages if isinstance(m.content, list) for part in m.content]
+        return [part.image_url.url for part in parts if part.image_url is not None]
 
 
 def refusal(request: ChatRequest) -> str | None:

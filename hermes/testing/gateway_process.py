@@ -1,0 +1,87 @@
+"""`hermes gateway run` as a process of its own, to be killed and started again."""
+
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from os import defpath
+from pathlib import Path
+
+import anyio
+from anyio.abc import Process
+
+from hermes.testing.running import until
+
+START_SECONDS = 30
+
+
+class GatewayProcess:
+    """A gateway whose user has `folder` as the home directory; the port stays the same."""
+
+    def __init__(self, folder: Path, model_url: str) -> None:
+        self.folder = folder
+        self.workspace = folder / ".hermes" / "workspace"
+        self.workspace.mkdir(parents=True)
+        self.port = _free_port()
+        self._environ = {
+            "PATH": defpath,
+            "HOME": str(folder),
+            "LANG": "C.UTF-8",
+            "HERMES_CUSTOM_BASE_URL": model_url,
+            "HERMES_MODEL": "scripted",
+        }
+        self._log = folder / "gateway.log"
+        self._process: Process | None = None
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    @property
+    def key(self) -> str:
+        return (self.folder / ".hermes" / "api_server.key").read_text().strip()
+
+    async def start(self) -> None:
+        """Returns when the API can be called."""
+        assert self._process is None, "a gateway is running"
+        command = [sys.executable, "-m", "hermes", "gateway", "run", "--port", str(self.port)]
+        with self._log.open("wb") as log:
+            self._process = await anyio.open_process(
+                command, env=self._environ, stdout=log, stderr=subprocess.STDOUT
+            )
+        try:
+            await until(lambda: "\ntry: " in self.log, START_SECONDS)
+        except AssertionError as error:
+            raise AssertionError(f"the gateway did not start:\n{self.log}") from error
+
+    @property
+    def log(self) -> str:
+        """What the running process has printed and logged."""
+        return self._log.read_text("utf-8")
+
+    async def kill(self) -> None:
+        """Sends SIGKILL and waits until the process is gone."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            await process.aclose()
+
+
+@asynccontextmanager
+async def gateway_process(folder: Path, model_url: str) -> AsyncIterator[GatewayProcess]:
+    """A started gateway, killed when the block ends."""
+    gateway = GatewayProcess(folder, model_url)
+    try:
+        await gateway.start()
+        yield gateway
+    finally:
+        with anyio.CancelScope(shield=True):
+            await gateway.kill()
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port

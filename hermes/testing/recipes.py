@@ -1,0 +1,77 @@
+"""The recipes in a guide: what to install, a program, and what the program prints."""
+
+import subprocess
+from collections.abc import Mapping
+from os import defpath, pathsep
+from pathlib import Path
+
+import anyio
+from markdown_it import MarkdownIt
+
+from hermes.testing.api_clients import ApiClients
+from hermes.testing.gateway_process import GatewayProcess
+from hermes.types.value import Value
+
+RECIPE_SECONDS = 60
+SUFFIXES = {"python": "py", "js": "mjs", "sh": "sh"}
+DEFAULT_PORT = "127.0.0.1:8642"
+"""What every recipe calls; a test replaces it."""
+
+
+class Recipe(Value):
+    language: str
+    program: str
+    prints: str
+
+
+def recipes(page: Path) -> Mapping[str, Recipe]:
+    """The recipes by "section: subsection". A recipe is a program and the text block after it."""
+    found: dict[str, Recipe] = {}
+    section = subsection = ""
+    program: tuple[str, str] | None = None
+    tokens = MarkdownIt().parse(page.read_text("utf-8"))
+    for token, inline in zip(tokens, [*tokens[1:], None], strict=True):
+        match token.type, token.tag:
+            case "heading_open", "h2" if inline is not None:
+                section, subsection = inline.content, ""
+            case "heading_open", "h3" if inline is not None:
+                subsection = inline.content
+            case "fence", _ if token.info in SUFFIXES:
+                program = token.info, token.content
+            case "fence", _ if token.info == "text" and program is not None:
+                language, code = program
+                name = f"{section}: {subsection}"
+                assert name not in found, f"{page} has two recipes under {name!r}"
+                found[name] = Recipe(language=language, program=code, prints=token.content)
+                program = None
+            case _:
+                pass
+    return found
+
+
+async def run_recipe(recipe: Recipe, gateway: GatewayProcess, clients: ApiClients) -> str:
+    """What the recipe prints when the gateway's user runs it."""
+    path = gateway.folder / f"recipe.{SUFFIXES[recipe.language]}"
+    address = f"127.0.0.1:{gateway.port}"
+    path.write_text(recipe.program.replace(DEFAULT_PORT, address), "utf-8")
+    match recipe.language:
+        case "python":
+            command = [str(clients.python), path.name]
+        case "js":
+            modules = gateway.folder / "node_modules"
+            modules.unlink(missing_ok=True)
+            modules.symlink_to(clients.node_modules)
+            command = [str(clients.node), path.name]
+        case _:
+            command = ["bash", "-euo", "pipefail", path.name]
+    environ = {
+        "PATH": f"{clients.programs}{pathsep}{defpath}",
+        "HOME": str(gateway.folder),
+        "LANG": "C.UTF-8",
+    }
+    with anyio.fail_after(RECIPE_SECONDS):
+        done = await anyio.run_process(
+            command, cwd=gateway.folder, env=environ, stderr=subprocess.PIPE, check=False
+        )
+    assert done.returncode == 0, (done.stdout + done.stderr).decode()
+    return done.stdout.decode()

@@ -1,0 +1,79 @@
+"""The conversation of the guide's recipes: a client with a stock, an agent with a shopping list."""
+
+import base64
+import struct
+import zlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from hermes.testing.api_clients import ApiClients
+from hermes.testing.gateway_process import GatewayProcess, gateway_process
+from hermes.testing.recipes import Recipe, recipes, run_recipe
+from hermes.testing.scripted import Plan
+from hermes.testing.strict import PNG_SIGNATURE, StrictModel, calls_tools
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "clients.md"
+SHOPPING_LIST = "rice, tea"
+SHOPPING = (
+    calls_tools(("stock", {"item": "tea"}), ("read_file", {"path": "shopping.txt"})),
+    calls_tools(("stock", {"item": "rice"})),
+    Plan(text="Tea: {0}. The list says: {1}. Rice: {2}."),
+)
+"""First a tool of the client and one of the agent in the same step, then one of the client."""
+BOUGHT = {"name": "tea", "count": 12}
+"""The values in answers that conform to a schema."""
+
+
+class Shop:
+    def __init__(self, gateway: GatewayProcess, model: StrictModel) -> None:
+        self.gateway = gateway
+        self.model = model
+
+    async def run(self, recipe: Recipe, clients: ApiClients) -> str:
+        """What the recipe prints; fails if the model refused a request."""
+        printed = await run_recipe(recipe, self.gateway, clients)
+        assert self.model.stats.refused == {}
+        return printed
+
+    @property
+    def declared(self) -> list[set[str]]:
+        """The tools that each request to the model declared."""
+        return [request.declared for request in self.model.requests]
+
+    @property
+    def images(self) -> list[bytes]:
+        """The images in the last request to the model."""
+        urls = self.model.requests[-1].images
+        return [base64.b64decode(url.partition(",")[2]) for url in urls]
+
+
+@asynccontextmanager
+async def open_shop(folder: Path, *turn: Plan) -> AsyncIterator[Shop]:
+    """A gateway in a process of its own, whose model answers every turn with these plans."""
+    async with (
+        StrictModel(*turn, facts=BOUGHT) as model,
+        gateway_process(folder, model.base_url) as gateway,
+    ):
+        (gateway.workspace / "shopping.txt").write_text(f"{SHOPPING_LIST}\n")
+        (folder / "receipt.png").write_bytes(png(3, 2))
+        yield Shop(gateway, model)
+
+
+def recipe_of(name: str) -> Recipe:
+    """The recipe of the guide under this name."""
+    return recipes(GUIDE)[name]
+
+
+def png(width: int, height: int) -> bytes:
+    """A white picture."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        end = struct.pack(">I", zlib.crc32(kind + data))
+        return struct.pack(">I", len(data)) + kind + data + end
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    lines = (b"\0" + b"\xff" * width) * height
+    return PNG_SIGNATURE + b"".join(
+        (chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(lines)), chunk(b"IEND", b""))
+    )

@@ -1,0 +1,23 @@
+"""The API clients of other projects."""
+
+import pytest
+
+from hermes.testing.api_clients import INSTALL_SECONDS, ApiClients, installed_clients
+from hermes.types.errors import Disconnected
+
+
+@pytest.fixture(scope="session")
+def clients() -> ApiClients:
+    """The clients, installed at the first use on a machine."""
+    try:
+        return installed_clients()
+    except Disconnected as error:
+        pytest.skip(str(error))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first test of a machine also installs the clients."""
+    for item in items:
+        if "clients" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.timeout(INSTALL_SECONDS))
+            item.add_marker(pytest.mark.slow)
