@@ -283,8 +283,8 @@ async def persist(
 
 def finish_of(outcome: Outcome) -> TurnFinished:
     match outcome:
-        case Completed():
-            return TurnFinished(outcome="completed")
+        case Completed(message=message):
+            return TurnFinished(outcome="completed", finish_reason=message.cut or "stop")
         case Suspended():
             return TurnFinished(outcome="suspended")
         case Stopped(reason=reason):

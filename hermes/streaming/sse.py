@@ -42,6 +42,7 @@ from hermes.streaming.wire import (
 from hermes.types.events import (
     AgentEvent,
     ContextCompacted,
+    FinishReason,
     Notice,
     QuestionAsked,
     ReasoningDelta,
@@ -176,14 +177,14 @@ class ChatStream:
         self._end = event.outcome
         if event.outcome == "failed":
             return _failure(seq, remark(event), event.code or "agent_error", event.status)
-        last = encode(self._with(Delta(), finish_reason="stop"))
+        last = encode(self._with(Delta(), finish_reason=event.finish_reason))
         frames = b"id: %d\ndata: %b\n\n" % (seq, last)
         if self._chunk.usage is None:
             usage = replace(self._chunk, choices=(), usage=Usage.of(self._usage))
             frames += b"data: %b\n\n" % encode(usage)
         return frames + DONE
 
-    def _with(self, delta: Delta, finish_reason: Literal["stop"] | None = None) -> Chunk:
+    def _with(self, delta: Delta, finish_reason: FinishReason | None = None) -> Chunk:
         choice = ChunkChoice(delta=delta, finish_reason=finish_reason)
         return replace(self._chunk, choices=(choice,))
 
@@ -233,7 +234,12 @@ class RunStream:
         run, view = self._run_id, self._folder.view()
         match event.outcome:
             case "completed":
-                return RunCompleted(run_id=run, output=answer(view), usage=Usage.of(view.usage))
+                return RunCompleted(
+                    run_id=run,
+                    output=answer(view),
+                    usage=Usage.of(view.usage),
+                    finish_reason=event.finish_reason,
+                )
             case "suspended":
                 return RunSuspended(run_id=run, output=answer(view))
             case "stopped":
@@ -246,7 +252,8 @@ class RunStream:
 
 def plain_completion(id: str, model: str, created: int, view: View) -> bytes:
     """The reply to a request that did not ask for a stream."""
-    choice = Choice(message=AssistantReply(content=spoken(view)))
+    reason = view.outcome.finish_reason if view.outcome else "stop"
+    choice = Choice(message=AssistantReply(content=spoken(view)), finish_reason=reason)
     usage = Usage.of(view.usage)
     return encode(Completion(id=id, created=created, model=model, choices=(choice,), usage=usage))
 

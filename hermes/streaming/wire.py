@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, UnsetType, field
 
-from hermes.types.events import UsageReported
+from hermes.types.events import FinishReason, UsageReported
 from hermes.types.value import Value
 
 _encode = msgspec.json.Encoder().encode
@@ -51,7 +51,7 @@ class Delta(WireValue):
 class ChunkChoice(WireValue):
     index: int = 0
     delta: Delta = Delta()
-    finish_reason: Literal["stop"] | None = None
+    finish_reason: FinishReason | None = None
 
 
 class Chunk(WireValue):
@@ -102,7 +102,7 @@ class AssistantReply(WireValue):
 class Choice(WireValue):
     message: AssistantReply
     index: int = 0
-    finish_reason: Literal["stop"] = "stop"
+    finish_reason: FinishReason = "stop"
 
 
 class Completion(WireValue):
@@ -183,6 +183,7 @@ class UsageNews(RunEvent, tag="usage"):
 class RunCompleted(RunEvent, tag="run.completed"):
     output: str
     usage: Usage
+    finish_reason: FinishReason = "stop"
 
 
 class RunSuspended(RunEvent, tag="run.suspended"):

@@ -21,6 +21,10 @@ UNKNOWN_OUTCOME = (
     "Outcome unknown: the gateway restarted while this ran. It may or may not have taken effect;"
     " it was not run again. Check before you repeat it."
 )
+CUT_CALL = (
+    "Not run: your answer was cut off at the limit of output tokens, so this call may not be whole."
+    " Make it again with shorter arguments, in several smaller calls if necessary."
+)
 PROGRESS_LENGTH = 200
 """Characters of a line that shows how far a call has come."""
 FAULT_LENGTH = 1000
@@ -137,6 +141,8 @@ class CallRunner:
         return result
 
     async def _result(self, call: ToolCall) -> str:
+        if call.cut:
+            raise ToolFailed(CUT_CALL)
         tool = self._tools.get(call.name)
         if tool is None:
             known = ", ".join(sorted(self._tools)) or "none"
