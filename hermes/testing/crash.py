@@ -11,12 +11,14 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import anyio
 import anyio.abc
 import click
 
+from hermes.testing.crash_api import ApiCaller
 from hermes.testing.crash_checks import Report, check, refused
 from hermes.testing.crash_child import points_file
 from hermes.testing.crash_stage import (
@@ -70,6 +72,11 @@ async def _stopped_tool(stage: Stage) -> None:
     await person.ask("plain")
 
 
+async def _client_tools(stage: Stage, *, session: bool) -> None:
+    caller = ApiCaller(stage.home, stage.token(), session=session)
+    stage.exchanges.append(await caller.converse())
+
+
 async def _recovered(stage: Stage) -> None:
     """The gateway dies with everything under way, and may die again while it recovers."""
     spawner, queuer = SimulatedPerson(stage, "plain", "1"), SimulatedPerson(stage, "plain", "2")
@@ -104,6 +111,8 @@ def _scenarios() -> Mapping[str, Script]:
         "queued": _two_queued,
         "stop": _stopped,
         "stop-tool": _stopped_tool,
+        "client-tools": partial(_client_tools, session=False),
+        "client-tools-session": partial(_client_tools, session=True),
         "recovery": _recovered,
     }
 

@@ -43,6 +43,7 @@ def check(stage: Stage) -> Report:
         _order,
         _shown,
         _tokens,
+        _exchanges,
         _store,
         _processes,
         _logs,
@@ -131,6 +132,24 @@ def _tokens(stage: Stage, report: Report) -> Iterator[str]:
             yield f"{sent.token}: the model was told {'it was' if done else 'nothing'}, not so"
 
 
+def _exchanges(stage: Stage, report: Report) -> Iterator[str]:
+    path = stage.home / "workspace" / APPENDED
+    written = Counter(path.read_text().split() if path.exists() else ())
+    for exchange in stage.exchanges:
+        token, answer = exchange.token, _TAG.sub("", exchange.answer)
+        told = answer.count(f"looked {token} look"), answer.count(f"appended {token}")
+        unknown = answer.count(UNKNOWN)
+        report.figures["outcomes unknown"] += unknown
+        if told[0] != 2 or exchange.results != 2:
+            yield f"lost: the model was told {told[0]} of {exchange.results} results of {token}"
+        if told[1] + unknown != 2:
+            yield f"lost: the model was told {told[1]} of 2 appended {token}"
+        if not told[1] <= written[token] <= 2:
+            yield f"twice: {token} was appended {written[token]} times"
+        if mixes_calls(exchange.answer):
+            yield f"mixed: the API answered {exchange.answer!r}"
+
+
 def _store(stage: Stage, report: Report) -> Iterator[str]:
     for what, count in stage.unfinished().items():
         if count:
@@ -140,8 +159,9 @@ def _store(stage: Stage, report: Report) -> Iterator[str]:
         if found != "ok":
             yield f"the store is damaged: {found}"
         turns = database.execute("select count(*) from turns").fetchone()[0]
-        if turns != len(stage.sent):
-            yield f"{turns} turns for {len(stage.sent)} messages"
+        asked = len(stage.sent) + len(stage.exchanges)
+        if turns != asked:
+            yield f"{turns} turns for {asked} messages"
         dead = database.execute("select account, error from deliveries where state = 'dead'")
         for account, error in dead.fetchall():
             yield f"a delivery to {account} was given up: {error}"

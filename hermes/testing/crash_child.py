@@ -25,9 +25,11 @@ from hermes.app.gateway import Parts, open_gateway
 from hermes.boundary.execution.local import LocalBackend
 from hermes.core.models.retry import Retrying
 from hermes.core.tools.read_file import read_file_tool
+from hermes.entry.http.server import ApiOptions, serve_http
 from hermes.entry.messaging import serve
 from hermes.settings import Settings, load
 from hermes.state.spill import Spill
+from hermes.testing.crash_api import API_KEY, tell_address
 from hermes.testing.platforms import Batch, EditingAdapter, PlainAdapter, PlatformWire
 from hermes.testing.remote import PlatformConnection, RemoteWire
 from hermes.testing.running import WrappedStore, transaction_name
@@ -119,6 +121,8 @@ class PointedStore(WrappedStore):
         name = transaction_name(transaction).replace(".<locals>", "")
         if name in READS:
             return await self.inner.run(transaction, *args, **kwargs)
+        if name == "Intake.take":
+            self._points.armed = True
         self._points.passes(f"before {name}")
         result = await self.inner.run(transaction, *args, **kwargs)
         self._points.passes(f"after {name}")
@@ -291,8 +295,8 @@ def settings_of(options: Options) -> Settings:
 
 
 async def work(options: Options) -> None:
-    """Serves both platforms until killed, or until they are gone."""
-    points = Points(options)
+    """Serves both platforms and the API until killed, or until the platforms are gone."""
+    points, home = Points(options), Path(options.home)
     async with (
         await anyio.connect_tcp("127.0.0.1", options.port) as stream,
         aiohttp.ClientSession() as http,
@@ -307,9 +311,9 @@ async def work(options: Options) -> None:
             EditingAdapter(wire("editing")),
         ]
         parts = Parts(
-            tools=tools(points, Path(options.home)),
+            tools=tools(points, home),
             model=PointedModel(points, Retrying(model_client(http))),
-            backend=LocalBackend(Path(options.home) / "processes", {"PATH": os.defpath}),
+            backend=LocalBackend(home / "processes", {"PATH": os.defpath}),
             wrap_store=partial(PointedStore, points),
         )
         async with (
@@ -318,6 +322,8 @@ async def work(options: Options) -> None:
         ):
             for adapter in adapters:
                 group.start_soon(serve, gateway, adapter)
+            api = ApiOptions(key=API_KEY, port=0)
+            group.start_soon(serve_http, gateway, api, partial(tell_address, home))
             await connection.run()
 
 

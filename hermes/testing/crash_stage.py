@@ -17,6 +17,7 @@ import anyio.abc
 import msgspec
 from anyio.streams.text import TextReceiveStream
 
+from hermes.testing.crash_api import Exchange
 from hermes.testing.crash_child import Options, run
 from hermes.testing.platforms import Shown
 from hermes.testing.remote import Rooms, serve_rooms
@@ -82,6 +83,8 @@ class Stage:
         self.armed: dict[int, Armed] = {}
         """For the gateway's first process, its second …"""
         self.sent: list[Sent] = []
+        self.exchanges: list[Exchange] = []
+        """Finished conversations over the API."""
         self.answered = self.kills = 0
         self.starts: list[float] = []
         self.deaths: Counter[int] = Counter()

@@ -1,0 +1,102 @@
+"""A client of the API that goes on, as SDKs do, however often the gateway is killed."""
+
+from pathlib import Path
+
+import aiohttp
+import anyio
+import msgspec
+from msgspec import Struct
+
+from hermes.types.value import Value
+
+API_KEY = "a-key-for-crash-tests"
+RETRY_SECONDS = 0.02
+LOOK = {
+    "type": "function",
+    "function": {"name": "look", "parameters": {"type": "object", "properties": {}}},
+}
+TEXT = '{q} tool:look{{"at":"{q}"}} tool:append{{"token":"{q}"}} steps:2'
+"""Twice, the model calls the client's tool and ours in one step."""
+
+
+def address_file(home: Path) -> Path:
+    """Where a gateway process writes the address of its API."""
+    return home / "api-address"
+
+
+def tell_address(home: Path, address: str) -> None:
+    address_file(home).write_text(address)
+
+
+class Exchange(Value):
+    """What a client said, and the answer that it got in the end."""
+
+    token: str
+    answer: str
+    results: int
+    """Results of its tools that it sent, each once or more often."""
+
+
+class _Function(Struct):
+    name: str
+    arguments: str
+
+
+class _Call(Struct):
+    id: str
+    function: _Function
+
+
+class _Message(Struct):
+    content: str | None = None
+    tool_calls: list[_Call] = []
+
+
+class _Choice(Struct):
+    message: _Message
+
+
+class _Completion(Struct):
+    choices: list[_Choice]
+
+
+class ApiCaller:
+    """Asks, runs the tools that the answers call, and repeats each request until it is answered."""
+
+    def __init__(self, home: Path, token: str, *, session: bool) -> None:
+        self._home = home
+        self._token = token
+        self._headers = {
+            "Authorization": f"Bearer {API_KEY}",
+            "Content-Type": "application/json",
+            "Idempotency-Key": token,
+        }
+        if session:
+            self._headers["X-Hermes-Session-Id"] = token
+
+    async def converse(self) -> Exchange:
+        said: list[object] = [{"role": "user", "content": TEXT.format(q=self._token)}]
+        results = 0
+        async with aiohttp.ClientSession() as http:
+            while (message := await self._answered(http, said)).tool_calls:
+                said.append({"role": "assistant", **msgspec.to_builtins(message)})
+                for call in message.tool_calls:
+                    text = f"looked {self._token} {call.function.name}"
+                    said.append({"role": "tool", "tool_call_id": call.id, "content": text})
+                    results += 1
+        return Exchange(token=self._token, answer=message.content or "", results=results)
+
+    async def _answered(self, http: aiohttp.ClientSession, said: list[object]) -> _Message:
+        body = msgspec.json.encode({"model": "main", "messages": said, "tools": [LOOK]})
+        while True:
+            try:
+                address = address_file(self._home).read_text()
+                url = f"{address}/v1/chat/completions"
+                async with http.post(url, data=body, headers=self._headers) as response:
+                    text = await response.read()
+                    if response.status == 200:
+                        return msgspec.json.decode(text, type=_Completion).choices[0].message
+                    assert response.status in (500, 502, 503), text
+            except (OSError, aiohttp.ClientError):
+                pass
+            await anyio.sleep(RETRY_SECONDS)
