@@ -29,7 +29,7 @@ Recall = Callable[[Turn], Awaitable[str]]
 """What a memory has for the last request."""
 SAME_CALLS = 3
 """Identical calls with identical results after which a turn is ended."""
-NOT_ANSWERED = "The client did not send the results of its tools in time."
+NO_RESULTS = "The client did not send the results of its tools in time."
 
 
 CUT_CALLS = Failed(
@@ -101,7 +101,7 @@ class AgentLoop:
         while True:
             if calls := unanswered(conversation.history):
                 if _without_client(turn, calls):
-                    return Failed(reason=NOT_ANSWERED, code="tool_results_expired", status=400)
+                    return Failed(reason=NO_RESULTS, code="tool_results_expired", status=400)
                 done = await run_calls(runner, calls)
                 conversation.answer(done.results)
                 if done.questions or done.waiting:

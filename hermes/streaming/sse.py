@@ -249,7 +249,8 @@ class RunStream:
                     finish_reason=event.finish_reason,
                 )
             case "suspended":
-                return RunSuspended(run_id=run, output=answer(view))
+                calls = tuple(map(_client_call, event.calls)) or UNSET
+                return RunSuspended(run_id=run, output=answer(view), tool_calls=calls)
             case "stopped":
                 return RunCancelled(run_id=run, reason=event.text, output=answer(view))
             case "failed":

@@ -205,6 +205,8 @@ class RunCompleted(RunEvent, tag="run.completed"):
 
 class RunSuspended(RunEvent, tag="run.suspended"):
     output: str
+    tool_calls: tuple[ClientCall, ...] | UnsetType = UNSET
+    """Calls of client tools that wait for their results."""
 
 
 class RunCancelled(RunEvent, tag="run.cancelled"):

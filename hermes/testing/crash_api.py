@@ -10,12 +10,12 @@ from msgspec import Struct
 from hermes.types.value import Value
 
 API_KEY = "a-key-for-crash-tests"
-RETRY_SECONDS = 0.02
-LOOK = {
+AGAIN_SECONDS = 0.02
+CLIENT_TOOL = {
     "type": "function",
     "function": {"name": "look", "parameters": {"type": "object", "properties": {}}},
 }
-TEXT = '{q} tool:look{{"at":"{q}"}} tool:append{{"token":"{q}"}} steps:2'
+QUESTION = '{q} tool:look{{"at":"{q}"}} tool:append{{"token":"{q}"}} steps:2'
 """Twice, the model calls the client's tool and ours in one step."""
 
 
@@ -75,7 +75,7 @@ class ApiCaller:
             self._headers["X-Hermes-Session-Id"] = token
 
     async def converse(self) -> Exchange:
-        said: list[object] = [{"role": "user", "content": TEXT.format(q=self._token)}]
+        said: list[object] = [{"role": "user", "content": QUESTION.format(q=self._token)}]
         results = 0
         async with aiohttp.ClientSession() as http:
             while (message := await self._answered(http, said)).tool_calls:
@@ -87,7 +87,7 @@ class ApiCaller:
         return Exchange(token=self._token, answer=message.content or "", results=results)
 
     async def _answered(self, http: aiohttp.ClientSession, said: list[object]) -> _Message:
-        body = msgspec.json.encode({"model": "main", "messages": said, "tools": [LOOK]})
+        body = msgspec.json.encode({"model": "main", "messages": said, "tools": [CLIENT_TOOL]})
         while True:
             try:
                 address = address_file(self._home).read_text()
@@ -99,4 +99,4 @@ class ApiCaller:
                     assert response.status in (500, 502, 503), text
             except (OSError, aiohttp.ClientError):
                 pass
-            await anyio.sleep(RETRY_SECONDS)
+            await anyio.sleep(AGAIN_SECONDS)

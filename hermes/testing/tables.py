@@ -195,6 +195,27 @@ class TurnsContract(StoreFixture):
         assert await store.run(turns.claim, turn, 1, THEM) == 2
         assert [row.id for row in await store.read(turns.running_of, THEM)] == ["t"]
 
+    async def test_a_suspended_turn_waits_for_its_client_too(self, store: Store) -> None:
+        turn = TurnId("t")
+        row = turn_row("t")
+        await store.run(turns.insert, row, "main", "7")
+        await store.run(ask, "q", "c0")
+        for call in ("c2", "c1"):
+            await store.run(turns.await_client, CallId(call), row, "main", NOW + 9, NOW)
+        await store.run(turns.close, turn, 1, "suspended", NOW)
+        assert await store.read(turns.open_client_calls, turn) == ["c1", "c2"]
+        assert [one.id for one in await store.read(turns.open_questions, turn)] == ["q"]
+        assert await store.read(turns.overdue_questions, NOW + 9) == ["c1", "c2"]
+        await store.run(turns.decide, "q", "approved", None, "me", NOW)
+        assert await store.read(turns.suspended_to_resume, US) == []
+        await store.run(turns.close_client_calls, turn, NOW)
+        assert await store.read(turns.open_client_calls, turn) == []
+        assert [one.id for one in await store.read(turns.suspended_to_resume, US)] == ["t"]
+        await store.run(turns.set_request, turn, "r")
+        found = await store.read(turns.get, "t")
+        assert found is not None
+        assert found.request == "r"
+
     async def test_a_stop_resumes_a_suspended_turn(self, store: Store) -> None:
         await store.run(turns.insert, turn_row("t"), "main", "7")
         await store.run(ask, "q", "c")

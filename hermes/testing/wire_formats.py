@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
 import aiohttp
 import anyio
@@ -37,6 +38,7 @@ from hermes.testing.upstream import (
     read,
     request_to,
 )
+from hermes.types.client_tools import ClientTool, ToolChoice
 from hermes.types.errors import Disconnected, HermesError, RateLimited, Rejected
 from hermes.types.events import AgentEvent, ReasoningDelta, SegmentEnded, TextDelta
 from hermes.types.identity import CallId
@@ -165,6 +167,39 @@ class WireFormatContract:
         assert dict(declared).items() <= {**with_tools["tools"][-1]}.items()
         without = self.wire().body(replace(request_to(self.choice()), tools=()))
         assert b'"tools"' not in without
+
+    def test_a_tool_of_the_client_is_declared_after_ours_as_the_client_wrote_it(self) -> None:
+        schema = '{"type":"object","title":"Kept","properties":{"at":{"type":"string"}}}'
+        theirs = ClientTool(name="listen", description="Listens.", parameters=schema)
+        body = self.wire().body(replace(request_to(self.choice()), tools=(LOOK, theirs)))
+        self.check(body)
+        first, second = msgspec.json.decode(body)["tools"]
+        assert dict(self.wire().declare(LOOK)).items() <= first.items()
+        inner = list(_mappings(second))
+        assert any(one.get("name") == "listen" for one in inner)
+        assert msgspec.json.decode(schema) in inner
+        alone = self.wire().body(replace(request_to(self.choice()), tools=(theirs,)))
+        assert msgspec.json.decode(alone)["tools"] == [second]
+
+    @pytest.mark.parametrize("parallel", [None, True, False])
+    @pytest.mark.parametrize("mode", ["none", "required", "named"])
+    def test_a_choice_of_tools_is_sent_and_the_default_is_not(
+        self, mode: Literal["none", "required", "named"], parallel: bool | None
+    ) -> None:
+        plain = self.wire().body(request_to(self.choice()))
+        assert b"tool_choice" not in plain
+        assert b"parallel" not in plain
+        chosen = ToolChoice(mode=mode, name="look" if mode == "named" else "", parallel=parallel)
+        body = self.wire().body(replace(request_to(self.choice()), tool_choice=chosen))
+        self.check(body)
+        fields = msgspec.json.decode(body)
+        assert fields["tool_choice"]
+        assert ("look" in msgspec.json.encode(fields["tool_choice"]).decode()) == (mode == "named")
+        assert (b"parallel" in body) == (parallel is not None and self.limits_parallel(mode))
+
+    def limits_parallel(self, mode: str) -> bool:
+        """Whether the vendor takes a limit of parallel calls beside this choice."""
+        return True
 
     def test_the_key_is_sent_in_a_header_and_nowhere_else(self) -> None:
         wire, choice = self.wire(), self.choice()

@@ -21,8 +21,9 @@ from hermes.testing.running import refused
 from hermes.testing.scripted import Answer, ScriptedModel, calls, fails, says
 from hermes.testing.tools import TEST_TOOLS, append
 from hermes.testing.turns import CHOICE, NO_SPILL, Notebook, a_turn, an_agent
+from hermes.types.client_tools import ClientTool
 from hermes.types.errors import AuthFailed, ClaimLost, HermesError, RateLimited, TooLong
-from hermes.types.events import AgentEvent, ContextCompacted, ToolFinished
+from hermes.types.events import AgentEvent, ContextCompacted, ToolFinished, ToolStarted
 from hermes.types.identity import CallId
 from hermes.types.messages import (
     AssistantMessage,
@@ -32,7 +33,7 @@ from hermes.types.messages import (
     UserMessage,
 )
 from hermes.types.tools import AnyTool, Tool, ToolContext
-from hermes.types.turns import Answered, Completed, Failed, Suspended, Turn
+from hermes.types.turns import Answered, Completed, Expired, Failed, Suspended, Turn
 
 HI = UserMessage(text="hi")
 RUNTIME = ToolRuntime(FILES_ONLY, NO_SPILL)
@@ -432,3 +433,36 @@ async def test_calls_that_are_cut_off_twice_in_a_row_end_the_turn() -> None:
         says("done"),
     )
     assert isinstance(await between.run(a_turn()), Completed)
+
+
+LISTEN = ClientTool(name="listen")
+
+
+async def test_calls_of_client_tools_suspend_the_turn_after_ours_have_run() -> None:
+    bench = Bench(calls(("listen", {"at": "sea"}), ("slow", {"seconds": 0})))
+    outcome = await bench.run(replace(a_turn(), client_tools=(LISTEN,)))
+    assert isinstance(outcome, Suspended)
+    assert outcome.questions == ()
+    assert [(call.id, call.name) for call in outcome.calls] == [("t_0_0", "listen")]
+    assert result(1, "slept for 0.0 s") in bench.notes.messages
+    # The client learns of the call once the suspension is committed, not before.
+    started = [event.name for event in bench.events if isinstance(event, ToolStarted)]
+    assert started == ["slow"]
+    assert LISTEN in bench.model.requests[0].tools
+
+
+async def test_a_turn_whose_client_was_too_late_ends_without_a_model_call() -> None:
+    made = AssistantMessage(calls=(ToolCall(id=CallId("t_0_0"), name="listen", arguments="{}"),))
+    turn = a_turn(HI, made, steps=1, decisions={CallId("t_0_0"): Expired()})
+    outcome = await Bench().run(replace(turn, client_tools=(LISTEN,)))
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, outcome.status) == ("tool_results_expired", 400)
+
+
+async def test_a_model_that_can_not_use_tools_refuses_those_of_the_client() -> None:
+    agent = an_agent(ScriptedModel([]), TEST_TOOLS, choice=replace(CHOICE, tools=False))
+    turn = replace(a_turn(), client_tools=(LISTEN,))
+    outcome = await agent.run(turn, lambda _: None, Notebook())
+    assert isinstance(outcome, Failed)
+    assert outcome.status == 400
+    assert "can't use tools" in outcome.reason

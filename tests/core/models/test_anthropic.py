@@ -58,6 +58,9 @@ class TestAnthropicMessages(WireFormatContract):
     def wire(self) -> WireFormat:
         return AnthropicMessages()
 
+    def limits_parallel(self, mode: str) -> bool:
+        return mode != "none"
+
     def check(self, body: bytes) -> None:
         check("anthropic", body)
 

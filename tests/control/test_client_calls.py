@@ -13,9 +13,13 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionMessageToolCall
 
+from hermes.control.client_calls import ResultsRefused
 from hermes.testing.running import rows, until
 from hermes.testing.scripted import Plan, PlannedCall
 from hermes.testing.service import SERVICE_KEY, Service, serving
+from hermes.types.events import TurnFinished
+from hermes.types.identity import CallId, PersonId, Principal, Source, TurnId
+from hermes.types.messages import Asked, MessageEvent, Origin, ToolMessage
 
 SESSION = {"X-Hermes-Session-Id": "kitchen"}
 Said = list[dict[str, Any]]
@@ -88,6 +92,15 @@ async def talking(
         client = Client(service, api, session)
         client.said = said if said is not None else []
         yield client
+
+
+@asynccontextmanager
+async def talking_too(client: Client) -> AsyncIterator[Client]:
+    """A second client of the same service and session."""
+    async with openai.AsyncOpenAI(
+        base_url=f"{client.service.base_url}/v1", api_key=SERVICE_KEY, max_retries=0
+    ) as api:
+        yield Client(client.service, api, session=True)
 
 
 def text_of(answer: ChatCompletion) -> str:
@@ -384,20 +397,74 @@ async def test_arguments_that_are_no_json_go_back_to_the_model(tmp_path: Path) -
     assert "not a JSON object" in text_of(answer)
 
 
-async def test_a_queued_message_waits_for_the_results(tmp_path: Path) -> None:
-    async with talking(tmp_path, session=True) as client:
+async def test_a_message_that_was_queued_before_waits_for_the_results(tmp_path: Path) -> None:
+    async with talking(tmp_path, session=True) as client, talking_too(client) as other:
         answers: list[str] = []
 
         async def queue() -> None:
             await until(lambda: client.service.model.stats.calls == 1)
-            client.said = [{"role": "user", "content": "and then?"}]
-            answers.append(text_of(await client.send(tools=[])))
+            answers.append(text_of(await other.ask("and then?")))
 
         async with anyio.create_task_group() as group:
             group.start_soon(queue)
             asked = await client.ask("tool:look{} ttft:0.3")
-            client.said = []
-            client.results(client.heard(asked)[:1] or [], look="blue")
-            client.said = client.said[1:]
+            client.results(client.heard(asked), look="blue")
             assert "blue" in text_of(await client.send())
     assert "and then?" in answers[0]
+
+
+async def test_calls_of_another_principal_are_unknown(tmp_path: Path) -> None:
+    async with talking(tmp_path) as client:
+        (call,) = client.heard(await client.ask("tool:look{}"))
+        result = ToolMessage(call=CallId(call.id), text="forged")
+        source = Source(
+            platform="api", account="mallory", chat_kind="private", chat_id="x", user_id="mallory"
+        )
+        principal = Principal(name="mallory", person=PersonId("mallory"))
+        event = MessageEvent(
+            dedupe_key="forged",
+            source=source,
+            origin=Origin(trigger="api", principal=principal),
+            received_at=0.0,
+            body=Asked(messages=(), results=(result,)),
+        )
+        with pytest.raises(ResultsRefused) as caught:
+            await client.service.gateway.accept(event)
+        assert (caught.value.status, caught.value.code) == (404, "unknown_tool_call")
+        client.results([call], look="blue")
+        assert "blue" in text_of(await client.send())
+
+
+async def test_a_turn_that_was_stopped_takes_no_results(tmp_path: Path) -> None:
+    async with talking(tmp_path, session=True) as client:
+        calls = client.heard(await client.ask("tool:look{}"))
+        client.said = []
+        await client.ask("/stop")
+        await until(lambda: states_in(tmp_path) == ["stopped"])
+        client.results(calls)
+        with pytest.raises(openai.BadRequestError) as caught:
+            await client.send()
+        assert caught.value.code == "tool_call_closed"
+        client.said = []
+        assert "hello again" in text_of(await client.ask("hello again"))
+        assert client.service.model.stats.refused == {}
+
+
+async def test_a_repeated_request_does_not_close_the_calls_of_its_own_turn(tmp_path: Path) -> None:
+    async with talking(tmp_path, session=True) as client:
+        key = {**SESSION, "Idempotency-Key": "once"}
+        client._headers = key
+        first = await client.ask("tool:look{}")
+        assert ids_of(await client.send()) == ids_of(first)
+        assert states_in(tmp_path) == ["suspended"]
+        client.results(client.heard(first))
+        assert "result of look" in text_of(await client.send())
+
+
+async def test_the_events_of_a_run_name_the_calls_that_wait(tmp_path: Path) -> None:
+    async with talking(tmp_path) as client:
+        asked = await client.ask("tool:look{}")
+        turn = TurnId(asked.id.removeprefix("chatcmpl-"))
+        last = [envelope.event async for envelope in client.service.gateway.follow(turn)][-1]
+    assert isinstance(last, TurnFinished)
+    assert [call.id for call in last.calls] == ids_of(asked)
