@@ -14,7 +14,7 @@ from hermes.entry.http.server import ApiOptions
 from hermes.state.search import search
 from hermes.testing.rows import EVERYBODY
 from hermes.testing.running import rows, until
-from hermes.testing.scripted import calls_in, is_complete
+from hermes.testing.scripted import Plan, calls_in, is_complete
 from hermes.testing.service import MODEL, PARTS, SERVICE_KEY, Service, serving
 from hermes.types.agents import AgentHome
 from hermes.types.identity import AgentId
@@ -270,6 +270,24 @@ async def test_a_model_that_refuses_is_a_status_not_a_broken_stream(
             await client.chat.completions.create(model="main", messages=says(said), stream=stream)
     assert (caught.value.status_code, caught.value.code) == (status, code)
     assert caught.value.response.headers.get("retry-after") == ("90" if status == 429 else None)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("headers", [{}, SESSION], ids=["stateless", "session"])
+async def test_a_context_that_is_too_long_has_a_code_of_its_own(
+    tmp_path: Path, stream: bool, headers: dict[str, str]
+) -> None:
+    refused = "This model's maximum context length is 10 tokens. However, you requested 20 tokens."
+    async with serving(tmp_path) as service, client_of(service) as client:
+        service.model.default = Plan(status=400, text=refused)
+        with pytest.raises(openai.BadRequestError) as caught:
+            await client.chat.completions.create(
+                model="main", messages=says("hello"), stream=stream, extra_headers=headers
+            )
+    assert (caught.value.code, caught.value.type) == (
+        "context_length_exceeded",
+        "invalid_request_error",
+    )
 
 
 async def test_options_that_cannot_be_honoured_are_named(tmp_path: Path) -> None:
