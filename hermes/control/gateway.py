@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import ParamSpec, TypeVar
 
@@ -76,6 +76,7 @@ class Gateway:
         self._options = options
         self._route = route
         self._access = Access(options.access)
+        self._agents = agents
         desk = Desk(store.owner, agents)
         self._intake = Intake(desk, commands)
         self._runner = TurnRunner(store, desk, self._hub, self._outbox, agents)
@@ -92,6 +93,11 @@ class Gateway:
     def busy(self) -> int:
         """Sessions at work."""
         return len(self._lanes)
+
+    @property
+    def agents(self) -> Collection[AgentId]:
+        """The agents that are hosted here."""
+        return self._agents.keys()
 
     @property
     def trouble(self) -> str | None:

@@ -24,9 +24,12 @@ from hermes.types.profile import ModelChoice
 LONGEST_QUOTE = 300
 
 _TOO_LONG = re.compile(
-    r"context_length_exceeded|exceed_context_size|prompt is too long|input is too long"
-    r"|exceeds? the (available )?context|exceeds? (the )?context limit"
-    r"|maximum (context|prompt) length|input token count.*exceeds",
+    r"context_length_exceeded|context_window_exceeded|exceed_context_size"
+    r"|(prompt|input|request) is too long|prompt exceeds max length"
+    r"|exceeds? the (available )?context|exceeds? (the )?context limit|context window exceeds"
+    r"|exceed(s|ed) (the )?model token limit|maximum (context|prompt|model) length"
+    r"|(greater|longer) than the (maximum |model's )?context|input token count.*exceeds"
+    r"|`inputs`.{0,30}(must have less than|must be <=) \d+|range of input length should be",
     re.IGNORECASE,
 )
 _UNPAID = re.compile(

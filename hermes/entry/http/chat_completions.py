@@ -11,10 +11,16 @@ from hermes.control.following import Following
 from hermes.control.gateway import Gateway
 from hermes.entry.http.auth import principal_of
 from hermes.entry.http.chat_messages import ReadMessages, instructions_of, read_messages
-from hermes.entry.http.chat_request import ChatCompletionRequest, fingerprint, parse_chat
+from hermes.entry.http.chat_request import (
+    ChatCompletionRequest,
+    fingerprint,
+    parse_chat,
+    unknown_fields,
+)
 from hermes.entry.http.client_tools import client_tools, tool_choice
 from hermes.entry.http.endpoint import body_of
 from hermes.entry.http.errors import ApiError, bad_request, failed_turn
+from hermes.entry.http.ignored import ignored_header
 from hermes.entry.http.models import Models
 from hermes.entry.http.responses import JsonResponse
 from hermes.entry.http.sse import EventStream, EventStreamResponse, next_or_keepalive
@@ -47,14 +53,15 @@ class ChatCompletions:
     async def __call__(self, request: Request) -> ASGIApp:
         body = await body_of(request)
         asked = parse_chat(body)
-        event = to_event(request, body, asked, self._models.override(asked.model))
+        model = self._models.requested(asked.model)
+        event = to_event(request, body, asked, model.override)
         receipt = await self._accept(event)
         turn = TurnId(receipt.turn or receipt.id)
         headers = {"x-hermes-run-id": f"run_{turn}"}
         if session := request.headers.get("x-hermes-session-id"):
             headers["x-hermes-session-id"] = session
-        if ignored := asked.ignored():
-            headers["x-hermes-ignored"] = ", ".join(ignored)
+        ignored = ["model"] if model.ignored else []
+        headers |= ignored_header([*ignored, *asked.ignored(), *unknown_fields(asked, body)])
         if asked.stream:
             write = partial(self._write, asked, receipt, turn, headers)
             return EventStreamResponse(write, self._patience)

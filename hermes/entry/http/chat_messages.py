@@ -13,6 +13,8 @@ from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessa
 from hermes.types.value import Value
 
 MOST_PARTS = 1000
+LONGEST_NAME = 64
+"""Characters of a participant's name."""
 
 Numbered: TypeAlias = tuple[int, Message]
 """A message with its index in the request."""
@@ -39,7 +41,11 @@ class RequestMessage(msgspec.Struct):
     content: str | list[ContentPart] | None = None
     tool_calls: list[RequestCall] | None = None
     tool_call_id: str | None = None
+    name: str | None = None
+    refusal: str | None = None
+    """What an assistant said in place of an answer."""
     function_call: Raw | UnsetType = UNSET
+    audio: Raw | UnsetType = UNSET
 
 
 class ReadMessages(Value):
@@ -85,11 +91,6 @@ def instructions_of(given: Sequence[RequestMessage]) -> str:
     return "\n".join(texts)
 
 
-def has_legacy_calls(given: Sequence[RequestMessage]) -> bool:
-    """Whether the request uses function calls from before there were tool calls."""
-    return any(one.role == "function" or one.function_call is not UNSET for one in given)
-
-
 def _spoke(message: Message) -> bool:
     return isinstance(message, AssistantMessage)
 
@@ -100,9 +101,11 @@ def _said(given: Sequence[RequestMessage]) -> list[Numbered]:
     for index, message in enumerate(given):
         match message.role:
             case "user":
-                found.append((index, UserMessage(text=_text(message, index))))
+                text, sender = _text(message, index), _sender(message, index)
+                found.append((index, UserMessage(text=text, sender=sender)))
             case "assistant":
-                text, calls = _text(message, index), _calls(message, index)
+                text = _text(message, index) or message.refusal or ""
+                calls = _calls(message, index)
                 if text or calls:
                     found.append((index, AssistantMessage(text=text, calls=calls)))
             case "tool":
@@ -193,6 +196,15 @@ def _need_results(open_calls: dict[CallId, CallId], index: int) -> None:
         named = ", ".join(repr(call[:80]) for call in open_calls)
         message = f"The results of these tool calls are missing: {named}."
         raise bad_request(message, "missing_tool_results", f"messages[{index}]")
+
+
+def _sender(message: RequestMessage, index: int) -> str | None:
+    """The participant's name, which the model is shown."""
+    name = message.name
+    if name and (len(name) > LONGEST_NAME or not name.isprintable()):
+        limit = f"at most {LONGEST_NAME} printable characters"
+        raise bad_request(f"A name has {limit}.", param=f"messages[{index}].name")
+    return name or None
 
 
 def _text(message: RequestMessage, index: int) -> str:

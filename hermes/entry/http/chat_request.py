@@ -5,14 +5,16 @@ import hashlib
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from hermes.entry.http.chat_messages import RequestMessage, has_legacy_calls
+from hermes.entry.http.chat_messages import RequestMessage
 from hermes.entry.http.client_tools import NamedTool, RequestTool
 from hermes.entry.http.errors import bad_request
+from hermes.entry.http.request_limits import has_too_many_messages, too_many_messages
 from hermes.types.messages import Sampling
 
 
 class StreamOptions(msgspec.Struct):
     include_usage: bool = False
+    include_obfuscation: bool | None = None
 
 
 class ChatCompletionRequest(msgspec.Struct):
@@ -29,18 +31,13 @@ class ChatCompletionRequest(msgspec.Struct):
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
     reasoning_effort: str | None = None
+    n: int | None = None
     tools: list[RequestTool] | None = None
     tool_choice: str | NamedTool | None = None
     parallel_tool_calls: bool | None = None
-    # What we can't honour, to be named in the answer.
+    # What we can't honour, to be named in the answer, like all fields that are not listed here.
     functions: Raw | UnsetType = UNSET
     response_format: Raw | UnsetType = UNSET
-    n: Raw | UnsetType = UNSET
-    logprobs: Raw | UnsetType = UNSET
-    top_logprobs: Raw | UnsetType = UNSET
-    logit_bias: Raw | UnsetType = UNSET
-    modalities: Raw | UnsetType = UNSET
-    audio: Raw | UnsetType = UNSET
 
     def sampling(self) -> Sampling:
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
@@ -58,26 +55,48 @@ class ChatCompletionRequest(msgspec.Struct):
     def ignored(self) -> list[str]:
         """Names of options that have no effect here."""
         names = [name for name in _IGNORED if _given(getattr(self, name))]
-        if has_legacy_calls(self.messages):
+        if self.stream_options and self.stream_options.include_obfuscation:
+            names.append("stream_options.include_obfuscation")
+        if any(_given(m.function_call) or m.role == "function" for m in self.messages):
             names.append("messages.function_call")
+        if any(_given(m.audio) for m in self.messages):
+            names.append("messages.audio")
+        if any(m.name and m.role != "user" for m in self.messages):
+            names.append("messages.name")
         return names
 
 
-_IGNORED = (
-    "functions", "response_format", "n", "logprobs", "top_logprobs",
-    "logit_bias", "modalities", "audio",
-)  # fmt: skip
-_MEANINGLESS = {b"null", b"1", b"false", b"[]", b"{}"}
+class _KnownFieldsOnly(ChatCompletionRequest, forbid_unknown_fields=True):
+    """The same request; decoding fails if it has a field that is not listed above."""
+
+
+_IGNORED = ("functions", "response_format")
+_MEANINGLESS = {
+    b"null", b"false", b"0", b'""', b"[]", b"{}", b'"auto"', b'"default"', b'["text"]',
+}  # fmt: skip
+_strict_decoder = msgspec.json.Decoder(_KnownFieldsOnly)
 _decoder = msgspec.json.Decoder(ChatCompletionRequest)
+_fields_decoder = msgspec.json.Decoder(dict[str, Raw])
 
 
 def _given(value: Raw | UnsetType) -> bool:
     return not isinstance(value, UnsetType) and bytes(value) not in _MEANINGLESS
 
 
+def unknown_fields(request: ChatCompletionRequest, body: bytes) -> list[str]:
+    """Names of the request's fields that we don't know, as its body has them."""
+    if isinstance(request, _KnownFieldsOnly):
+        return []
+    known = ChatCompletionRequest.__struct_fields__
+    fields = _fields_decoder.decode(body)
+    return [name for name, value in fields.items() if name not in known and _given(value)]
+
+
 def parse_chat(body: bytes) -> ChatCompletionRequest:
     try:
-        request = _decoder.decode(body)
+        if has_too_many_messages(body):
+            raise too_many_messages()
+        request = _decoded(body)
     except msgspec.ValidationError as error:
         problem, _, where = str(error).partition(" - at `$")
         param = where.rstrip("`").lstrip(".") or None
@@ -86,7 +105,17 @@ def parse_chat(body: bytes) -> ChatCompletionRequest:
         raise bad_request(f"The body is not valid JSON: {error}.", "invalid_json") from error
     if not request.messages:
         raise bad_request("Missing or invalid 'messages' field.", param="messages")
+    if request.n not in (None, 1):
+        raise bad_request("Only one choice (n = 1) is supported.", "unsupported_parameter", "n")
     return request
+
+
+def _decoded(body: bytes) -> ChatCompletionRequest:
+    try:
+        return _strict_decoder.decode(body)
+    except msgspec.ValidationError:
+        # Most requests have no unknown field, so that they are decoded once.
+        return _decoder.decode(body)
 
 
 def fingerprint(body: bytes) -> str:

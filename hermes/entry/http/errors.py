@@ -13,6 +13,9 @@ from hermes.types.value import Value
 
 log = logging.getLogger(__name__)
 
+RATE_LIMIT_SECONDS = 10.0
+"""Pause that a response with status 429 asks for, where the error does not say how long."""
+
 
 class ApiError(HermesError):
     """Ends a request with a status and an error body."""
@@ -58,8 +61,11 @@ def error_response(error: HermesError) -> JsonResponse:
         param = error.param
         if error.close:
             headers["connection"] = "close"
-    if error.retry_after is not None:
-        headers["retry-after"] = str(math.ceil(error.retry_after))
+    pause = error.retry_after
+    if pause is None and error.status == 429:
+        pause = RATE_LIMIT_SECONDS
+    if pause is not None:
+        headers["retry-after"] = str(math.ceil(pause))
     told = _Error(message=message, type=error_type(error.status), param=param, code=error.code)
     return JsonResponse(msgspec.json.encode(_Body(error=told)), error.status, headers)
 

@@ -128,8 +128,8 @@ class HostMiddleware:
 
 
 EXPOSED = {
-    "access-control-expose-headers": "x-hermes-run-id, x-hermes-session-id, x-request-id,"
-    " retry-after",
+    "access-control-expose-headers": "x-hermes-ignored, x-hermes-run-id,"
+    " x-hermes-session-id, x-request-id, retry-after",
     "vary": "Origin",
 }
 PREFLIGHT = {

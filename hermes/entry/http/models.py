@@ -1,4 +1,4 @@
-"""GET /v1/models, and what a request's `model` means: agents are models."""
+"""GET /v1/models and /v1/models/{id}, and what a request's `model` means: agents are models."""
 
 from collections.abc import Callable
 
@@ -21,29 +21,67 @@ class ModelListing(Value, omit_defaults=False):
     object: str = "list"
 
 
+class RequestedModel(Value):
+    """The meaning of a request's `model`."""
+
+    override: str | None = None
+    """The `provider/model` that answers; None for the agent's own model."""
+    ignored: bool = False
+    """The name means nothing here: the only agent answers."""
+
+
 class Models:
-    """The names that are listed, and those that stand for the default agent besides."""
+    """The names that are listed, and those that stand for the default agent besides.
+
+    `sole` says that one agent is hosted. It then answers to every bare name, because many clients
+    send the name of another vendor's model. With several agents, a misspelt name is an error: it
+    must never reach another agent.
+    """
 
     def __init__(
-        self, agents: tuple[str, ...], aliases: frozenset[str], reachable: Callable[[str], bool]
+        self,
+        agents: tuple[str, ...],
+        aliases: frozenset[str],
+        reachable: Callable[[str], bool],
+        *,
+        sole: bool,
     ) -> None:
         self._agents = agents
         self._aliases = aliases | {""}
         self._reachable = reachable
+        self._sole = sole
 
     async def listing(self, request: Request) -> JsonResponse:
         models = tuple(Model(id=name) for name in self._agents)
         return json_response(ModelListing(data=models))
 
-    def override(self, name: str) -> str | None:
-        """The `provider/model` that a request asks for; None for the agent's own model."""
+    async def one(self, request: Request) -> JsonResponse:
+        """The model with the id in the path, which may contain slashes."""
+        id = str(request.path_params["model_id"])
+        if self._find(id) is None:
+            raise _not_found(id)
+        return json_response(Model(id=id))
+
+    def requested(self, name: str) -> RequestedModel:
+        """What the `model` of a request means; ApiError if it names nothing."""
+        if found := self._find(name):
+            return found
+        if self._sole and "/" not in name:
+            return RequestedModel(ignored=True)
+        raise _not_found(name)
+
+    def _find(self, name: str) -> RequestedModel | None:
         if name in self._agents or name in self._aliases:
-            return None
+            return RequestedModel()
         if "/" in name and self._reachable(name):
-            return name
-        raise ApiError(
-            404,
-            f"The model {name!r} does not exist; GET /v1/models lists those that do.",
-            "model_not_found",
-            param="model",
-        )
+            return RequestedModel(override=name)
+        return None
+
+
+def _not_found(name: str) -> ApiError:
+    return ApiError(
+        404,
+        f"The model {name!r} does not exist; GET /v1/models lists those that do.",
+        "model_not_found",
+        param="model",
+    )

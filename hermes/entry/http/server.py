@@ -41,12 +41,15 @@ log = logging.getLogger(__name__)
 
 ROUTES = (
     ("POST", "/v1/chat/completions", "One turn of the agent, whole or streamed."),
-    ("GET", "/v1/models", "The agents that can be asked."),
+    ("GET", "/v1/models", "The agents that answer, as models."),
+    ("GET", "/v1/models/{model_id}", "One of them, or a `provider/model` that can be used."),
     ("GET", "/v1/runs/{run_id}/events", "A run's events, from any event id on."),
     ("GET", "/health", "Whether the process answers; needs no key."),
     ("GET", "/v1/health", "The same, for clients that know one base URL."),
     ("GET", "/ready", "Whether messages can be taken in; needs no key."),
 )
+PATTERNS = {"/v1/models/{model_id}": "/v1/models/{model_id:path}"}
+"""How a path is matched, if its parameter may contain slashes."""
 OPEN = frozenset({"/health", "/v1/health", "/ready"})
 """Routes that need no key."""
 
@@ -79,18 +82,23 @@ def build_app(
 
     `webhooks` are addresses of chat platforms, `mounts` further apps behind the same middleware.
     """
-    check_paths(webhooks, [path for _, path, _ in ROUTES])
+    patterns = {path: PATTERNS.get(path, path) for _, path, _ in ROUTES}
+    check_paths(webhooks, list(patterns.values()))
     listed = tuple(dict.fromkeys((options.model_name, "main")))
-    models = Models(listed, options.aliases, options.reachable)
+    sole = len(gateway.agents) == 1
+    models = Models(listed, options.aliases, options.reachable, sole=sole)
     functions: dict[str, EndpointFunction] = {
         "/v1/chat/completions": ChatCompletions(gateway, models, options.patience),
         "/v1/models": models.listing,
+        "/v1/models/{model_id}": models.one,
         "/v1/runs/{run_id}/events": RunEvents(gateway, options.patience),
         "/health": health,
         "/v1/health": health,
         "/ready": readiness(gateway),
     }
-    routes = [Route(path, Endpoint(method, functions[path])) for method, path, _ in ROUTES]
+    routes = [
+        Route(patterns[path], Endpoint(method, functions[path])) for method, path, _ in ROUTES
+    ]
     return Router(
         [*routes, *webhook_routes(gateway, webhooks), *mounts],
         redirect_slashes=False,

@@ -98,6 +98,19 @@ TOO_LONG = [
     (400, "the request exceeds the available context size, try increasing it", 400),
     (400, "The input token count (1189063) exceeds the maximum number of tokens allowed", 400),
     (400, "This model's maximum prompt length is 131072 but the request contains 537812", None),
+    (400, "The decoder prompt (length 5000) is longer than the maximum model length of 4096", None),
+    (400, "Invalid request: Your request exceeded model token limit: 8192", None),
+    (400, "invalid params, context window exceeds limit (2013)", None),
+    (400, "Prompt exceeds max length", "1261"),
+    (400, "<400> InternalError: Range of input length should be [1, 129024]", None),
+    (422, "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 tokens", None),
+    (
+        400,
+        "Trying to keep the first 9000 tokens when context overflows is greater than the context"
+        " length",
+        None,
+    ),
+    (400, "Input is too long for requested model.", None),
 ]
 
 

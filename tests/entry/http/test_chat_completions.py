@@ -1,18 +1,23 @@
 """The API as OpenAI's own client uses it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
 import openai
 import pytest
+from msgspec.structs import replace
 from openai.types.chat import ChatCompletionMessageParam
 
+from hermes import hookimpl
 from hermes.entry.http.server import ApiOptions
 from hermes.state.search import search
 from hermes.testing.rows import EVERYBODY
 from hermes.testing.running import rows, until
-from hermes.testing.scripted import calls_in, is_complete
-from hermes.testing.service import MODEL, SERVICE_KEY, Service, serving
+from hermes.testing.scripted import Plan, calls_in, is_complete
+from hermes.testing.service import MODEL, PARTS, SERVICE_KEY, Service, serving
+from hermes.types.agents import AgentHome
+from hermes.types.identity import AgentId
 
 SESSION = {"X-Hermes-Session-Id": "kitchen"}
 
@@ -119,11 +124,54 @@ async def test_the_names_that_a_client_may_be_configured_with_all_work(
     assert sent == MODEL
 
 
-async def test_an_unknown_model_is_not_found(tmp_path: Path) -> None:
+async def test_the_only_agent_answers_to_a_name_that_means_nothing_here(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
+        raw = await client.chat.completions.with_raw_response.create(
+            model="gpt-9", messages=says("hello")
+        )
+        sent = service.model.requests[-1].model
+    assert raw.headers["x-hermes-ignored"] == "model"
+    assert is_complete(raw.parse().choices[0].message.content or "")
+    assert sent == MODEL
+
+
+class SecondAgent:
+    """Hosts an agent beside the default one."""
+
+    @hookimpl
+    def register_agents(self, home: Path) -> Sequence[AgentHome]:
+        return (AgentHome(id=AgentId("second"), home=home / "second"),)
+
+
+async def test_with_several_agents_a_name_that_means_nothing_is_not_found(tmp_path: Path) -> None:
+    parts = replace(PARTS, plugins=(SecondAgent(),))
+    async with serving(tmp_path, parts=parts) as service, client_of(service) as client:
         with pytest.raises(openai.NotFoundError) as caught:
             await client.chat.completions.create(model="gpt-9", messages=says("hello"))
+        answer = await client.chat.completions.create(model="main", messages=says("hello"))
+        assert service.model.stats.calls == 1
     assert caught.value.code == "model_not_found"
+    assert answer.choices[0].message.content
+
+
+async def test_a_model_of_an_unknown_provider_is_not_found(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service, client_of(service) as client:
+        with pytest.raises(openai.NotFoundError) as caught:
+            await client.chat.completions.create(model="nobody/gpt-9", messages=says("hello"))
+        with pytest.raises(openai.NotFoundError):
+            await client.models.retrieve("nobody/gpt-9")
+        assert (await client.models.retrieve(MODEL)).id == MODEL
+    assert caught.value.code == "model_not_found"
+
+
+async def test_only_one_choice_can_be_asked_for(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service, client_of(service) as client:
+        with pytest.raises(openai.BadRequestError) as caught:
+            await client.chat.completions.create(model="main", messages=says("hello"), n=2)
+        one = await client.chat.completions.create(model="main", messages=says("hello"), n=1)
+        assert service.model.stats.calls == 1
+    assert (caught.value.code, caught.value.param) == ("unsupported_parameter", "n")
+    assert len(one.choices) == 1
 
 
 async def test_a_wrong_key_is_an_authentication_error(tmp_path: Path) -> None:
@@ -224,17 +272,38 @@ async def test_a_model_that_refuses_is_a_status_not_a_broken_stream(
     assert caught.value.response.headers.get("retry-after") == ("90" if status == 429 else None)
 
 
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("headers", [{}, SESSION], ids=["stateless", "session"])
+async def test_a_context_that_is_too_long_has_a_code_of_its_own(
+    tmp_path: Path, stream: bool, headers: dict[str, str]
+) -> None:
+    refused = "This model's maximum context length is 10 tokens. However, you requested 20 tokens."
+    async with serving(tmp_path) as service, client_of(service) as client:
+        service.model.default = Plan(status=400, text=refused)
+        with pytest.raises(openai.BadRequestError) as caught:
+            await client.chat.completions.create(
+                model="main", messages=says("hello"), stream=stream, extra_headers=headers
+            )
+    assert (caught.value.code, caught.value.type) == (
+        "context_length_exceeded",
+        "invalid_request_error",
+    )
+
+
 async def test_options_that_cannot_be_honoured_are_named(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         raw = await client.chat.completions.with_raw_response.create(
             model="main",
             messages=says("hello"),
             temperature=0.5,
-            response_format={"type": "json_object"},
-            n=2,
+            logprobs=True,
+            user="u1",
+            store=False,
+            service_tier="auto",
+            extra_body={"top_k": 5, "chat_template_kwargs": {}, "é\n": 1},
         )
         sent = service.model.requests[-1]
-    assert raw.headers["x-hermes-ignored"] == "response_format, n"
+    assert raw.headers["x-hermes-ignored"] == "logprobs, user, top_k, ?"
     assert sent.temperature == 0.5
 
 

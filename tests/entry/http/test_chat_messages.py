@@ -9,7 +9,6 @@ from hermes.entry.http.chat_messages import (
     MOST_PARTS,
     ReadMessages,
     RequestMessage,
-    has_legacy_calls,
     instructions_of,
     read_messages,
 )
@@ -170,10 +169,19 @@ def test_calls_of_unknown_types_and_names_are_refused() -> None:
     assert refused(("user", "x"), {"role": "assistant", "tool_calls": [named]})[1] == "invalid_tool"
 
 
-def test_function_calls_from_before_tools_are_noticed() -> None:
-    assert has_legacy_calls(messages(("function", "x")))
-    assert has_legacy_calls(messages({"role": "assistant", "function_call": {"name": "x"}}))
-    assert not has_legacy_calls(messages(*SAID))
+def test_the_model_is_told_the_name_of_a_participant() -> None:
+    said = read({"role": "user", "content": "hi", "name": "Ada"})
+    assert said.messages == (UserMessage(text="hi", sender="Ada"),)
+
+
+@pytest.mark.parametrize("name", ["x" * 65, "a\nb"])
+def test_a_name_is_short_and_printable(name: str) -> None:
+    assert refused({"role": "user", "content": "hi", "name": name})[2] == "messages[0].name"
+
+
+def test_a_refusal_is_what_the_assistant_said() -> None:
+    said = read({"role": "assistant", "content": None, "refusal": "No."}, ("user", "hi"))
+    assert said.messages[0] == AssistantMessage(text="No.")
 
 
 IDS = st.sampled_from(["a", "b", "c", f"{TURN}_0_0", f"{TURN}_0_1", f"{TURN}_1_0"])

@@ -3,7 +3,12 @@
 import msgspec
 import pytest
 
-from hermes.entry.http.chat_request import ChatCompletionRequest, fingerprint, parse_chat
+from hermes.entry.http.chat_request import (
+    ChatCompletionRequest,
+    fingerprint,
+    parse_chat,
+    unknown_fields,
+)
 from hermes.entry.http.errors import ApiError
 from hermes.types.messages import Sampling
 
@@ -25,11 +30,50 @@ def test_sampling_options_are_passed_on() -> None:
     assert saying(("user", "hi"), stop=["a", "b"]).sampling().stop == ("a", "b")
 
 
+def ignored(body: dict[str, object]) -> list[str]:
+    encoded = msgspec.json.encode(body)
+    request = parse_chat(encoded)
+    return [*request.ignored(), *unknown_fields(request, encoded)]
+
+
 def test_options_without_effect_are_named_unless_they_ask_for_nothing() -> None:
-    request = saying(("user", "hi"), tools=[], n=1, logprobs=False, response_format=None)
-    assert request.ignored() == []
-    request = saying(("user", "hi"), ("function", "x"), logprobs=True, n=2)
-    assert request.ignored() == ["n", "logprobs", "messages.function_call"]
+    said = [{"role": "user", "content": "hi"}]
+    nothing = {"tools": [], "n": 1, "logprobs": False, "response_format": None, "x": None}
+    assert ignored({"messages": said, **nothing, "service_tier": "auto"}) == []
+    said.append({"role": "function", "content": "x"})
+    wanted = {"functions": [{"name": "f"}], "logprobs": True, "x-y": 1}
+    assert ignored({"messages": said, **wanted}) == [
+        "functions",
+        "messages.function_call",
+        "logprobs",
+        "x-y",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("message", "name"),
+    [
+        ({"role": "assistant", "content": "x", "name": "kim"}, "messages.name"),
+        ({"role": "assistant", "content": "x", "audio": {"id": "a"}}, "messages.audio"),
+        (
+            {"role": "assistant", "content": "x", "function_call": {"name": "f"}},
+            "messages.function_call",
+        ),
+    ],
+)
+def test_parts_of_messages_without_effect_are_named(message: object, name: str) -> None:
+    user = {"role": "user", "content": "hi"}
+    assert ignored({"messages": [message, user]}) == [name]
+    # OpenAI's client sends all fields of an answer back.
+    empty = {"role": "assistant", "content": "x", "audio": None, "function_call": None}
+    assert ignored({"messages": [empty, user]}) == []
+
+
+@pytest.mark.parametrize("n", [0, 2, 100])
+def test_only_one_choice_can_be_asked_for(n: int) -> None:
+    with pytest.raises(ApiError) as caught:
+        saying(("user", "hi"), n=n)
+    assert (caught.value.code, caught.value.param) == ("unsupported_parameter", "n")
 
 
 @pytest.mark.parametrize(
@@ -41,6 +85,8 @@ def test_options_without_effect_are_named_unless_they_ask_for_nothing() -> None:
         (b'{"messages":[]}', "invalid_request", "messages"),
         (b'{"messages":[{"role":7}]}', "invalid_request", "messages[0].role"),
         (b'{"messages":[{"role":"user"}],"seed":"x"}', "invalid_request", "seed"),
+        (b'{"new":1,"messages":[{"role":"user"}],"seed":"x"}', "invalid_request", "seed"),
+        (b'{"messages":[{"role":"user"}],"n":"2"}', "invalid_request", "n"),
     ],
 )
 def test_a_body_that_can_not_be_read_says_where(body: bytes, code: str, param: str | None) -> None:

@@ -33,7 +33,7 @@ def test_an_error_has_all_four_fields_and_its_status() -> None:
     [
         (TooBusy("full"), 429, "rate_limit_error", "1"),
         (RateLimited("slow", 7.2), 429, "rate_limit_error", "8"),
-        (RateLimited("slow"), 429, "rate_limit_error", None),
+        (RateLimited("slow"), 429, "rate_limit_error", "10"),
         (IntakeClosed("closing"), 503, "server_error", "1"),
         (ApiError(418, "teapot", "teapot"), 418, "invalid_request_error", None),
     ],
@@ -66,3 +66,8 @@ def test_a_failed_turn_says_what_its_end_says() -> None:
     assert error.retry_after == 9.0
     nameless = failed_turn(TurnFinished(outcome="failed", text="Hm."))
     assert (nameless.status, nameless.code) == (500, "agent_error")
+
+
+def test_every_429_says_how_long_to_wait() -> None:
+    failed = TurnFinished(outcome="failed", text="slow", code="rate_limited", status=429)
+    assert headers(failed_turn(failed))["retry-after"] == "10"

@@ -39,7 +39,10 @@ async def test_every_other_route_needs_the_key(tmp_path: Path) -> None:
                 f"bearer{SERVICE_KEY}",
             ):
                 status, headers, body = await request(
-                    service.port, method, path.format(run_id="run_x"), authorization=key
+                    service.port,
+                    method,
+                    path.format(run_id="run_x", model_id="main"),
+                    authorization=key,
                 )
                 assert status in (401, 429), (path, key)
                 assert "error" in msgspec.json.decode(body)

@@ -1,0 +1,21 @@
+"""The header that names the parts of a request that had no effect."""
+
+import re
+from collections.abc import Sequence
+
+IGNORED_HEADER = "x-hermes-ignored"
+MOST_NAMES = 32
+_NAME = re.compile(r"[\w.\[\]-]{1,64}", re.ASCII)
+
+
+def ignored_header(names: Sequence[str]) -> dict[str, str]:
+    """The header with the names; no header if nothing was ignored.
+
+    Names come from the request, so a name that is long or unusual is replaced by a question mark.
+    """
+    if not names:
+        return {}
+    shown = dict.fromkeys(name if _NAME.fullmatch(name) else "?" for name in names)
+    listed = list(shown)[:MOST_NAMES]
+    more = [f"and {len(shown) - MOST_NAMES} more"] if len(shown) > MOST_NAMES else []
+    return {IGNORED_HEADER: ", ".join([*listed, *more])}
