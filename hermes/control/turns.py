@@ -16,7 +16,14 @@ from hermes.streaming.final import final_content
 from hermes.streaming.fold import View
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import ClaimLost, StoreUnavailable
-from hermes.types.events import AgentEvent, Notice, QuestionAsked, SegmentDiscarded, TurnFinished
+from hermes.types.events import (
+    AgentEvent,
+    FinishReason,
+    Notice,
+    QuestionAsked,
+    SegmentDiscarded,
+    TurnFinished,
+)
 from hermes.types.identity import AgentId, CallId, TurnId, new_id
 from hermes.types.messages import AssistantMessage, Content, ToolMessage, UserMessage
 from hermes.types.store import Store, Work
@@ -283,10 +290,11 @@ async def persist(
 
 def finish_of(outcome: Outcome) -> TurnFinished:
     match outcome:
-        case Completed():
-            return TurnFinished(outcome="completed")
+        case Completed(message=message):
+            return TurnFinished(outcome="completed", finish_reason=message.cut or "stop")
         case Suspended(calls=calls):
-            return TurnFinished(outcome="suspended", calls=calls)
+            why: FinishReason = "tool_calls" if calls else "stop"
+            return TurnFinished(outcome="suspended", calls=calls, finish_reason=why)
         case Stopped(reason=reason):
             return TurnFinished(outcome="stopped", text=reason)
         case Failed(reason=reason, code=code, status=status, retry_after=pause):

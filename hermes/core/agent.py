@@ -32,6 +32,25 @@ SAME_CALLS = 3
 NOT_ANSWERED = "The client did not send the results of its tools in time."
 
 
+CUT_CALLS = Failed(
+    reason="The model's tool calls were cut off at the limit of output tokens twice in a row, so I"
+    " stopped. Raise max_tokens, or ask for a smaller step.",
+    code="output_truncated",
+    status=502,
+)
+CUT_ANSWER = Failed(
+    reason="The model reached its limit of output tokens before it said anything. Raise"
+    " max_tokens, or ask for less.",
+    code="output_truncated",
+    status=502,
+)
+FILTERED_ANSWER = Failed(
+    reason="The provider's content filter blocked the whole answer. Ask in another way.",
+    code="content_filter",
+    status=400,
+)
+
+
 async def recall_nothing(turn: Turn) -> str:
     return ""
 
@@ -89,6 +108,8 @@ class AgentLoop:
                     return Suspended(questions=done.questions, calls=done.waiting)
                 if stuck := repeated(conversation.history):
                     return _gave_up(stuck)
+                if cut_twice(conversation.history):
+                    return CUT_CALLS
                 continue
             if step >= turn.profile.budget.steps:
                 return Failed(
@@ -142,6 +163,8 @@ def _without_client(turn: Turn, calls: Sequence[ToolCall]) -> bool:
 def _ended(message: AssistantMessage) -> Outcome:
     if message.text.strip():
         return Completed(message=message)
+    if message.cut:
+        return CUT_ANSWER if message.cut == "length" else FILTERED_ANSWER
     return Failed(reason="The model gave an empty answer. Ask again.", code="empty_answer")
 
 
@@ -191,6 +214,12 @@ def repeated(history: Sequence[Message]) -> ToolCall | None:
             if counts[same] >= SAME_CALLS:
                 return call
     return None
+
+
+def cut_twice(history: Sequence[Message]) -> bool:
+    """Whether the last two answers since the last request were both cut off in their calls."""
+    steps = _steps_since_request(history)[-2:]
+    return len(steps) == 2 and all(call.cut for calls, _ in steps for call in calls)
 
 
 def _steps_since_request(

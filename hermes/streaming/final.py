@@ -8,6 +8,12 @@ from hermes.streaming.fold import BREAK, View, answer
 from hermes.types.events import QuestionAsked, TurnFinished
 from hermes.types.messages import APPROVE, DENY, Choices, Content
 
+_CUT_REMARKS = {
+    "length": '(The answer was cut off at the model\'s limit of output tokens. Say "continue" to'
+    " get the rest.)",
+    "content_filter": "(The answer was cut off by the provider's content filter.)",
+}
+
 
 def final_content(view: View) -> Content | None:
     """The answer with remarks on its end, and the open questions; None for nothing at all."""
@@ -64,9 +70,11 @@ def _question_parts(question: QuestionAsked) -> tuple[str, str, str]:
 
 
 def remark(end: TurnFinished) -> str:
-    """One line about an end that the answer does not explain; empty for the others."""
+    """One line about an end that the answer does not explain, such as a cut; empty for others."""
     match end.outcome:
-        case "completed" | "suspended":
+        case "completed":
+            return _CUT_REMARKS.get(end.finish_reason, "")
+        case "suspended":
             return ""
         case "stopped":
             return f"(stopped: {end.text})" if end.text else "(stopped)"

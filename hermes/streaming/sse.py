@@ -20,7 +20,6 @@ from hermes.streaming.wire import (
     Delta,
     ErrorBody,
     ErrorChunk,
-    FinishReason,
     FunctionCall,
     MessageDelta,
     NoticeNews,
@@ -46,6 +45,7 @@ from hermes.streaming.wire import (
 from hermes.types.events import (
     AgentEvent,
     ContextCompacted,
+    FinishReason,
     Notice,
     QuestionAsked,
     ReasoningDelta,
@@ -185,7 +185,7 @@ class ChatStream:
         if event.calls:
             called = encode(self._with(Delta(tool_calls=_numbered(event.calls))))
             frames += b"data: %b\n\n" % called
-        last = encode(self._with(Delta(), finish_reason=_reason(event)))
+        last = encode(self._with(Delta(), finish_reason=event.finish_reason))
         frames += b"id: %d\ndata: %b\n\n" % (seq, last)
         if self._chunk.usage is None:
             usage = replace(self._chunk, choices=(), usage=Usage.of(self._usage))
@@ -242,7 +242,12 @@ class RunStream:
         run, view = self._run_id, self._folder.view()
         match event.outcome:
             case "completed":
-                return RunCompleted(run_id=run, output=answer(view), usage=Usage.of(view.usage))
+                return RunCompleted(
+                    run_id=run,
+                    output=answer(view),
+                    usage=Usage.of(view.usage),
+                    finish_reason=event.finish_reason,
+                )
             case "suspended":
                 return RunSuspended(run_id=run, output=answer(view))
             case "stopped":
@@ -256,20 +261,13 @@ class RunStream:
 def plain_completion(id: str, model: str, created: int, view: View) -> bytes:
     """The reply to a request that did not ask for a stream."""
     text, end = spoken(view), view.outcome
+    reply = AssistantReply(content=text)
     if end is not None and end.calls:
         calls = tuple(map(_client_call, end.calls))
-        choice = Choice(
-            message=AssistantReply(content=text or None, tool_calls=calls),
-            finish_reason=_reason(end),
-        )
-    else:
-        choice = Choice(message=AssistantReply(content=text))
+        reply = AssistantReply(content=text or None, tool_calls=calls)
+    choice = Choice(message=reply, finish_reason=end.finish_reason if end else "stop")
     usage = Usage.of(view.usage)
     return encode(Completion(id=id, created=created, model=model, choices=(choice,), usage=usage))
-
-
-def _reason(end: TurnFinished) -> FinishReason:
-    return "tool_calls" if end.calls else "stop"
 
 
 def _client_call(call: ToolCall) -> ClientCall:

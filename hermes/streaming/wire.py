@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, UnsetType, field
 
-from hermes.types.events import UsageReported
+from hermes.types.events import FinishReason, UsageReported
 from hermes.types.value import Value
 
 _encode = msgspec.json.Encoder().encode
@@ -40,9 +40,6 @@ class Usage(WireValue):
             completion_tokens=usage.completion_tokens,
             total_tokens=usage.prompt_tokens + usage.completion_tokens,
         )
-
-
-FinishReason = Literal["stop", "tool_calls"]
 
 
 class FunctionCall(WireValue):
@@ -203,6 +200,7 @@ class UsageNews(RunEvent, tag="usage"):
 class RunCompleted(RunEvent, tag="run.completed"):
     output: str
     usage: Usage
+    finish_reason: FinishReason = "stop"
 
 
 class RunSuspended(RunEvent, tag="run.suspended"):

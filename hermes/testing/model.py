@@ -223,7 +223,7 @@ def _spoken(plan: Plan, request: ChatRequest, stats: Stats, size: int) -> Reply:
         }
         for index, planned in enumerate(plan.calls)
     ]
-    why = "tool_calls" if made else "stop"
+    why = plan.finish or ("tool_calls" if made else "stop")
     if request.stream:
         frames = _stream(head, plan.reasoning, words, made)
         frames.append(_end(head, why, usage if request.wants_usage else None))

@@ -9,6 +9,7 @@ Directives in a user's text plan the answer of the server in `hermes.testing.mod
     hang                never answers           status:<code>       fails (retry-after:<seconds>)
     fail-first:<n>      the first n calls with exactly this text fail with 500
     cut:<n>             the connection breaks after n words; cut-first:<n> only the first time
+    finish:<reason>     ends with this finish_reason: finish:length, finish:content_filter
 """
 
 import json
@@ -24,7 +25,7 @@ from msgspec import Meta, Struct
 from hermes.types.errors import HermesError
 from hermes.types.events import SegmentEnded, TextDelta
 from hermes.types.identity import CallId
-from hermes.types.messages import AssistantMessage, ToolCall
+from hermes.types.messages import AssistantMessage, CutReason, ToolCall
 from hermes.types.models import ModelRequest
 from hermes.types.protocols import Emit
 
@@ -34,6 +35,7 @@ _NUMBER = re.compile(
     r"(?<!\S)(steps|tokens|reasoning|delay|ttft|status|retry-after|fail-first|cut-first|cut)"
     r":(\d+(?:\.\d+)?)(?!\S)"
 )
+_FINISH = re.compile(r"(?<!\S)finish:(\w+)(?!\S)")
 _HANG = re.compile(r"(?<!\S)hang(?!\S)")
 
 Answer = Callable[[ModelRequest, Emit], Awaitable[AssistantMessage]]
@@ -53,20 +55,23 @@ class ScriptedModel:
         return await answer(request, emit)
 
 
-def says(text: str) -> Answer:
-    """Says `text`, one event per word."""
+def says(text: str, cut: CutReason = "") -> Answer:
+    """Says `text`, one event per word; `cut` is why the answer ends there."""
 
     async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
         for number, word in enumerate(text.split(" ")):
             emit(TextDelta(text=f" {word}" if number else word))
         emit(SegmentEnded())
-        return AssistantMessage(text=text)
+        return AssistantMessage(text=text, cut=cut)
 
     return answer
 
 
-def calls(*wanted: tuple[str, Mapping[str, object]], text: str = "") -> Answer:
-    """Asks for tools: `calls(("read_file", {"path": "a"}))`; may say `text` first."""
+def calls(*wanted: tuple[str, Mapping[str, object]], text: str = "", cut: CutReason = "") -> Answer:
+    """Asks for tools: `calls(("read_file", {"path": "a"}))`; may say `text` first.
+
+    `cut` is why the answer ends before its calls are complete.
+    """
 
     async def answer(request: ModelRequest, emit: Emit) -> AssistantMessage:
         if text:
@@ -77,10 +82,11 @@ def calls(*wanted: tuple[str, Mapping[str, object]], text: str = "") -> Answer:
                 id=CallId(f"{request.step}_{index}"),
                 name=name,
                 arguments=msgspec.json.encode(arguments).decode(),
+                cut=bool(cut),
             )
             for index, (name, arguments) in enumerate(wanted)
         )
-        return AssistantMessage(text=text, calls=made)
+        return AssistantMessage(text=text, calls=made, cut=cut)
 
     return answer
 
@@ -161,19 +167,25 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     fail_first: int = 0
     cut: int | None = None
     cut_first: int | None = None
+    finish: str = ""
+    """The finish_reason; empty for the usual one."""
 
 
 def plan_of(text: str, default: Plan) -> Plan:
     """What the directives in a user's text ask for; the rest is as in `default`."""
     calls, rest = _planned_calls(text)
     numbers = {name.replace("-", "_"): value for name, value in _NUMBER.findall(rest)}
-    hang = _HANG.search(rest) is not None
-    if not (numbers or calls or hang):
+    hang, finish = _HANG.search(rest) is not None, _FINISH.search(rest)
+    if not (numbers or calls or hang or finish):
         return default
     plan = msgspec.structs.asdict(msgspec.convert(numbers, Plan, strict=False))
     wanted = {name: plan[name] for name in numbers}
     return msgspec.structs.replace(
-        default, calls=calls or default.calls, hang=hang or default.hang, **wanted
+        default,
+        calls=calls or default.calls,
+        hang=hang or default.hang,
+        finish=finish[1] if finish else default.finish,
+        **wanted,
     )
 
 
@@ -276,6 +288,7 @@ class ChatRequest(Struct):
     stream_options: _StreamOptions | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     tool_choice: Literal["none", "auto", "required"] | _ChosenFunction | None = None
+    parallel_tool_calls: bool | None = None
     response_format: _ResponseFormat | None = None
 
     @property

@@ -97,6 +97,10 @@ class WireFormatContract:
         """A recorded stream that makes `CALLS`."""
         raise NotImplementedError
 
+    def recorded_cut(self) -> bytes:
+        """The stream of `recorded_calls`, ended by the limit of output tokens."""
+        raise NotImplementedError
+
     def echo(self, text: str) -> str:
         """The body of an echo that holds some text."""
         raise NotImplementedError
@@ -193,6 +197,12 @@ class WireFormatContract:
 
     def test_calls_have_our_ids(self) -> None:
         assert read(self.wire(), self.recorded_calls())[0].calls == CALLS
+
+    def test_the_calls_of_an_answer_that_was_cut_off_are_marked(self) -> None:
+        cut, _ = read(self.wire(), self.recorded_cut())
+        assert cut.cut == "length"
+        assert cut.calls == tuple(replace(call, cut=True) for call in CALLS)
+        assert read(self.wire(), self.recorded_text())[0].cut == ""
 
     def test_a_stream_can_arrive_byte_by_byte(self) -> None:
         for path in self.recordings():

@@ -95,6 +95,10 @@ class Notice(Value, tag=True):
     """Worth telling also to who only sees the end: it is sent behind the answer."""
 
 
+FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
+"""Why the model stopped, in the words of OpenAI's chat completions."""
+
+
 class TurnFinished(Value, tag=True):
     outcome: Literal["completed", "suspended", "stopped", "failed"]
     text: str = ""
@@ -105,6 +109,8 @@ class TurnFinished(Value, tag=True):
     """The HTTP status of an API request whose turn failed like this."""
     retry_after: float | None = None
     """Seconds after which a new attempt makes sense; None when that is not known."""
+    finish_reason: FinishReason = "stop"
+    """Why the model ended the answer; `tool_calls` if a suspended turn waits for `calls`."""
     calls: tuple[ToolCall, ...] = ()
     """Calls of client tools that a suspended turn waits for."""
 

@@ -23,6 +23,8 @@ class ToolCall(Value):
     name: str
     arguments: str
     """The model's JSON, as it wrote it."""
+    cut: bool = False
+    """The answer that makes the call was cut off, so its arguments may be incomplete. Never run."""
 
 
 class UserMessage(Value, tag_field="role", tag="user"):
@@ -44,11 +46,16 @@ class Echo(Value):
     """In the provider's own JSON."""
 
 
+CutReason = Literal["", "length", "content_filter"]
+"""Why an answer is not whole: a limit of tokens or a content filter; empty for a whole answer."""
+
+
 class AssistantMessage(Value, tag_field="role", tag="assistant"):
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     reasoning: str = ""
     echo: Echo | None = None
+    cut: CutReason = ""
 
 
 class ToolMessage(Value, tag_field="role", tag="tool"):

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from hermes.types.client_tools import ToolChoice
 from hermes.types.events import UsageReported
-from hermes.types.messages import AssistantMessage, Message, Sampling
+from hermes.types.messages import AssistantMessage, CutReason, Message, Sampling
 from hermes.types.profile import ModelChoice
 from hermes.types.protocols import Emit
 from hermes.types.tools import DeclaredTool
@@ -52,7 +52,10 @@ class AnswerBuilder(Protocol):
     """Collects an answer while a stream parser reads it."""
 
     finished: bool
-    """Set by the parser when the model has said that it is done; otherwise the answer was cut."""
+    """Set by the parser when the model has said that it is done; otherwise the connection was
+    lost."""
+    cut: CutReason
+    """Set by the parser if the model was stopped by a limit of tokens or by a content filter."""
     usage: UsageReported | None
     echo: bytes
     """JSON that the provider wants back, unchanged, together with the results of the tools."""

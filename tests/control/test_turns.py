@@ -197,3 +197,15 @@ async def test_a_price_that_is_not_known_is_not_guessed(tmp_path: Path) -> None:
         server.says("hi")
         await until(server.texts)
         assert await rows(gateway._store, "select prompt_tokens, cost from turns") == [(100, None)]
+
+
+async def test_a_chat_is_told_that_its_answer_was_cut_off(tmp_path: Path) -> None:
+    server, model = ChatServer(), ScriptedModel([says("Once upon", cut="length"), says("a time")])
+    async with running(tmp_path, [PlainAdapter(server)], model):
+        server.says("a story")
+        await until(server.texts)
+        server.says("continue")
+        await until(lambda: len(server.texts()) == 2)
+    assert server.texts()[0].startswith("Once upon\n\n(The answer was cut off at the model's limit")
+    told = model.requests[1].messages[1]
+    assert told == AssistantMessage(text="Once upon", cut="length"), "the model sees no notice"

@@ -1,6 +1,7 @@
 """The loop: steps, tools, suspension, budgets; nothing held between runs."""
 
 from pathlib import Path
+from typing import Literal
 
 import anyio
 import msgspec
@@ -11,7 +12,7 @@ from hermes.core.agent import AgentLoop, repeated, run_calls, unanswered
 from hermes.core.auxiliary import Auxiliary
 from hermes.core.compaction import Compactor
 from hermes.core.prompt import Prompter
-from hermes.core.tools.call import UNKNOWN_OUTCOME, ToolRuntime
+from hermes.core.tools.call import CUT_CALL, UNKNOWN_OUTCOME, ToolRuntime
 from hermes.core.tools.registry import Registry
 from hermes.core.tools.results import Results
 from hermes.state.spill import Spill
@@ -377,3 +378,57 @@ async def test_one_that_cannot_be_shortened_is_explained() -> None:
     outcome = await an_agent(model, ()).run(a_turn(), lambda event: None, Notebook())
     explained = "the window is too small"
     assert outcome == Failed(reason=explained, code="context_length_exceeded", status=400)
+
+
+async def test_an_answer_that_was_cut_off_completes_and_says_so() -> None:
+    outcome = await Bench(says("Once upon", cut="length")).run(a_turn())
+    assert outcome == Completed(message=AssistantMessage(text="Once upon", cut="length"))
+
+
+@pytest.mark.parametrize(
+    ("cut", "code", "status"),
+    [("length", "output_truncated", 502), ("content_filter", "content_filter", 400)],
+)
+async def test_an_answer_that_was_cut_off_before_its_first_word_says_why_it_failed(
+    cut: Literal["length", "content_filter"], code: str, status: int
+) -> None:
+    outcome = await Bench(says("", cut=cut)).run(a_turn())
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, outcome.status) == (code, status)
+
+
+async def test_no_call_of_an_answer_that_was_cut_off_is_run(tmp_path: Path) -> None:
+    wanted = ("append", {"path": "a.txt", "text": "half"})
+    bench = Bench(calls(wanted, wanted, cut="length"), says("I could not."))
+    outcome = await bench.run(a_turn(workspace=tmp_path))
+    assert outcome == Completed(message=AssistantMessage(text="I could not."))
+    assert bench.notes.begun == []
+    assert list(tmp_path.iterdir()) == []
+    assert bench.notes.messages[1:] == [
+        ToolMessage(call=CallId(f"t_0_{number}"), text=CUT_CALL, failed=True) for number in (0, 1)
+    ]
+    assert refused(bench.model.requests[1]) is None
+
+
+async def test_a_cut_call_is_not_run_after_a_restart_either(tmp_path: Path) -> None:
+    call = ToolCall(id=CallId("t_0_0"), name="append", arguments="{}", cut=True)
+    stored = msgspec.json.encode(AssistantMessage(calls=(call,), cut="length"))
+    said = msgspec.json.decode(stored, type=AssistantMessage)
+    bench = Bench(says("no"))
+    await bench.run(a_turn(HI, said, workspace=tmp_path))
+    assert bench.notes.messages == [ToolMessage(call=call.id, text=CUT_CALL, failed=True)]
+
+
+async def test_calls_that_are_cut_off_twice_in_a_row_end_the_turn() -> None:
+    first, second = ({"path": "a", "text": text} for text in ("x", "y"))
+    bench = Bench(calls(("append", first), cut="length"), calls(("append", second), cut="length"))
+    outcome = await bench.run(a_turn())
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "output_truncated"
+    between = Bench(
+        calls(("append", first), cut="length"),
+        calls(("slow", {"seconds": 0})),
+        calls(("append", second), cut="length"),
+        says("done"),
+    )
+    assert isinstance(await between.run(a_turn()), Completed)

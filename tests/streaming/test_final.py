@@ -44,6 +44,15 @@ def test_a_question_without_choices_says_how_to_answer() -> None:
         (TurnFinished(outcome="stopped"), "So far\n\n(stopped)"),
         (TurnFinished(outcome="stopped", text="/stop"), "So far\n\n(stopped: /stop)"),
         (TurnFinished(outcome="failed", text="The key is wrong."), "So far\n\nThe key is wrong."),
+        (
+            TurnFinished(outcome="completed", finish_reason="length"),
+            "So far\n\n(The answer was cut off at the model's limit of output tokens."
+            ' Say "continue" to get the rest.)',
+        ),
+        (
+            TurnFinished(outcome="completed", finish_reason="content_filter"),
+            "So far\n\n(The answer was cut off by the provider's content filter.)",
+        ),
     ],
 )
 def test_an_early_end_says_why_after_the_answer_so_far(end: TurnFinished, text: str) -> None:

@@ -21,6 +21,7 @@ from hermes.streaming.sse import DONE, KEEPALIVE, ChatStream, RunStream, plain_c
 from hermes.types.events import (
     AgentEvent,
     ContextCompacted,
+    FinishReason,
     Notice,
     QuestionAsked,
     ReasoningDelta,
@@ -141,6 +142,17 @@ def test_a_plain_answer_is_role_words_stop_and_done() -> None:
         {"index": 0, "delta": {}, "finish_reason": "stop"},
     ]
     assert data.endswith(DONE)
+
+
+@pytest.mark.parametrize("reason", ["length", "content_filter", "tool_calls"])
+def test_the_reason_of_the_end_is_the_models(reason: FinishReason) -> None:
+    end = TurnFinished(outcome="completed", finish_reason=reason)
+    events: list[AgentEvent] = [says("Once"), SegmentEnded(), end]
+    _, _, last = frames(sent(events))[-2]
+    assert ChatCompletionChunk.model_validate(last).choices[0].finish_reason == reason
+    reply = plain_completion("chatcmpl-1", "main", 7, folded(events))
+    assert ChatCompletion.model_validate_json(reply).choices[0].finish_reason == reason
+    assert frames(RunStream("run_1").feed(5, end))[0][2]["finish_reason"] == reason
 
 
 def test_usage_is_sent_before_done_when_asked_for() -> None:

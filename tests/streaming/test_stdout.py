@@ -139,6 +139,14 @@ def test_a_failure_says_why() -> None:
     assert written(says("Hel"), TurnFinished(outcome="failed", text="No key.")) == "Hel\nNo key.\n"
 
 
+def test_an_answer_that_was_cut_off_says_so_beside_the_answer() -> None:
+    events = (says("Once"), SegmentEnded(), replace(DONE, finish_reason="length"))
+    assert written(*events).startswith("Once\n(The answer was cut off at")
+    answer, aside = split(*events)
+    assert answer == "Once\n"
+    assert aside.startswith("(The answer was cut off at")
+
+
 def test_colours_are_written_only_when_asked_for() -> None:
     events = (READ, READ_DONE, Notice(text="n"), says("Hi"), TurnFinished(outcome="stopped"))
     assert "\x1b[" in written(*events, color=True)

@@ -6,7 +6,7 @@ from hermes.core.models.prices import priced
 from hermes.types.errors import Disconnected
 from hermes.types.events import ReasoningDelta, SegmentEnded, TextDelta, UsageReported
 from hermes.types.identity import CallId
-from hermes.types.messages import AssistantMessage, Echo, ToolCall
+from hermes.types.messages import AssistantMessage, CutReason, Echo, ToolCall
 from hermes.types.profile import ModelChoice
 from hermes.types.protocols import Emit
 
@@ -19,9 +19,9 @@ class PartialCall(Struct):
     name: str = ""
     arguments: list[str] = []
 
-    def whole(self, call: str) -> ToolCall:
+    def whole(self, call: str, *, cut: bool) -> ToolCall:
         arguments = "".join(self.arguments) or "{}"
-        return ToolCall(id=CallId(call), name=self.name, arguments=arguments)
+        return ToolCall(id=CallId(call), name=self.name, arguments=arguments, cut=cut)
 
 
 class StreamedAnswer:
@@ -30,7 +30,8 @@ class StreamedAnswer:
     def __init__(self, choice: ModelChoice, emit: Emit) -> None:
         self.choice = choice
         self.finished = False
-        """Whether the model said that it is done; otherwise the answer was cut."""
+        """Whether the model said that it is done; otherwise the connection was lost."""
+        self.cut: CutReason = ""
         self.usage: UsageReported | None = None
         self.echo = b""
         """JSON that the provider wants back with the results of the tools."""
@@ -80,12 +81,15 @@ class StreamedAnswer:
             self._emit(priced(self.usage, self.choice.price))
         self._emit(SegmentEnded())
         named = (call for call in self._calls if call.name)
-        calls = tuple(call.whole(f"{step}_{index}") for index, call in enumerate(named))
+        # Servers may write several calls at once, so each of them may be incomplete.
+        cut = bool(self.cut)
+        calls = tuple(call.whole(f"{step}_{index}", cut=cut) for index, call in enumerate(named))
         return AssistantMessage(
             text="".join(self._heard[TextDelta]),
             reasoning="".join(self._heard[ReasoningDelta]),
             calls=calls,
             echo=self._echo() if calls and self.echo else None,
+            cut=self.cut,
         )
 
     def _echo(self) -> Echo:

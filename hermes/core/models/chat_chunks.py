@@ -3,6 +3,7 @@
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from hermes.core.models.finish_reasons import cut_by
 from hermes.core.models.provider_errors import ProviderProblem, interruption
 from hermes.types.events import UsageReported
 from hermes.types.models import AnswerBuilder, CallBuilder
@@ -104,7 +105,7 @@ class Chunks:
                 self._hear(delta)
             # A router ends the answer with `error` if the provider behind it has failed.
             if whole is not None or choice.finish_reason not in (None, "", "error"):
-                self._finish()
+                self._finish(choice.finish_reason)
 
     def _hear(self, delta: _Delta) -> None:
         if delta.reasoning_content is not None:
@@ -134,8 +135,9 @@ class Chunks:
         self._calls.append(_OpenCall(piece.index, piece.id, self._answer.call()))
         return self._calls[-1]
 
-    def _finish(self) -> None:
+    def _finish(self, reason: str | None) -> None:
         self._answer.finished = True
+        self._answer.cut = cut_by(reason)
         named = (call for call in self._calls if call.partial.name)
         extra = {index: call.extra for index, call in enumerate(named) if call.extra}
         if self._reasoning is not None or extra:

@@ -4,6 +4,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import astuple
 
+from hermes.core.models.finish_reasons import cut_by
 from hermes.core.models.provider_errors import ProviderProblem, interruption
 from hermes.core.models.thoughts import Thought, kept
 from hermes.types.events import UsageReported
@@ -65,7 +66,8 @@ class _Event(Struct):
     usage: _Usage | None = None
     error: ProviderProblem | str | None = None
     content: list[_Block] | None = None
-    """Of a whole message, where nothing is streamed."""
+    """Of a whole message, where nothing is streamed; so is `stop_reason`."""
+    stop_reason: str | None = None
 
 
 class _Thinking(Struct, tag_field="type", tag="thinking"):
@@ -110,14 +112,14 @@ class MessageEvents:
                 self._begin(event.index, block)
             case _Event(type="message_start", message=_Message(usage=usage)):
                 self._count(usage)
-            case _Event(type="message_delta", delta=_Delta(stop_reason=str()), usage=usage):
+            case _Event(type="message_delta", delta=_Delta(stop_reason=str(why)), usage=usage):
                 self._count(usage)
-                self._finish()
+                self._finish(why)
             case _Event(type="message"):
                 for index, block in enumerate(event.content or ()):
                     self._begin(index, block)
                 self._count(event.usage)
-                self._finish()
+                self._finish(event.stop_reason)
             case _Event(error=ProviderProblem() | str() as problem) if not self._answer.finished:
                 raise interruption(self._answer.choice, problem)
 
@@ -150,6 +152,7 @@ class MessageEvents:
             self._usage = usage if self._usage is None else self._usage.updated(usage)
             self._answer.usage = self._usage.reported()
 
-    def _finish(self) -> None:
+    def _finish(self, reason: str | None) -> None:
         self._answer.finished = True
+        self._answer.cut = cut_by(reason)
         self._answer.echo = kept([thought.closed() for thought in self._thoughts.values()])

@@ -3,6 +3,7 @@
 import msgspec
 from msgspec import Raw, Struct
 
+from hermes.core.models.finish_reasons import cut_by
 from hermes.core.models.provider_errors import ProviderProblem, interruption
 from hermes.core.models.thoughts import Thought, kept
 from hermes.types.events import UsageReported
@@ -48,7 +49,12 @@ class _Usage(Struct):
         )
 
 
+class _Incomplete(Struct):
+    reason: str | None = None
+
+
 class _Response(Struct):
+    incomplete_details: _Incomplete | None = None
     status: str | None = None
     output: list[_Item] | None = None
     usage: _Usage | None = None
@@ -150,4 +156,7 @@ class ResponseEvents:
             self._answer.usage = response.usage.reported()
         # An answer that ran into a limit is as whole as it will be.
         self._answer.finished |= response.status in ("completed", "incomplete")
+        if response.status == "incomplete":
+            details = response.incomplete_details or _Incomplete()
+            self._answer.cut = cut_by(details.reason) or "length"
         self._answer.echo = kept(self._thoughts)

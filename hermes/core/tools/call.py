@@ -23,6 +23,10 @@ UNKNOWN_OUTCOME = (
     "Outcome unknown: the gateway restarted while this ran. It may or may not have taken effect;"
     " it was not run again. Check before you repeat it."
 )
+CUT_CALL = (
+    "Not run: your answer was cut off at the limit of output tokens, so this call may not be whole."
+    " Make it again with shorter arguments, in several smaller calls if necessary."
+)
 PROGRESS_LENGTH = 200
 """Characters of a line that shows how far a call has come."""
 FAULT_LENGTH = 1000
@@ -115,7 +119,8 @@ class CallRunner:
         Raises NeedsPerson when it has to wait for a person, and NeedsClient when only the client
         can run it.
         """
-        if call.name in self._client_tools and _is_json_object(call.arguments):
+        theirs = call.name in self._client_tools and not call.cut
+        if theirs and _is_json_object(call.arguments):
             raise NeedsClient(call)
         shown = await summarize(call.arguments, self._results.redact, self._results.longest_secret)
         self._emit(
@@ -148,6 +153,8 @@ class CallRunner:
         return result
 
     async def _result(self, call: ToolCall) -> str:
+        if call.cut:
+            raise ToolFailed(CUT_CALL)
         if call.name in self._client_tools:
             raise ToolFailed(f"The arguments of {call.name} are not a JSON object.")
         tool = self._tools.get(call.name)

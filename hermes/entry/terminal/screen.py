@@ -128,7 +128,10 @@ class Screen:
                 self._remark(Text(printable(f"Stopped{why}."), "yellow"))
             case "failed":
                 self._remark(Text(printable(remark(end)), "red"))
-            case "completed" | "suspended":
+            case "completed":
+                if words := remark(end):
+                    self._remark(Text(words, "yellow"))
+            case "suspended":
                 pass
             case _:
                 assert_never(end.outcome)

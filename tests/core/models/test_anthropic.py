@@ -70,6 +70,11 @@ class TestAnthropicMessages(WireFormatContract):
     def recorded_calls(self) -> bytes:
         return (PAYLOADS / "anthropic_thinking_calls.sse").read_bytes()
 
+    def recorded_cut(self) -> bytes:
+        return self.recorded_calls().replace(
+            b'"stop_reason":"tool_use"', b'"stop_reason":"max_tokens"'
+        )
+
     def echo(self, text: str) -> str:
         return msgspec.json.encode([[0, THOUGHT | {"thinking": text}]]).decode()
 

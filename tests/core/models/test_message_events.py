@@ -109,10 +109,19 @@ def test_a_whole_message_says_the_same_as_its_stream() -> None:
     assert whole == heard(recorded("thinking_calls"))[0]
 
 
-@pytest.mark.parametrize("reason", ["max_tokens", "stop_sequence", "refusal"])
-def test_an_answer_ends_for_any_reason(reason: str) -> None:
+@pytest.mark.parametrize(
+    ("reason", "cut"),
+    [("max_tokens", "length"), ("stop_sequence", ""), ("refusal", "content_filter"), ("new", "")],
+)
+def test_an_answer_ends_for_any_reason(reason: str, cut: str) -> None:
     ended = recorded("text").replace(b"end_turn", reason.encode())
-    assert heard(ended)[0].text == "Grüß Gott 👋"
+    message, _ = heard(ended)
+    assert (message.text, message.cut) == ("Grüß Gott 👋", cut)
+
+
+def test_a_whole_message_says_why_it_ended() -> None:
+    whole, _ = heard(b"data: " + msgspec.json.encode({**WHOLE, "stop_reason": "max_tokens"}))
+    assert whole.cut == "length"
 
 
 def test_later_figures_replace_earlier_ones() -> None:

@@ -55,6 +55,11 @@ class TestOpenAIChat(WireFormatContract):
     def recorded_calls(self) -> bytes:
         return (PAYLOADS / "chat_openai_calls.sse").read_bytes()
 
+    def recorded_cut(self) -> bytes:
+        return self.recorded_calls().replace(
+            b'"finish_reason":"tool_calls"', b'"finish_reason":"length"'
+        )
+
     def echo(self, text: str) -> str:
         return msgspec.json.encode({"reasoning_content": text}).decode()
 

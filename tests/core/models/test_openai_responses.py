@@ -60,6 +60,13 @@ class TestOpenAIResponses(WireFormatContract):
     def recorded_calls(self) -> bytes:
         return (PAYLOADS / "responses_reasoning_calls.sse").read_bytes()
 
+    def recorded_cut(self) -> bytes:
+        head, end, tail = self.recorded_calls().rpartition(b"event: response.completed")
+        tail = tail.replace(b"response.completed", b"response.incomplete")
+        tail = tail.replace(b'"status":"completed"', b'"status":"incomplete"', 1)
+        details = b'"incomplete_details":{"reason":"max_output_tokens"}'
+        return head + end + tail.replace(b'"incomplete_details":null', details)
+
     def echo(self, text: str) -> str:
         return msgspec.json.encode([[0, THOUGHT | {"encrypted_content": text}]]).decode()
 

@@ -113,8 +113,21 @@ def test_a_refusal_is_the_answer() -> None:
 
 def test_an_answer_that_ran_into_its_limit_is_one() -> None:
     message, events = heard(recorded("incomplete"))
-    assert message == AssistantMessage(text="Once upon")
+    assert message == AssistantMessage(text="Once upon", cut="length")
     assert events[-2] == UsageReported(prompt_tokens=10, completion_tokens=16)
+
+
+@pytest.mark.parametrize(
+    ("details", "cut"),
+    [
+        (b'{"reason":"content_filter"}', "content_filter"),
+        (b'{"reason":"new"}', "length"),
+        (b"null", "length"),
+    ],
+)
+def test_an_incomplete_answer_was_cut_off_whatever_the_reason(details: bytes, cut: str) -> None:
+    stream = recorded("incomplete").replace(b'{"reason":"max_output_tokens"}', details)
+    assert heard(stream)[0].cut == cut
 
 
 def whole(stream: bytes) -> bytes:

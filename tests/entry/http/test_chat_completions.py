@@ -34,6 +34,18 @@ async def test_a_plain_question_is_answered(tmp_path: Path) -> None:
     assert answer.usage.total_tokens > 0
 
 
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+async def test_an_answer_that_was_cut_off_says_so(tmp_path: Path, reason: str) -> None:
+    told = says(f"a story finish:{reason}")
+    async with serving(tmp_path) as service, client_of(service) as client:
+        answer = await client.chat.completions.create(model="main", messages=told)
+        stream = await client.chat.completions.create(model="main", messages=told, stream=True)
+        chunks = [chunk async for chunk in stream]
+    assert answer.choices[0].finish_reason == reason
+    assert chunks[-1].choices[0].finish_reason == reason
+    assert is_complete(answer.choices[0].message.content or ""), "there is no notice in the answer"
+
+
 @pytest.mark.parametrize("usage", [True, False])
 async def test_a_stream_adds_up_to_one_whole_answer(tmp_path: Path, usage: bool) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:

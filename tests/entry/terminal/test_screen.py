@@ -154,6 +154,14 @@ def test_remarks_have_lines_of_their_own(event: AgentEvent, line: str) -> None:
         (TurnFinished(outcome="stopped", text="by you"), ["Stopped."]),
         (TurnFinished(outcome="stopped", text="nobody read"), ["Stopped: nobody read."]),
         (TurnFinished(outcome="failed", text="The key is wrong."), ["The key is wrong."]),
+        (
+            TurnFinished(outcome="completed", finish_reason="length"),
+            [
+                "(The answer was cut off at the model's",
+                "limit of output tokens. Say \"continue\"",
+                "to get the rest.)",
+            ],
+        ),
     ],
 )  # fmt: skip
 def test_an_end_says_how_it_came(end: TurnFinished, lines: list[str]) -> None:

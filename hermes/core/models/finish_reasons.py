@@ -1,0 +1,22 @@
+"""Why models stop, in the words of every wire format."""
+
+from collections.abc import Mapping
+
+from hermes.types.messages import CutReason
+
+_CUTS: Mapping[str, CutReason] = {
+    "length": "length",
+    "max_tokens": "length",
+    "max_output_tokens": "length",
+    "model_length": "length",
+    "model_context_window_exceeded": "length",
+    "content_filter": "content_filter",
+    "content_filtered": "content_filter",
+    "refusal": "content_filter",
+    "safety": "content_filter",
+}
+
+
+def cut_by(reason: str | None) -> CutReason:
+    """Why the answer was cut off; empty if the model ended it, or for a reason we don't know."""
+    return _CUTS.get((reason or "").casefold(), "")
