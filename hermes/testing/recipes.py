@@ -25,22 +25,24 @@ class Recipe(Value):
 
 
 def recipes(page: Path) -> Mapping[str, Recipe]:
-    """The recipes by "section: subsection". A recipe is a program and the text block after it."""
+    """The recipes by their headings. A recipe is a program and the text block after it.
+
+    The name is "section: subsection", or the title of the page if it has no sections.
+    """
     found: dict[str, Recipe] = {}
-    section = subsection = ""
+    name = section = ""
     program: tuple[str, str] | None = None
     tokens = MarkdownIt().parse(page.read_text("utf-8"))
     for token, inline in zip(tokens, [*tokens[1:], None], strict=True):
         match token.type, token.tag:
-            case "heading_open", "h2" if inline is not None:
-                section, subsection = inline.content, ""
+            case "heading_open", "h1" | "h2" if inline is not None:
+                name = section = inline.content
             case "heading_open", "h3" if inline is not None:
-                subsection = inline.content
+                name = f"{section}: {inline.content}"
             case "fence", _ if token.info in SUFFIXES:
                 program = token.info, token.content
             case "fence", _ if token.info == "text" and program is not None:
                 language, code = program
-                name = f"{section}: {subsection}"
                 assert name not in found, f"{page} has two recipes under {name!r}"
                 found[name] = Recipe(language=language, program=code, prints=token.content)
                 program = None

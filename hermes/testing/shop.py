@@ -26,6 +26,8 @@ BOUGHT = {"name": "tea", "count": 12}
 
 
 class Shop:
+    """A gateway process and its scripted model."""
+
     def __init__(self, gateway: GatewayProcess, model: StrictModel) -> None:
         self.gateway = gateway
         self.model = model

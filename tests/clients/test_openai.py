@@ -13,8 +13,9 @@ from openai.types.chat import (
 )
 
 from hermes.testing.api_clients import ApiClients
+from hermes.testing.recipes import recipes
 from hermes.testing.scripted import Plan
-from hermes.testing.shop import SHOPPING, SHOPPING_LIST, Shop, open_shop, recipe_of
+from hermes.testing.shop import GUIDE, SHOPPING, SHOPPING_LIST, Shop, open_shop, recipe_of
 
 STOCK = {"tea": "12 left", "rice": "none left"}
 TOOLS: list[ChatCompletionToolParam] = [
@@ -116,6 +117,12 @@ async def test_a_kill_between_call_and_result_loses_nothing(
         assert shop.model.stats.refused == {}
         assert shop.model.stats.calls == 3
     assert said == ["tool_calls", "tool_calls", "stop", ANSWER]
+
+
+async def test_the_first_program_streams_its_answer(tmp_path: Path, clients: ApiClients) -> None:
+    (recipe,) = recipes(GUIDE.with_name("openai-sdk.md")).values()
+    async with open_shop(tmp_path, Plan(text="Hello! What can I do for you?")) as shop:
+        assert await shop.run(recipe, clients) == recipe.prints.rstrip("\n")
 
 
 async def test_the_recipe_with_tools_prints_its_answer(tmp_path: Path, clients: ApiClients) -> None:

@@ -16,7 +16,10 @@ def test_a_recipe_is_a_program_and_what_it_prints(tmp_path: Path) -> None:
         "# T\n```text\nno program\n```\n## A\n### B\n```console\n$ pip install a\n```\n"
         "```python\nprint(1)\n```\nIt prints:\n```text\n1\n```\n## C\n```sh\nnothing is said\n```\n"
     )
-    assert recipes(page) == {"A: B": Recipe(language="python", program="print(1)\n", prints="1\n")}
+    found = Recipe(language="python", program="print(1)\n", prints="1\n")
+    assert recipes(page) == {"A: B": found}
+    page.write_text("# T\n```python\nprint(1)\n```\n```text\n1\n```\n")
+    assert recipes(page) == {"T": found}
 
 
 def test_every_recipe_of_the_guide_is_run_by_a_test() -> None:
