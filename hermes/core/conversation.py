@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from hermes.core.compaction import PASSES, Compactor, choose, last_request
 from hermes.core.prompt import Prompter, ephemeral
-from hermes.core.window import Scale, Window, tokens, tokens_in, weight
+from hermes.core.window import Scale, Window, attachment_weight, tokens, tokens_in, weight
 from hermes.types.errors import HermesError
 from hermes.types.events import AgentEvent, ContextCompacted, Notice, UsageReported
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
@@ -53,7 +53,7 @@ class ModelConversation:
         """Tokens of the history, once somebody has to know them."""
         # Most conversations are far from long: the bytes of the store say so at no cost.
         new = weight(turn.history[-1]) if turn.size and turn.history else 0
-        self._at_most = new + tokens_in(turn.size)
+        self._at_most = new + tokens_in(turn.size) + _attached(turn.history[:-1])
         self._name = str(turn.session)
 
     async def begin(self, prompter: Prompter) -> None:
@@ -175,3 +175,13 @@ class ModelConversation:
         last = last_request(self.history)
         recalled = UserMessage(text=self.recalled)
         return (*self.history[:last], recalled, *self.history[last:])
+
+
+def _attached(messages: Sequence[Message]) -> int:
+    """Tokens of the attachments, of which the store holds the names only."""
+    return sum(
+        attachment_weight(one)
+        for message in messages
+        if isinstance(message, UserMessage)
+        for one in message.attachments
+    )
