@@ -24,6 +24,7 @@ from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey, Target
 from hermes.types.messages import (
     Asked,
     AssistantMessage,
+    Attachment,
     Content,
     Message,
     MessageEvent,
@@ -110,7 +111,9 @@ class Desk:
         new = new_messages(event)
         session: SessionRow | None = None
         if not transient:
-            title = next((one.text for one in new if isinstance(one, UserMessage)), "")
+            title = next(
+                (one.text or one.described for one in new if isinstance(one, UserMessage)), ""
+            )
             session = yield from sessions.touch(key, source, person, title, now)
         row = TurnRow(
             id=TurnId(id),
@@ -354,14 +357,22 @@ def new_messages(event: MessageEvent) -> tuple[Message, ...]:
 def answer_text(event: MessageEvent) -> str | None:
     """The words with which an event can answer an open question."""
     match event.body:
-        case Said(text=text):
-            return text
-        case Asked(stateless=False, messages=(*_, UserMessage(text=text))):
-            return text
+        case Said(text=text) | Asked(stateless=False, messages=(*_, UserMessage(text=text))):
+            # The answer becomes the result of a tool, which has no attachments.
+            unseen = [
+                f"{one.label[:-1]}: came with the answer, not shown]" for one in files_of(event)
+            ]
+            return "\n".join([text, *unseen])
         case Pressed(choice=choice):
             return choice
         case _:
             return None
+
+
+def files_of(event: MessageEvent) -> list[Attachment]:
+    """The attachments that the event adds to the conversation."""
+    messages = new_messages(event)
+    return [file for one in messages if isinstance(one, UserMessage) for file in one.attachments]
 
 
 def _pair(scribe: Scribe, text: str, now: float) -> Work[None]:

@@ -10,6 +10,7 @@ from hermes.control.following import Following
 from hermes.control.gateway import Gateway
 from hermes.entry.http.auth import principal_of
 from hermes.entry.http.chat_request import ChatCompletionRequest, fingerprint, parse_chat
+from hermes.entry.http.content_parts import Attached, collect
 from hermes.entry.http.endpoint import body_of
 from hermes.entry.http.errors import ApiError, bad_request, failed_turn
 from hermes.entry.http.models import Models
@@ -44,7 +45,10 @@ class ChatCompletions:
     async def __call__(self, request: Request) -> ASGIApp:
         body = await body_of(request)
         asked = parse_chat(body)
-        event = to_event(request, body, asked, self._models.override(asked.model))
+        override, stateless = self._models.override(asked.model), not _session(request)
+        contents = asked.attached_contents(new=not stateless)
+        attached = await collect(self._gateway.media, contents, stateless=stateless)
+        event = to_event(request, body, asked, override, attached)
         receipt = await self._accept(event)
         turn = TurnId(receipt.turn or receipt.id)
         headers = {"x-hermes-run-id": f"run_{turn}"}
@@ -141,11 +145,15 @@ def now() -> int:
 
 
 def to_event(
-    request: Request, body: bytes, asked: ChatCompletionRequest, override: str | None
+    request: Request,
+    body: bytes,
+    asked: ChatCompletionRequest,
+    override: str | None,
+    attached: Attached,
 ) -> MessageEvent:
     """The request as a message of the session that a header names, or of a session of its own."""
     principal = principal_of(request)
-    session = _header(request, "x-hermes-session-id")
+    session = _session(request)
     key = _header(request, "idempotency-key")
     source = Source(
         platform="api",
@@ -163,7 +171,7 @@ def to_event(
         origin=Origin(trigger="api", principal=principal),
         received_at=time.time(),
         body=Asked(
-            messages=tuple(asked.news() if session else asked.conversation()),
+            messages=tuple(asked.news(attached) if session else asked.conversation(attached)),
             instructions=asked.instructions(),
             model=override,
             sampling=asked.sampling(),
@@ -172,6 +180,11 @@ def to_event(
             live=bool(asked.stream),
         ),
     )
+
+
+def _session(request: Request) -> str:
+    """The session that the request names; empty for a stateless request."""
+    return _header(request, "x-hermes-session-id")
 
 
 def _header(request: Request, name: str) -> str:

@@ -5,20 +5,21 @@ import hashlib
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from hermes.entry.http.errors import ApiError, bad_request
+from hermes.entry.http.content_parts import (
+    NOTHING_ATTACHED,
+    Attached,
+    ContentPart,
+    MessageContent,
+    text_of,
+    user_message,
+)
+from hermes.entry.http.errors import bad_request
 from hermes.types.messages import AssistantMessage, Message, Sampling, UserMessage
-
-MOST_PARTS = 1000
-
-
-class ContentPart(msgspec.Struct):
-    type: str = "text"
-    text: str = ""
 
 
 class RequestMessage(msgspec.Struct):
     role: str
-    content: str | list[ContentPart] | None = None
+    content: MessageContent = None
     tool_calls: Raw | UnsetType = UNSET
 
 
@@ -55,21 +56,37 @@ class ChatCompletionRequest(msgspec.Struct):
     def instructions(self) -> str:
         """The system messages, for this turn only."""
         texts = [
-            _text(message, index)
+            text_of(message.content, index)
             for index, message in enumerate(self.messages)
             if message.role in ("system", "developer")
         ]
         return "\n".join(texts)
 
-    def conversation(self) -> list[Message]:
+    def attached_contents(self, *, new: bool) -> dict[int, list[ContentPart]]:
+        """The user's contents that may have attachments; if `new`, only what a session lacks."""
+        found = {
+            index: message.content
+            for index, message in enumerate(self.messages)
+            if message.role == "user" and isinstance(message.content, list)
+        }
+        if not found or not new:
+            return found
+        last = max(
+            index
+            for index, message in enumerate(self.messages)
+            if index == 0 or (message.role == "assistant" and text_of(message.content, index))
+        )
+        return {index: content for index, content in found.items() if index >= last}
+
+    def conversation(self, attached: Attached = NOTHING_ATTACHED) -> list[Message]:
         """What people and the assistant said; what tools of the client said is left out."""
         found: list[Message] = []
         for index, message in enumerate(self.messages):
             match message.role:
                 case "user":
-                    found.append(UserMessage(text=_text(message, index)))
+                    found.append(user_message(message.content, index, attached))
                 case "assistant":
-                    if text := _text(message, index):
+                    if text := text_of(message.content, index):
                         found.append(AssistantMessage(text=text))
                 case "system" | "developer" | "tool" | "function":
                     pass
@@ -80,9 +97,9 @@ class ChatCompletionRequest(msgspec.Struct):
             raise bad_request("No user message found in messages.", param="messages")
         return found
 
-    def news(self) -> list[Message]:
+    def news(self, attached: Attached = NOTHING_ATTACHED) -> list[Message]:
         """What a stored conversation does not have yet: all after the last assistant message."""
-        found = self.conversation()
+        found = self.conversation(attached)
         for index in range(len(found), 0, -1):
             if isinstance(found[index - 1], AssistantMessage):
                 found = found[index:]
@@ -140,24 +157,3 @@ def parse_chat(body: bytes) -> ChatCompletionRequest:
 
 def fingerprint(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
-
-
-def _text(message: RequestMessage, index: int) -> str:
-    match message.content:
-        case None:
-            return ""
-        case str(text):
-            return text
-        case parts:
-            param = f"messages[{index}].content"
-            if len(parts) > MOST_PARTS:
-                raise bad_request(f"More than {MOST_PARTS} content parts.", param=param)
-            for part in parts:
-                if part.type not in ("text", "input_text", "output_text"):
-                    raise ApiError(
-                        400,
-                        f"Content of type {part.type!r} is not supported; send text.",
-                        "unsupported_content_type",
-                        param=param,
-                    )
-            return "\n".join(part.text for part in parts)

@@ -3,12 +3,8 @@
 import msgspec
 import pytest
 
-from hermes.entry.http.chat_request import (
-    MOST_PARTS,
-    ChatCompletionRequest,
-    fingerprint,
-    parse_chat,
-)
+from hermes.entry.http.chat_request import ChatCompletionRequest, fingerprint, parse_chat
+from hermes.entry.http.content_parts import MOST_PARTS
 from hermes.entry.http.errors import ApiError
 from hermes.types.messages import AssistantMessage, Sampling, UserMessage
 
@@ -88,7 +84,7 @@ def test_a_body_that_can_not_be_read_says_where(body: bytes, code: str, param: s
     [
         ("wizard", "hi", "invalid_role", "messages[0].role"),
         ("system", "only", "invalid_request", "messages"),
-        ("user", [{"type": "image_url"}], "unsupported_content_type", "messages[0].content"),
+        ("user", [{"type": "video_url"}], "unsupported_content_type", "messages[0].content"),
         ("user", [{"text": "x"}] * (MOST_PARTS + 1), "invalid_request", "messages[0].content"),
     ],
 )
@@ -102,3 +98,26 @@ def test_a_message_that_can_not_be_used_says_which(
 
 def test_the_same_body_has_the_same_fingerprint() -> None:
     assert fingerprint(b"a") == fingerprint(b"a") != fingerprint(b"b")
+
+
+IMAGE = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]
+
+
+@pytest.mark.parametrize("role", ["system", "developer", "assistant"])
+def test_only_user_messages_can_have_attachments(role: str) -> None:
+    request = saying((role, [{"type": "text", "text": "see"}, *IMAGE]), ("user", "hi"))
+    read = request.conversation if role == "assistant" else request.instructions
+    with pytest.raises(ApiError, match="Only user messages") as caught:
+        read()
+    assert caught.value.param == "messages[0].content[1]"
+    assert caught.value.code == "unsupported_content_type"
+
+
+def test_in_a_session_only_new_contents_are_looked_at() -> None:
+    request = saying(
+        ("user", IMAGE), ("assistant", "A cat."), ("user", "and"), ("user", IMAGE), ("user", "this")
+    )
+    assert list(request.attached_contents(new=False)) == [0, 3]
+    assert list(request.attached_contents(new=True)) == [3]
+    unanswered = saying(("user", IMAGE), ("assistant", None), ("user", IMAGE))
+    assert list(unanswered.attached_contents(new=True)) == [0, 2]
