@@ -20,6 +20,7 @@ from hermes.core.compaction import Compactor
 from hermes.core.flush import flush
 from hermes.core.memory.local import LocalMemory
 from hermes.core.memory.notes import as_prompt
+from hermes.core.models.attachments import ReadMedia, check_attachments, suitable
 from hermes.core.models.catalog import LOCAL
 from hermes.core.models.client import ModelClient
 from hermes.core.models.fallback import Fallback
@@ -47,7 +48,7 @@ from hermes.types.agents import HostedAgent
 from hermes.types.errors import ConfigError
 from hermes.types.execution import ExecutionBackend
 from hermes.types.identity import AgentId
-from hermes.types.messages import AssistantMessage, Message, UserMessage
+from hermes.types.messages import Asked, AssistantMessage, Message, UserMessage
 from hermes.types.models import ModelProvider, ModelRequest
 from hermes.types.profile import AgentProfile, ModelChoice
 from hermes.types.protocols import Emit, MemoryProvider
@@ -104,6 +105,7 @@ class AgentBuilder:
             backend=self._backend,
             end_session=self._end_session,
             write_title=self._write_title if self._models.has_auxiliary else None,
+            check_request=self._check_request,
         )
 
     def _runner(self, tools: Sequence[AnyTool]) -> AgentLoop:
@@ -152,6 +154,12 @@ class AgentBuilder:
         found += [todo_tool(home.todos), clarify_tool(settings.agent.clarify_timeout)]
         return tuple(found)
 
+    def _check_request(self, asked: Asked) -> None:
+        """Refuses attachments that the request's model does not accept."""
+        if any(isinstance(one, UserMessage) and one.attachments for one in asked.messages):
+            choice = choose_model(self._models, self.profile, asked.model)
+            check_attachments(choice, self._models.wires, asked.messages)
+
     async def _end_session(self, ended: Turn, ended_at: float) -> None:
         """Writes notes about a conversation that has ended, and deletes its list of tasks."""
         settings = self._settings
@@ -168,7 +176,7 @@ class AgentBuilder:
         main = turn.profile.model
         if main is None or self._models.auxiliary() is None:
             return ""
-        asked = next((m.text for m in turn.history if isinstance(m, UserMessage)), "")
+        asked = next((m.described for m in turn.history if isinstance(m, UserMessage)), "")
         text = f"{asked[:TITLE_SOURCE_CHARS]}\n\n{answer[:TITLE_SOURCE_CHARS]}"
         return await self._auxiliary.write(main, TITLE, text, 30, lambda event: None)
 
@@ -180,10 +188,13 @@ class AgentBuilder:
 
 @asynccontextmanager
 async def opened_model(
-    settings: Settings, models: ConfiguredModels, session: aiohttp.ClientSession
+    settings: Settings,
+    models: ConfiguredModels,
+    session: aiohttp.ClientSession,
+    read_media: ReadMedia,
 ) -> AsyncIterator[ModelProvider]:
     """Calls every model that the settings name, with retries and fallbacks."""
-    client = ModelClient(session, models.wires)
+    client = ModelClient(session, models.wires, read_media=read_media)
     environ = settings.sources.environ
     async with local_models(settings.home.models, client, environ) as local:
         others = models.fallbacks()
@@ -192,7 +203,7 @@ async def opened_model(
             attempts=settings.agent.api_max_retries + 1,
             patience=HURRIED if others else PATIENT,
         )
-        yield Fallback(patient, lambda choice: others)
+        yield Fallback(patient, partial(suitable, others, models.wires))
 
 
 class _Placed:

@@ -16,14 +16,17 @@ from hermes import settings as configuration
 from hermes.app.agent import AgentBuilder, opened_model
 from hermes.app.backends import configured_backend
 from hermes.app.builtins import Builtins, all_plugins, configured_models
+from hermes.boundary.egress import Egress
 from hermes.control.access import AccessPolicy, AllowedUsers
 from hermes.control.commands import CommandTable
 from hermes.control.gateway import Gateway, GatewayOptions, running_gateway
+from hermes.control.media import Download, MediaIntake
 from hermes.control.routing import Router
 from hermes.control.upkeep import DAY, HOUR, Retention
 from hermes.core.tools.todo import forget_todos
 from hermes.plugins import Plugins
 from hermes.settings import Settings
+from hermes.state.media import MediaCache
 from hermes.state.paths import Home
 from hermes.state.spill import Spill
 from hermes.state.sqlite.guard import guarded
@@ -43,6 +46,9 @@ THREADS = 3
 """Threads for blocking work. Together with the event loop, the store's writer and two readers, and
 one thread of libuv, the process has at most 8."""
 
+MEDIA_SECONDS = 20.0
+"""Longest time for a file on the web that a message names."""
+
 
 def limit_threads() -> None:
     """Limits the threads of a process that runs only Hermes. Embedders do not call it."""
@@ -61,6 +67,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     model: ModelProvider | None = None
     backend: ExecutionBackend | None = None
     """Replaces the backend that the settings choose."""
+    download: Download | None = None
+    """Replaces the way to files on the web that messages name."""
     wrap_store: Callable[[Store], Store] = lambda store: store
     unread_seconds: float = 10.0
     """How long a stateless request continues after its last reader has left."""
@@ -76,6 +84,8 @@ async def open_gateway(
     plugins = all_plugins(builtins, parts.plugins)
     profiles = agent_settings(settings, plugins)
     settings.home.ensure()
+    # The entry points take files in before an agent is chosen, so all agents share the folder.
+    media = MediaCache(settings.home.media)
     async with (
         home_store(settings.home, "terminal" if terminal else "gateway") as store,
         http_session() as session,
@@ -87,7 +97,9 @@ async def open_gateway(
             own.workspace.mkdir(parents=True, exist_ok=True)
             models, model = configured_models(own, plugins), parts.model
             if model is None:
-                model = await opened.enter_async_context(opened_model(own, models, session))
+                model = await opened.enter_async_context(
+                    opened_model(own, models, session, media.read)
+                )
             backend = parts.backend or configured_backend(own, plugins.backends())
             builders[id] = AgentBuilder(id, own, models, watched, session, model, backend)
         builtins.builders = builders
@@ -98,6 +110,7 @@ async def open_gateway(
             Router(agents, plugins.select_agent),
             CommandTable(plugins.commands()),
             replace(options_of(settings, terminal=terminal), unread_seconds=parts.unread_seconds),
+            MediaIntake(media, parts.download or Egress(seconds=MEDIA_SECONDS).download),
             settings.agent.drain_seconds,
         ) as gateway:
             yield gateway
@@ -181,6 +194,7 @@ def options_of(settings: Settings, *, terminal: bool) -> GatewayOptions:
         retention=Retention(
             requests=settings.retention.stateless_hours * HOUR,
             messages=settings.retention.inbox_days * DAY,
+            media=settings.retention.media_days * DAY,
         ),
         most_runs=settings.api_server.max_concurrent_runs,
         terminal=terminal,

@@ -1,10 +1,10 @@
-"""The guarded way out: reads web pages that a model names, from public addresses only."""
+"""The guarded way out: reads pages and files of the web, from public addresses only."""
 
 import re
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 import anyio
@@ -14,8 +14,10 @@ from aiohttp.tracing import Trace
 from yarl import URL
 
 from hermes.boundary.addresses import is_public
-from hermes.types.errors import ToolFailed
-from hermes.types.web import WebPage
+from hermes.types.errors import Rejected, ToolFailed
+from hermes.types.web import WebFile, WebPage
+
+T = TypeVar("T")
 
 CONNECT_SECONDS, SECONDS = 10.0, 30.0
 """For a connection, and for a page with all that leads to it."""
@@ -31,8 +33,12 @@ IsAllowed = Callable[[str, int], bool]
 # Servers that would take the lines of a request for commands, and that listen high up.
 _SERVICES = frozenset({1433, 2049, 3306, 3389, 5432, 5900, 6379, 11211, 27017})
 _MOVED = frozenset({301, 302, 303, 307, 308})
-_HEADERS = {
+_FILE_HEADERS = {
     "User-Agent": "Mozilla/5.0 (compatible; Hermes)",
+    "Accept": "image/*, */*;q=0.1",
+}
+_HEADERS = {
+    **_FILE_HEADERS,
     "Accept": "text/html, application/xhtml+xml, text/*;q=0.9, application/json;q=0.9, */*;q=0.1",
 }
 _TEXTUAL = frozenset({"application/json", "application/xml", "application/xhtml+xml"})
@@ -69,19 +75,38 @@ class Egress:
         asked = _parsed(url)
         try:
             with anyio.fail_after(self._seconds):
-                async with self._session() as session:
-                    return await _follow(session, asked)
+                async with self._session(_HEADERS) as session:
+                    return await _follow(session, asked, _read)
         except TimeoutError as error:
             raise ToolFailed(f"{_short(url)} did not answer in time.") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise ToolFailed(f"{_short(url)} {_reason(error)}.") from error
 
-    def _session(self) -> aiohttp.ClientSession:
+    async def download(self, url: str, limit: int) -> WebFile:
+        """The file at the URL, of at most `limit` bytes; Rejected with the reason if there is none.
+
+        The reason does not tell a refused address from one that does not answer.
+        """
+        try:
+            with anyio.fail_after(self._seconds):
+                async with self._session(_FILE_HEADERS) as session:
+                    return await _follow(session, _parsed(url), partial(_file, limit))
+        except ToolFailed as error:
+            raise Rejected(str(error)) from error
+        except TimeoutError as error:
+            raise Rejected(f"{_short(url)} did not answer in time.") from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise Rejected(
+                f"{_short(url)} can't be fetched: it is not a public address, or nothing answers"
+                " there."
+            ) from error
+
+    def _session(self, headers: Mapping[str, str]) -> aiohttp.ClientSession:
         # One for each page: nothing of one visit, not even an open connection, is there at another.
         return aiohttp.ClientSession(
             connector=_GuardedConnector(self._resolver, self._allowed),
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers=_HEADERS,
+            headers=headers,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
             trust_env=False,
         )
@@ -156,12 +181,16 @@ class _GuardedConnector(aiohttp.TCPConnector):
             raise _NotPublic("not a public address")
 
 
-async def _follow(session: aiohttp.ClientSession, url: URL) -> WebPage:
+async def _follow(
+    session: aiohttp.ClientSession,
+    url: URL,
+    read: Callable[[aiohttp.ClientResponse], Awaitable[T]],
+) -> T:
     for _ in range(REDIRECTS + 1):
         async with session.get(url, allow_redirects=False) as response:
             location = response.headers.get("Location")
             if response.status not in _MOVED or location is None:
-                return await _read(response)
+                return await read(response)
         url = _parsed(location, url)
     raise ToolFailed(f"{_short(str(url))} is the end of more than {REDIRECTS} redirects.")
 
@@ -179,6 +208,18 @@ async def _read(response: aiohttp.ClientResponse) -> WebPage:
             break
     text = _decoded(bytes(body[:LARGEST_PAGE]), response.charset)
     return WebPage(url=url, media_type=media_type, text=text, cut=len(body) > LARGEST_PAGE)
+
+
+async def _file(limit: int, response: aiohttp.ClientResponse) -> WebFile:
+    url = str(response.url)
+    if response.status != 200:
+        raise ToolFailed(f"{_short(url)} answered with status {response.status}.")
+    body = bytearray()
+    async for piece in response.content.iter_any():
+        body += piece
+        if len(body) > limit:
+            raise ToolFailed(f"{_short(url)} is larger than {limit} bytes.")
+    return WebFile(media_type=response.content_type.lower(), data=bytes(body))
 
 
 def _is_text(media_type: str) -> bool:

@@ -108,7 +108,9 @@ class Desk:
         new = new_messages(event)
         session: SessionRow | None = None
         if not transient:
-            title = next((one.text for one in new if isinstance(one, UserMessage)), "")
+            title = next(
+                (one.text or one.described for one in new if isinstance(one, UserMessage)), ""
+            )
             session = yield from sessions.touch(key, source, person, title, now)
         row = TurnRow(
             id=TurnId(id),

@@ -2,7 +2,15 @@
 
 from hermes.text.commands import unescaped
 from hermes.types.identity import call_place
-from hermes.types.messages import Asked, Message, MessageEvent, Pressed, Said, UserMessage
+from hermes.types.messages import (
+    Asked,
+    Attachment,
+    Message,
+    MessageEvent,
+    Pressed,
+    Said,
+    UserMessage,
+)
 
 
 def new_messages(event: MessageEvent) -> tuple[Message, ...]:
@@ -23,14 +31,22 @@ def new_messages(event: MessageEvent) -> tuple[Message, ...]:
 def answer_text(event: MessageEvent) -> str | None:
     """The words with which an event can answer an open question."""
     match event.body:
-        case Said(text=text):
-            return text
-        case Asked(stateless=False, messages=(*_, UserMessage(text=text))):
-            return text
+        case Said(text=text) | Asked(stateless=False, messages=(*_, UserMessage(text=text))):
+            # The answer becomes the result of a tool, which has no attachments.
+            unseen = [
+                f"{one.label[:-1]}: came with the answer, not shown]" for one in files_of(event)
+            ]
+            return "\n".join([text, *unseen])
         case Pressed(choice=choice):
             return choice
         case _:
             return None
+
+
+def files_of(event: MessageEvent) -> list[Attachment]:
+    """The attachments that the event adds to the conversation."""
+    messages = new_messages(event)
+    return [file for one in messages if isinstance(one, UserMessage) for file in one.attachments]
 
 
 def first_step(asked: Asked) -> int:

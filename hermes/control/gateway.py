@@ -18,6 +18,7 @@ from hermes.control.hub import Hub
 from hermes.control.intake import Intake
 from hermes.control.keys import session_key
 from hermes.control.lanes import Lanes
+from hermes.control.media import MediaIntake
 from hermes.control.outbox import Outbox
 from hermes.control.rate_gate import RateGate
 from hermes.control.recovery import Recovery
@@ -68,13 +69,17 @@ class Gateway:
         route: Route,
         commands: CommandTable,
         options: GatewayOptions,
+        media: MediaIntake,
     ) -> None:
+        self.media = media
+        """Stores the files that come with messages, before the messages are accepted."""
         self._store = store
         self._hub = Hub()
         self._outbox = Outbox(store, group, store.owner, options.streaming, RateGate())
         self._group = group
         self._options = options
         self._route = route
+        self._agents = agents
         self._access = Access(options.access)
         self._agents = agents
         desk = Desk(store.owner, agents)
@@ -83,7 +88,7 @@ class Gateway:
         self._lanes = Lanes(group, self._runner)
         self._recovery = Recovery(store, desk, agents)
         self._endings = Endings(store, agents, gateway=not options.terminal)
-        self._upkeep = Upkeep(store, self._recovery, options.retention, self._sweep)
+        self._upkeep = Upkeep(store, self._recovery, options.retention, self._sweep, media)
         self._changed = anyio.Event()
         self._closed = False
         self._hub.on_unread = self._mind_unread
@@ -112,14 +117,14 @@ class Gateway:
         if not event.addressed or not self._access.admits(source, principal):
             log.info("not admitted: user %s of %s", source.user_id, source.account)
             return Refused(reason="not admitted")
-        if isinstance(event.body, Asked) and 0 < self._options.most_runs <= self.busy:
-            raise TooBusy(f"{self.busy} requests are under way; try again shortly.")
         try:
             key = self.session_of(event)
         except RoutingFailed as error:
             # Raised, it would come again for ever, and the other chats of the account would wait.
             log.error("a message is refused: %s", error, exc_info=error.__cause__)
             return Refused(reason="no agent could be chosen")
+        if isinstance(event.body, Asked):
+            self._check(event.body, key.agent)
         person = self._access.person(source, principal)
         try:
             taken = await self._store.run(self._intake.take, event, key, person, time.time())
@@ -136,6 +141,12 @@ class Gateway:
         if taken.stop and not self._runner.stop(taken.stop, "stop"):
             await self._resume()
         return taken.receipt
+
+    def _check(self, asked: Asked, agent: AgentId) -> None:
+        """Raises if a request can't be taken now, or never by this agent."""
+        if 0 < self._options.most_runs <= self.busy:
+            raise TooBusy(f"{self.busy} requests are under way; try again shortly.")
+        self._agents[agent].check_request(asked)
 
     def session_of(self, event: MessageEvent) -> SessionKey:
         """The key of the session that a message belongs to."""
@@ -250,11 +261,12 @@ async def running_gateway(
     route: Route,
     commands: CommandTable,
     options: GatewayOptions,
+    media: MediaIntake,
     drain_seconds: float,
 ) -> AsyncIterator[Gateway]:
     """A gateway at work; it drains when the block ends."""
     async with anyio.create_task_group() as group:
-        gateway = Gateway(store, group, agents, route, commands, options)
+        gateway = Gateway(store, group, agents, route, commands, options, media)
         await gateway.start()
         try:
             yield gateway

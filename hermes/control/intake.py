@@ -2,10 +2,12 @@
 
 from typing import Literal
 
+from msgspec.structs import replace
+
 from hermes.control.claims import Claim, Desk
 from hermes.control.client_calls import ClientCalls
 from hermes.control.commands import CommandTable
-from hermes.control.event_content import answer_text
+from hermes.control.event_content import answer_text, files_of
 from hermes.control.hub import EPOCH
 from hermes.state import deliveries, inbox, turns
 from hermes.state.turns import OpenQuestion, TurnRow
@@ -76,6 +78,9 @@ class Intake:
             if duplicate:
                 return IntakeResult(receipt=duplicate)
             done = yield from action(context)
+            if unused := " ".join(file.label for file in files_of(event)):
+                # A command takes no files: the person is told, so that none is lost silently.
+                done = replace(done, reply=f"{done.reply}\nNot used: {unused}")
             return (yield from self._tell(id, event, key, done, now))
         if turn and turn.state == "suspended":
             return (yield from self._answer(event, key, person, turn, now))

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
+from hermes.control.media import MediaIntake
 from hermes.control.recovery import Recovery
 from hermes.state import owners, sessions, turns
 from hermes.state.retention import forget_messages, forget_requests
@@ -26,6 +27,9 @@ class Retention(Value):
     """Seconds for which stateless requests can be replayed."""
     messages: float = 30 * DAY
     """Seconds for which finished rows of inbox and outbox are kept."""
+    media: float = 30 * DAY
+    """Seconds for which the files of sessions are kept after their last use. Those of stateless
+    requests are kept as long as the requests."""
 
 
 class Upkeep:
@@ -37,11 +41,13 @@ class Upkeep:
         recovery: Recovery,
         retention: Retention,
         sweep: Callable[[], Awaitable[None]],
+        media: MediaIntake,
     ) -> None:
         self._store = store
         self._recovery = recovery
         self._retention = retention
         self._sweep = sweep
+        self._media = media
         self._lease: int | None = None
         self._forgotten_at = -math.inf
 
@@ -67,9 +73,10 @@ class Upkeep:
             await self._sweep()
         if time.monotonic() - self._forgotten_at > HOUR:
             self._forgotten_at = time.monotonic()
-            now = time.time()
-            await self._store.run(forget_requests, now - self._retention.requests)
-            await self._store.run(forget_messages, now - self._retention.messages)
+            now, kept = time.time(), self._retention
+            await self._store.run(forget_requests, now - kept.requests)
+            await self._store.run(forget_messages, now - kept.messages)
+            await self._media.forget(now - kept.requests, now - kept.media)
             await self._store.run(sessions.forget_prompts)
 
 

@@ -99,8 +99,8 @@ def _written(message: Message) -> str:
     match message:
         case UserMessage(text=text, summary=True):
             return text
-        case UserMessage(text=text, sender=sender):
-            return f"{sender or 'person'}: {text}"
+        case UserMessage(sender=sender):
+            return f"{sender or 'person'}: {message.described}"
         case AssistantMessage(text=text, calls=calls):
             asked = [f"assistant calls {call.name} {call.arguments}" for call in calls]
             return "\n".join([f"assistant: {text}"] * bool(text) + asked)

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from hermes.core.compaction import PASSES, Compactor, choose, last_request
 from hermes.core.prompt import Prompter, ephemeral
-from hermes.core.window import Scale, Window, tokens, tokens_in, weight
+from hermes.core.window import Scale, Window, attachment_weight, tokens, tokens_in, weight
 from hermes.types.client_tools import ToolChoice
 from hermes.types.errors import HermesError
 from hermes.types.events import AgentEvent, ContextCompacted, Notice, UsageReported
@@ -54,7 +54,7 @@ class ModelConversation:
         """Tokens of the history, once somebody has to know them."""
         # Most conversations are far from long: the bytes of the store say so at no cost.
         new = weight(turn.history[-1]) if turn.size and turn.history else 0
-        self._at_most = new + tokens_in(turn.size)
+        self._at_most = new + tokens_in(turn.size) + _attached(turn.history[:-1])
         self._name = str(turn.session)
         self._client_tools = sum(
             len(tool.name) + len(tool.description) + len(tool.parameters)
@@ -186,3 +186,13 @@ class ModelConversation:
         last = last_request(self.history)
         recalled = UserMessage(text=self.recalled)
         return (*self.history[:last], recalled, *self.history[last:])
+
+
+def _attached(messages: Sequence[Message]) -> int:
+    """Tokens of the attachments, of which the store holds the names only."""
+    return sum(
+        attachment_weight(one)
+        for message in messages
+        if isinstance(message, UserMessage)
+        for one in message.attachments
+    )

@@ -78,13 +78,15 @@ async def _result(call: ToolCall, ended: Turn, memory: Memory) -> ToolMessage:
 
 def _is_speech(message: Message) -> bool:
     # What tools found was written by strangers: only what was made of it may become a note.
+    if isinstance(message, UserMessage):
+        return bool(message.described.strip())
     return not isinstance(message, ToolMessage) and bool(message.text.strip())
 
 
 def _written(message: Message) -> str:
     match message:
         case UserMessage(sender=sender):
-            return f"{sender or 'person'}: {message.text}"
+            return f"{sender or 'person'}: {message.described}"
         case _:
             return f"you: {message.text}"
 

@@ -1,11 +1,23 @@
 """Estimates how much of a model's context a conversation takes, and what is left of it."""
 
-from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from hermes.types.messages import (
+    AssistantMessage,
+    Attachment,
+    Message,
+    ToolMessage,
+    UserMessage,
+)
 from hermes.types.profile import ModelChoice
 from hermes.types.value import Value
 
 UNKNOWN_LENGTH = 128_000
 """Context length, in tokens, of a model whose length is not known."""
+EACH_IMAGE = 1600
+"""Tokens of an image: as many as the larger providers count for one of full size."""
+SECOND_BYTES, SECOND_TOKENS = 16_000, 32
+"""Bytes and tokens of one second of audio."""
+PAGE_BYTES, PAGE_TOKENS = 100_000, 3000
+"""Bytes and tokens of a page of a PDF file: its text, and an image of it."""
 EACH_MESSAGE = 6
 """Tokens that a message costs besides its words."""
 
@@ -29,11 +41,23 @@ def tokens(text: str) -> int:
     return tokens_in(size) + 1
 
 
+def attachment_weight(attachment: Attachment) -> int:
+    """Tokens of one attachment, roughly."""
+    match attachment.kind:
+        case "image":
+            return EACH_IMAGE
+        case "audio" | "video":
+            return (attachment.size // SECOND_BYTES + 1) * SECOND_TOKENS
+        case "file":
+            return (attachment.size // PAGE_BYTES + 1) * PAGE_TOKENS
+
+
 def weight(message: Message) -> int:
     """Tokens of one message."""
     match message:
-        case UserMessage(text=text, sender=sender):
-            return EACH_MESSAGE + tokens(text) + tokens(sender or "")
+        case UserMessage(text=text, sender=sender, attachments=attachments):
+            said = EACH_MESSAGE + tokens(text) + tokens(sender or "")
+            return said + sum(map(attachment_weight, attachments))
         case AssistantMessage(text=text, calls=calls, echo=echo):
             asked = sum(EACH_MESSAGE + tokens(call.name) + tokens(call.arguments) for call in calls)
             return EACH_MESSAGE + tokens(text) + asked + (tokens(echo.body) if echo else 0)

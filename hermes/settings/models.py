@@ -40,6 +40,7 @@ def model_config(settings: Settings) -> ModelConfig:
         fallbacks=model.fallbacks,
         context_length=model.context_length,
         max_tokens=model.max_tokens,
+        attachments=model.attachments,
         input_price=model.input_price,
         output_price=model.output_price,
         sources={

@@ -35,6 +35,9 @@ class ModelSettings(Value):
     """The longest answer, in tokens; empty leaves it to the provider."""
     wire: str = "auto"
     """Name of the wire format that the endpoint speaks; `auto` is the provider's."""
+    attachments: tuple[str, ...] | None = None
+    """Kinds of files that the model accepts: `image`, `audio`, `file`; an empty list is none.
+    If it is not set, we go by what is known of the model."""
     fallbacks: tuple[str, ...] = ()
     """Models that are called if this one can't answer, each as `provider/model`."""
     input_price: Dollars | None = None
@@ -200,6 +203,8 @@ class RetentionSettings(Value):
     """How long API requests without a session are kept."""
     inbox_days: Annotated[float, msgspec.Meta(ge=0)] = 30.0
     """How long answered messages are remembered, so that none is answered twice."""
+    media_days: Annotated[float, msgspec.Meta(ge=0)] = 30.0
+    """How long files that came with the messages of a session are kept after their last use."""
 
 
 class CompressionSettings(Value):

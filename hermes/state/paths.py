@@ -63,6 +63,11 @@ class Home(Value):
         return self.root / "spill"
 
     @property
+    def media(self) -> Path:
+        """Files that came with messages."""
+        return self.root / "media"
+
+    @property
     def memories(self) -> Path:
         return self.root / "memories"
 
@@ -102,8 +107,9 @@ def file_name(session: str) -> str:
     return hashlib.sha256(session.encode()).hexdigest()[:32]
 
 
-def write_private(path: Path, text: str) -> None:
+def write_private(path: Path, content: str | bytes) -> None:
     """Replaces the file's content at once and durably; only its owner can read it."""
+    data = content.encode() if isinstance(content, str) else content
     # A link stays a link: people keep their configuration in a dotfiles repository.
     path = path.resolve()
     for folder in [*reversed(path.parents)]:
@@ -112,8 +118,8 @@ def write_private(path: Path, text: str) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     fresh = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(path)

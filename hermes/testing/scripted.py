@@ -14,6 +14,7 @@ Directives in a user's text plan the answer of the server in `hermes.testing.mod
 
 import json
 import re
+from base64 import b64decode
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from itertools import cycle, islice
 from typing import Annotated, Literal
@@ -207,13 +208,40 @@ def _planned_calls(text: str) -> tuple[tuple[PlannedCall, ...], str]:
 
 
 class _ImageUrl(Struct):
-    url: str
+    url: Annotated[str, Meta(pattern=r"^data:image/(png|jpeg|gif|webp);base64,")]
+    detail: Literal["auto", "low", "high", "original"] | None = None
+
+
+class _InputAudio(Struct):
+    data: str
+    format: Literal["wav", "mp3"]
+
+
+class _File(Struct):
+    filename: Annotated[str, Meta(min_length=1)]
+    file_data: Annotated[str, Meta(pattern=r"^data:application/pdf;base64,")]
 
 
 class _Part(Struct):
-    type: str
+    type: Literal["text", "image_url", "input_audio", "file"]
     text: str = ""
     image_url: _ImageUrl | None = None
+    input_audio: _InputAudio | None = None
+    file: _File | None = None
+
+    @property
+    def data(self) -> bytes | None:
+        """The file that the part carries; ValueError if it carries none, or broken base64."""
+        match self:
+            case _Part(type="text"):
+                return None
+            case _Part(type="image_url", image_url=_ImageUrl(url=url)):
+                return b64decode(url.partition(",")[2], validate=True)
+            case _Part(type="input_audio", input_audio=_InputAudio(data=text)):
+                return b64decode(text, validate=True)
+            case _Part(type="file", file=_File(file_data=url)):
+                return b64decode(url.partition(",")[2], validate=True)
+        raise ValueError(f"a part of type {self.type!r} has no content")
 
 
 _Name = Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
@@ -241,6 +269,12 @@ class ChatMessage(Struct):
         if isinstance(self.content, list):
             return " ".join(part.text for part in self.content)
         return self.content or ""
+
+    @property
+    def files(self) -> list[bytes]:
+        """The images and other files in the content."""
+        parts = self.content if isinstance(self.content, list) else []
+        return [data for part in parts if (data := part.data) is not None]
 
 
 class _Declared(Struct):
@@ -339,9 +373,21 @@ def refusal(request: ChatRequest) -> str | None:
     for message in talk:
         if message.content is None and not message.tool_calls:
             return f"a message of the {message.role} has no content"
+        if (reason := _wrong_files(message)) is not None:
+            return reason
         if not all(_is_json(call.function.arguments) for call in message.tool_calls or ()):
             return "the arguments of a tool call are not JSON"
     return _unpaired(request.messages)
+
+
+def _wrong_files(message: ChatMessage) -> str | None:
+    try:
+        files = message.files
+    except ValueError as error:
+        return str(error)
+    if files and message.role != "user":
+        return f"a message of the {message.role} has a file"
+    return None if all(files) else "a file is empty"
 
 
 def _unpaired(messages: list[ChatMessage]) -> str | None:

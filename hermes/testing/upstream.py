@@ -27,17 +27,22 @@ def json_response(body: bytes, status: int = 200, headers: bytes = b"") -> bytes
 
 
 @asynccontextmanager
-async def answering(payload: bytes, heads: list[bytes] | None = None) -> AsyncIterator[str]:
+async def answering(
+    payload: bytes, heads: list[bytes] | None = None, bodies: list[bytes] | None = None
+) -> AsyncIterator[str]:
     """A server at the address that says the same bytes to everyone and hangs up.
 
-    The heads of the requests are added to `heads`, in lower case.
+    The heads of the requests are added to `heads`, in lower case, and the bodies to `bodies`.
     """
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
         if heads is not None:
             heads.append(head)
-        await reader.readexactly(int(head.partition(b"content-length:")[2].split()[0]))
+        length = int(head.partition(b"content-length:")[2].split()[0])
+        body = await reader.readexactly(length)
+        if bodies is not None:
+            bodies.append(body)
         writer.write(payload)
         await writer.drain()
         writer.close()

@@ -8,6 +8,8 @@ class TestAcme(WireFormatContract):
 
 import asyncio
 import json
+import string
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
@@ -28,6 +30,7 @@ from hermes.core.models.prefixes import CACHED_FROM
 from hermes.core.models.stream import PayloadStream
 from hermes.core.tools.schema import schema_of
 from hermes.testing.histories import histories, texts
+from hermes.testing.samples import SAMPLES
 from hermes.testing.upstream import (
     LOOK,
     PROVIDER_KEY,
@@ -44,6 +47,8 @@ from hermes.types.events import AgentEvent, ReasoningDelta, SegmentEnded, TextDe
 from hermes.types.identity import CallId
 from hermes.types.messages import (
     AssistantMessage,
+    Attachment,
+    AttachmentKind,
     Echo,
     Message,
     ToolCall,
@@ -144,6 +149,36 @@ class WireFormatContract:
             bodies.append(self.unmarked(body))
         for shorter, longer in pairwise(bodies):
             assert longer.startswith(shorter.removesuffix(self.end))
+
+    @inherited
+    @given(st.data())
+    def test_attachments_are_sent_at_their_places(self, data: st.DataObject) -> None:
+        kinds = sorted(self.wire().attachments)
+        placed = st.tuples(st.sampled_from(kinds), st.integers(0, 12))
+        said = data.draw(st.text(string.ascii_letters, max_size=12))
+        files = [_attachment(*one) for one in data.draw(st.lists(placed, min_size=1, max_size=3))]
+        sender = data.draw(st.none() | st.just("Ada"))
+        message = UserMessage(text=said, sender=sender, attachments=tuple(files))
+        media = {one.path: b64encode(SAMPLES[one.media_type]) for one in files}
+        body = self.wire().body(replace(request_to(self.choice(), message), media=media))
+        self.check(body)
+        place = 0
+        for part in message.parts:
+            sent = part.encode() if isinstance(part, str) else media[part.path]
+            place = body.index(sent, place) + len(sent)
+
+    def test_every_kind_of_file_is_sent_as_the_vendor_wants_it(self) -> None:
+        assert "image" in self.wire().attachments
+        for media_type, content in SAMPLES.items():
+            kind = _kind(media_type)
+            if kind not in self.wire().attachments:
+                continue
+            file = Attachment(kind=kind, path="a", media_type=media_type, detail="low")
+            message = UserMessage(text="Look.", attachments=(file,))
+            media = {"a": b64encode(content)}
+            body = self.wire().body(replace(request_to(self.choice(), message), media=media))
+            self.check(body)
+            assert media["a"] in body
 
     def test_every_call_is_paired_with_its_result(self) -> None:
         said = (UserMessage(text="hi"), AssistantMessage(calls=CALLS), *RESULTS)
@@ -395,6 +430,16 @@ class WireFormatContract:
         assert PROVIDER_KEY not in str(caught.value)
         assert "acme" in str(caught.value)
         return caught.value
+
+
+def _kind(media_type: str) -> AttachmentKind:
+    kinds: dict[str, AttachmentKind] = {"image": "image", "audio": "audio"}
+    return kinds.get(media_type.partition("/")[0], "file")
+
+
+def _attachment(kind: AttachmentKind, at: int) -> Attachment:
+    media_type = next(one for one in SAMPLES if _kind(one) == kind)
+    return Attachment(kind=kind, path=kind, media_type=media_type, at=at)
 
 
 def _mappings(value: object) -> Iterator[Mapping[str, object]]:

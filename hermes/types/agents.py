@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hermes.types.execution import ExecutionBackend
 from hermes.types.identity import AgentId
+from hermes.types.messages import Asked
 from hermes.types.profile import AgentProfile
 from hermes.types.protocols import AgentRunner
 from hermes.types.turns import Turn
@@ -14,6 +15,9 @@ EndSession = Callable[[Turn, float], Awaitable[None]]
 """Called with a conversation that is over, and the time of its end. May be called again."""
 WriteTitle = Callable[[Turn, str], Awaitable[str]]
 """Returns a title for the conversation that a turn and its answer began; empty for none."""
+
+CheckRequest = Callable[[Asked], None]
+"""Raises one of our errors if the agent's model can't be given the request, before it is stored."""
 
 
 class AgentHome(Value):
@@ -33,3 +37,4 @@ class HostedAgent(Value):
     end_session: EndSession
     write_title: WriteTitle | None
     """None if its conversations keep their first words as their titles."""
+    check_request: CheckRequest = lambda asked: None

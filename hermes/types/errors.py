@@ -11,7 +11,8 @@ HermesError             code                     status
 ├── RateLimited         rate_limited             429     retried after the pause that was asked for
 ├── Disconnected        disconnected             502     retried with backoff
 ├── Rejected            rejected                 400     nobody: it will never be accepted
-│   └── TooLong         context_length_exceeded  400     the client: send fewer or shorter messages
+│   ├── TooLong         context_length_exceeded  400     the client: send fewer or shorter messages
+│   └── NotAccepted     files_not_supported      400     the client: use another model
 ├── AuthFailed          auth_failed              502     the operator: a credential is wrong
 └── ToolFailed          tool_failed              500     the model: the call did not work, and why
 
@@ -92,6 +93,16 @@ class Rejected(HermesError):
 
 class TooLong(Rejected):
     code = "context_length_exceeded"
+
+
+class NotAccepted(Rejected):
+    """The model does not accept a kind of attachment, which the code names."""
+
+    code = "files_not_supported"
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class AuthFailed(HermesError):

@@ -6,14 +6,28 @@ from hermes.types.client_tools import ClientTool, ToolChoice
 from hermes.types.identity import CallId, Principal, Source, Target, Trigger
 from hermes.types.value import Value
 
+AttachmentKind = Literal["image", "audio", "video", "file"]
+
 
 class Attachment(Value):
-    """A file that came with a message, by path in the media cache."""
+    """A file that came with a message, or that is sent with one."""
 
-    kind: Literal["image", "audio", "video", "file"]
+    kind: AttachmentKind
     path: str
+    """Of a file that came with a message: its name in the media cache."""
     media_type: str = "application/octet-stream"
     name: str | None = None
+    size: int = 0
+    """Bytes; 0 where that is not known."""
+    at: int = 0
+    """Number of characters of the message's text that come before it."""
+    detail: str = ""
+    """How closely a model looks at an image (`low`, `high`, …); empty leaves it to the provider."""
+
+    @property
+    def label(self) -> str:
+        """Names it inside a text, for example `[image cat.png]`."""
+        return f"[{self.kind} {self.name}]" if self.name else f"[{self.kind}]"
 
 
 class ToolCall(Value):
@@ -34,6 +48,27 @@ class UserMessage(Value, tag_field="role", tag="user"):
     attachments: tuple[Attachment, ...] = ()
     summary: bool = False
     """Stands for earlier messages: nobody said it."""
+
+    @property
+    def parts(self) -> tuple[str | Attachment, ...]:
+        """The text in pieces, with each attachment at its place."""
+        if not self.attachments:
+            return (self.text,)
+        found: list[str | Attachment] = []
+        start = 0
+        for one in sorted(self.attachments, key=lambda one: one.at):
+            end = max(start, one.at)
+            found += [self.text[start:end].strip("\n"), one]
+            start = end
+        found.append(self.text[start:].strip("\n"))
+        return tuple(part for part in found if part)
+
+    @property
+    def described(self) -> str:
+        """The text, with a label in the place of each attachment."""
+        if not self.attachments:
+            return self.text
+        return "\n".join(part if isinstance(part, str) else part.label for part in self.parts)
 
 
 class Echo(Value):

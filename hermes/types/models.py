@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+import msgspec
+
 from hermes.types.client_tools import ToolChoice
 from hermes.types.events import UsageReported
-from hermes.types.messages import AssistantMessage, CutReason, Message, Sampling
+from hermes.types.messages import AssistantMessage, AttachmentKind, CutReason, Message, Sampling
 from hermes.types.profile import ModelChoice
 from hermes.types.protocols import Emit
 from hermes.types.tools import DeclaredTool
@@ -30,6 +32,9 @@ class ModelRequest(Value):
     """Emit each word as it arrives; otherwise a few times a second is enough."""
     conversation: str = ""
     """Name of the conversation that this call continues; only caches use it."""
+    media: Mapping[str, bytes] = msgspec.field(default_factory=dict)
+    """The content of each attachment in `messages`, in base64, by its path. `ModelClient` loads it
+    before it calls the wire format."""
 
 
 class ModelProvider(Protocol):
@@ -103,6 +108,11 @@ class WireFormat(Protocol):
     @property
     def name(self) -> str:
         """Name of the format in `model.wire` and in the table of providers."""
+        ...
+
+    @property
+    def attachments(self) -> frozenset[AttachmentKind]:
+        """Kinds of attachments that a request can carry."""
         ...
 
     def url(self, choice: ModelChoice) -> str:

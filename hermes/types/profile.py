@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from hermes.types.identity import AgentId
-from hermes.types.messages import Message
+from hermes.types.messages import AttachmentKind, Message
 from hermes.types.value import Value
 
 
@@ -53,6 +53,8 @@ class ModelChoice(Value):
     price: Price | None = None
     tools: bool = True
     """Whether it can drive tools; the embedded demo model can't."""
+    attachments: tuple[AttachmentKind, ...] | None = None
+    """Kinds of attachments that it accepts; None where we don't know: then it is sent all kinds."""
     quirks: Quirks = Quirks()
 
     def __repr__(self) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from hermes.types.messages import AttachmentKind
 from hermes.types.profile import Quirks
 from hermes.types.value import Value
 
@@ -30,6 +31,8 @@ class Provider(Value):
     own."""
     tools: bool = True
     """Whether its models can drive tools."""
+    attachments: tuple[AttachmentKind, ...] | None = None
+    """Kinds of attachments that each of its models accepts; None if that depends on the model."""
     key_required: bool = True
     embedded: bool = False
     """Its models run in a process of ours, so that it has no address."""

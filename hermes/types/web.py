@@ -1,4 +1,4 @@
-"""A page of the web, as a tool is given it."""
+"""What was read from the web: a page for a tool, or a file that came with a message."""
 
 from hermes.types.value import Value
 
@@ -12,3 +12,11 @@ class WebPage(Value):
     text: str
     cut: bool = False
     """Whether the page was longer than what was read."""
+
+
+class WebFile(Value):
+    """The file at a URL."""
+
+    media_type: str
+    """As its server says, in lower case and without parameters."""
+    data: bytes

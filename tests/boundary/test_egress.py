@@ -21,7 +21,7 @@ from hermes.boundary.egress import (
     may_reach,
 )
 from hermes.testing.sites import Site, answer, serving
-from hermes.types.errors import ToolFailed
+from hermes.types.errors import Rejected, ToolFailed
 
 HERE = ("127.0.0.1", "::1")
 words = str.split
@@ -410,3 +410,53 @@ async def test_visiting_stops_when_it_is_cancelled() -> None:
             await only(public).fetch(f"http://public.example:{public.port}/")
     assert scope.cancelled_caught
     assert public.accepted == 1
+
+
+async def not_downloaded(egress: Egress, url: str, limit: int = 100) -> str:
+    with pytest.raises(Rejected) as failed:
+        await egress.download(url, limit)
+    return str(failed.value)
+
+
+async def test_a_file_is_downloaded_with_its_type() -> None:
+    moved = answer(status=302, headers={"Location": "/b.png"})
+    file = answer(b"\x89PNG\0", media_type="Image/PNG; x=1")
+    async with serving({"/a": moved, "/b.png": file}) as public:
+        found = await only(public).download(f"http://public.example:{public.port}/a", 5)
+    assert (found.media_type, found.data) == ("image/png", b"\x89PNG\0")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+async def test_a_file_over_the_limit_is_not_read_to_its_end(packed: bool) -> None:
+    body = b"x" * 1_000_000
+    headers = {"Content-Encoding": "gzip"} if packed else {"Content-Length": "9000000"}
+    data = gzip.compress(body) if packed else body
+    async with serving({"/": answer(data, headers=headers)}) as public:
+        url = f"http://public.example:{public.port}/"
+        assert "larger than 1000 bytes" in await not_downloaded(only(public), url, 1000)
+
+
+async def test_no_download_reaches_what_is_not_public() -> None:
+    async with forbidden() as sites:
+        urls = {url for site in sites for url in hostile(site.port)}
+        for url in sorted(urls):
+            await not_downloaded(Egress(Names()), url)
+    assert [site.accepted for site in sites] == [0, 0, 0, 0]
+
+
+async def test_a_private_address_looks_like_one_where_nothing_answers() -> None:
+    async with serving({"/": answer(b"x")}) as site:
+        private = await not_downloaded(Egress(Names()), f"http://a.example:{site.port}/")
+        nobody = Egress(Names(), lambda address, port: True)
+    gone = await not_downloaded(nobody, f"http://a.example:{site.port}/")
+    assert private == gone
+    assert site.accepted == 0
+
+
+async def test_a_download_says_what_a_public_server_answered() -> None:
+    async with serving({"/slow": b""}) as public:
+        url = f"http://public.example:{public.port}"
+        assert "status 404" in await not_downloaded(only(public), f"{url}/none")
+        hasty = Egress(Names(public=[["127.0.0.1"]]), lets(public), seconds=0.05)
+        assert "did not answer in time" in await not_downloaded(hasty, f"{url}/slow")
+        assert "not a web page" in await not_downloaded(only(public), "ftp://public.example/")

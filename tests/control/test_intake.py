@@ -11,7 +11,17 @@ from msgspec.structs import replace
 from hermes.testing.platforms import ChatServer, PlainAdapter, RichAdapter, Update, to_event
 from hermes.testing.running import QUIET, held, refused, rows, running, until
 from hermes.testing.scripted import Answer, ScriptedModel, calls, says
-from hermes.types.messages import Body, Edited, MessageEvent, Pressed, Refused, ToolMessage
+from hermes.types.messages import (
+    Accepted,
+    Attachment,
+    Body,
+    Edited,
+    MessageEvent,
+    Pressed,
+    Refused,
+    Said,
+    ToolMessage,
+)
 from hermes.types.tools import NeedsPerson, Tool, ToolContext
 from hermes.types.turns import Question
 
@@ -243,3 +253,26 @@ async def test_a_changed_message_is_not_answered_again(tmp_path: Path) -> None:
     async with running(tmp_path, [], ScriptedModel([])) as gateway:
         changed = Edited(message_id="1", text="hello")
         assert isinstance(await gateway.accept(given(1, changed)), Refused)
+
+
+CAT = Attachment(kind="image", path="a", name="cat.png")
+
+
+async def test_a_file_that_comes_with_an_answer_is_named_to_the_model(tmp_path: Path) -> None:
+    server = ChatServer()
+    model = ScriptedModel([asking(), says("like the cat")])
+    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
+        server.says("paint it")
+        await until(server.texts)
+        await until(lambda: not gateway.busy)
+        await gateway.accept(given(1, Said(text="like this", attachments=(CAT,))))
+        await until(lambda: "like the cat" in server.texts())
+    (told,) = results(model, 1)
+    assert told.endswith("like this\n[image cat.png: came with the answer, not shown]")
+
+
+async def test_a_file_that_comes_with_a_command_is_not_lost_silently(tmp_path: Path) -> None:
+    async with running(tmp_path, [], ScriptedModel([])) as gateway:
+        receipt = await gateway.accept(given(1, Said(text="/status", attachments=(CAT,))))
+    assert isinstance(receipt, Accepted)
+    assert receipt.reply == "Idle.\nNot used: [image cat.png]"

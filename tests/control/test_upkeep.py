@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 
-from hermes.control.upkeep import Retention, Upkeep
+from hermes.control.upkeep import HOUR, Retention, Upkeep
 from hermes.testing.running import DRAINING, QUIET, rows, running, until
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.types.identity import OWNER, Principal, Source
@@ -35,7 +35,8 @@ async def test_old_requests_are_dropped_by_the_loop(tmp_path: Path) -> None:
         assert await rows(gateway._store, "select 1 from turns")
         at_once = Retention(requests=-60.0, messages=-60.0)
         async with anyio.create_task_group() as group:
-            group.start_soon(Upkeep(gateway._store, gateway._recovery, at_once, sweep).run)
+            upkeep = Upkeep(gateway._store, gateway._recovery, at_once, sweep, gateway.media)
+            group.start_soon(upkeep.run)
             with anyio.fail_after(10):
                 while await rows(gateway._store, "select 1 from turns"):
                     await anyio.lowlevel.checkpoint()
@@ -49,3 +50,19 @@ async def test_one_process_at_a_time_does_the_upkeep(tmp_path: Path) -> None:
         async with running(tmp_path, [], ScriptedModel([]), QUIET) as other:
             assert await other._recovery.lease("scheduler") is None
             assert await one._recovery.lease("scheduler")
+
+
+async def test_files_of_messages_are_deleted_by_the_loop(tmp_path: Path) -> None:
+    async def sweep() -> None:
+        raise AssertionError("nothing has expired")
+
+    async with running(tmp_path, [], ScriptedModel([]), DRAINING) as gateway:
+        request = await gateway.media.keep(b"of a request", stateless=True)
+        session = await gateway.media.keep(b"of a session", stateless=False)
+        folder, keeping = tmp_path / "media", Retention(requests=-2 * HOUR)
+        async with anyio.create_task_group() as group:
+            upkeep = Upkeep(gateway._store, gateway._recovery, keeping, sweep, gateway.media)
+            group.start_soon(upkeep.run)
+            await until(lambda: not (folder / request).exists())
+            group.cancel_scope.cancel()
+        assert (folder / session).exists()

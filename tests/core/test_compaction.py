@@ -12,7 +12,14 @@ from hermes.core.window import Window, tokens, weight
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.testing.turns import CHOICE
 from hermes.types.identity import CallId
-from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
+from hermes.types.messages import (
+    AssistantMessage,
+    Attachment,
+    Message,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
 
 WINDOW = Window.of(2000, 200, 0.75)
 
@@ -167,3 +174,10 @@ async def test_a_long_middle_is_summarised_in_pieces_each_with_the_notes_so_far(
     for number in range(3):
         assert any(f"question {number}" in text for text in asked)
         assert any(f"answer {number}" in text for text in asked)
+
+
+def test_attachments_are_named_in_what_is_summarised() -> None:
+    cat = Attachment(kind="image", path="a", name="cat.png")
+    assert chunks([UserMessage(text="Look.", attachments=(cat,))], 100) == [
+        "person: [image cat.png]\nLook."
+    ]

@@ -19,7 +19,13 @@ from hermes.testing.turns import CHOICE, Notebook, a_turn
 from hermes.types.errors import Disconnected
 from hermes.types.events import SegmentEnded, TextDelta, UsageReported
 from hermes.types.identity import CallId
-from hermes.types.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
+from hermes.types.messages import (
+    AssistantMessage,
+    Attachment,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
 from hermes.types.models import ModelRequest
 from hermes.types.protocols import Emit
 
@@ -210,3 +216,12 @@ async def test_only_a_conversation_that_may_be_long_is_weighed(size: int, looked
     await made.begin(Prompter())
     assert not made.is_long()
     assert (made._weight is not None) is looked
+
+
+async def test_a_conversation_of_few_words_and_many_images_may_be_long() -> None:
+    image = UserMessage(text="", attachments=(Attachment(kind="image", path="a"),))
+    turn = replace(a_turn(*[image] * 5, UserMessage(text="hi")), size=500)
+    window = Window.of(8000, 1000, 0.75)
+    made = ModelConversation(turn, CHOICE, {}, window, lambda event: None, Notebook())
+    await made.begin(Prompter())
+    assert made.is_long()

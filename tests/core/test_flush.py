@@ -12,7 +12,13 @@ from hermes.state.memory import Memory
 from hermes.testing.scripted import Answer, ScriptedModel, calls, fails, hangs, says
 from hermes.testing.turns import CALL, CHOICE, GROUP, a_turn
 from hermes.types.errors import Disconnected
-from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from hermes.types.messages import (
+    AssistantMessage,
+    Attachment,
+    Message,
+    ToolMessage,
+    UserMessage,
+)
 from hermes.types.turns import Turn
 
 TALK: tuple[Message, ...] = (
@@ -128,3 +134,10 @@ async def test_a_group_keeps_its_own_notes(tmp_path: Path, ended: Turn) -> None:
     await flush(group, model, CHOICE, memory)
     assert memory.read(group).memory == "Lives in Oslo"
     assert memory.read(ended).memory == ""
+
+
+async def test_attachments_are_named(ended: Turn) -> None:
+    cat = UserMessage(text="", attachments=(Attachment(kind="image", path="a", name="cat.png"),))
+    model = ScriptedModel([says("done")])
+    await flush(replace(ended, history=(*ended.history, cat)), model, CHOICE, Memory())
+    assert model.requests[0].messages[0].text.endswith("> person: [image cat.png]")

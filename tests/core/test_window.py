@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hermes.core.window import (
+    EACH_IMAGE,
     UNKNOWN_LENGTH,
     Scale,
     Window,
@@ -16,7 +17,14 @@ from hermes.core.window import (
 )
 from hermes.testing.turns import CHOICE
 from hermes.types.identity import CallId
-from hermes.types.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
+from hermes.types.messages import (
+    AssistantMessage,
+    Attachment,
+    AttachmentKind,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
 
 
 @pytest.mark.parametrize(
@@ -74,3 +82,20 @@ def test_an_estimate_is_corrected_by_what_the_provider_counts() -> None:
     assert scale(2000) == 2600
     scale.learn(1000, 40)  # it reports what was not cached: no measure of the whole
     assert scale(2000) == 2600
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "expected"),
+    [
+        ("image", 10, EACH_IMAGE),
+        ("image", 5_000_000, EACH_IMAGE),
+        ("audio", 16_000 * 60, 61 * 32),
+        ("file", 1_000_000, 33_000),
+    ],
+)
+def test_an_attachment_weighs_as_its_kind_and_size_say(
+    kind: AttachmentKind, size: int, expected: int
+) -> None:
+    bare = UserMessage(text="look")
+    attached = replace(bare, attachments=(Attachment(kind=kind, path="a", size=size),))
+    assert weight(attached) - weight(bare) == expected

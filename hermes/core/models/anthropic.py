@@ -13,12 +13,21 @@ from hermes.core.models.request_fields import (
     cache_name,
     call_arguments,
     extra_fields,
+    file_name,
+    user_parts,
     user_text,
 )
 from hermes.core.models.thoughts import echoed, woven
 from hermes.core.tools.schema import parameters_of, tools_json
 from hermes.types.client_tools import ToolChoice
-from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from hermes.types.messages import (
+    AssistantMessage,
+    Attachment,
+    AttachmentKind,
+    Message,
+    ToolMessage,
+    UserMessage,
+)
 from hermes.types.models import AnswerBuilder, ModelRequest
 from hermes.types.profile import ModelChoice
 from hermes.types.tools import DeclaredTool
@@ -77,6 +86,7 @@ class AnthropicMessages:
     """
 
     name = "anthropic"
+    attachments: frozenset[AttachmentKind] = frozenset({"image", "file"})
 
     def __init__(self) -> None:
         self._prefixes = Prefixes()
@@ -161,7 +171,7 @@ def _options(request: ModelRequest) -> _Options:
 
 def _messages(request: ModelRequest, prefixes: Prefixes) -> bytes:
     """All messages but the last brackets, marked where the model spoke last and where it is to."""
-    said, encode = request.messages, partial(_encoded, request.choice)
+    said, encode = request.messages, partial(_encoded, request)
     parts: list[bytes] = []
     start = 0
     for end in _ends(said):
@@ -193,9 +203,9 @@ def _marked(blocks: bytes) -> bytes:
     return blocks[:-1] + _MARK + b"}"
 
 
-def _encoded(choice: ModelChoice, before: Message | None, message: Message) -> bytes:
+def _encoded(request: ModelRequest, before: Message | None, message: Message) -> bytes:
     """The blocks of a message: in that of the one before it where both are of one side."""
-    blocks = b",".join(_blocks(choice, message))
+    blocks = b",".join(_blocks(request, message))
     role = _role(message)
     if before is None:
         # A conversation begins with a person.
@@ -210,16 +220,30 @@ def _role(message: Message) -> bytes:
     return b"assistant" if isinstance(message, AssistantMessage) else b"user"
 
 
-def _blocks(choice: ModelChoice, message: Message) -> list[bytes]:
+def _blocks(request: ModelRequest, message: Message) -> list[bytes]:
     match message:
-        case UserMessage():
+        case UserMessage(attachments=()):
             return [_text(user_text(message))]
+        case UserMessage():
+            return [_block(request, part) for part in user_parts(message)]
         case ToolMessage(call=call, text=text, failed=failed):
             return [_encoder.encode(_Result(call, text, failed))]
         case AssistantMessage(text=text, calls=calls):
             said = [_text(text)] if text.strip() or not calls else []
             used = [_Use(call.id, call.name, Raw(call_arguments(call).encode())) for call in calls]
-            return woven([*said, *map(_encoder.encode, used)], echoed(message, choice))
+            return woven([*said, *map(_encoder.encode, used)], echoed(message, request.choice))
+
+
+def _block(request: ModelRequest, part: str | Attachment) -> bytes:
+    if isinstance(part, str):
+        return _text(part)
+    source = b'{"type":"base64","media_type":"%b","data":"%b"}' % (
+        part.media_type.encode(),
+        request.media[part.path],
+    )
+    if part.kind == "image":
+        return b'{"type":"image","source":%b}' % source
+    return b'{"type":"document","title":%b,"source":%b}' % (file_name(part), source)
 
 
 def _text(text: str) -> bytes:

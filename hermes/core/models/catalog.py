@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from hermes.text.spelling import did_you_mean
 from hermes.types.errors import ConfigError
+from hermes.types.messages import AttachmentKind
 from hermes.types.profile import Price, Quirks
 from hermes.types.providers import Provider
 from hermes.types.value import Value
@@ -39,11 +40,20 @@ class ReasoningRule(Value):
     reasoning: Literal["budget", "effort", "none"]
 
 
+class AttachmentRule(Value):
+    """The kinds of attachments that some models accept at every provider."""
+
+    models: str
+    """Regular expression that is found in their names, in lower case."""
+    kinds: tuple[AttachmentKind, ...]
+
+
 class Catalog(Value):
     providers: tuple[Provider, ...]
     """In the order in which `auto` looks for a key."""
     models: tuple[ModelFamily, ...] = ()
     reasoning: tuple[ReasoningRule, ...] = ()
+    attachments: tuple[AttachmentRule, ...] = ()
     unsupported_settings: tuple[str, ...] = ()
     """Keys of a Hermes Agent configuration that are named after a provider and that we ignore."""
 
@@ -108,6 +118,11 @@ class Catalog(Value):
         best = max(found, key=lambda one: len(one.name))
         same = _SAME.fullmatch(name.removeprefix(best.name))
         return best if same else replace(best, price=None)
+
+    def accepted(self, model: str) -> tuple[AttachmentKind, ...] | None:
+        """The kinds of attachments that a model accepts, by its name; None if we don't know."""
+        name = model.casefold()
+        return next((one.kinds for one in self.attachments if re.search(one.models, name)), None)
 
     def behaviour(self, provider: Provider, base_url: str) -> Provider:
         """The provider whose wire format and quirks apply at the address."""

@@ -8,6 +8,7 @@ import anyio
 from yarl import URL
 
 from hermes.core.models.answer import StreamedAnswer
+from hermes.core.models.attachments import ReadMedia, no_media, with_media
 from hermes.core.models.provider_errors import refusal, unreachable
 from hermes.core.models.stream import PayloadStream
 from hermes.core.models.wires import WireFormats, find_wire
@@ -36,10 +37,16 @@ class ModelClient:
     """
 
     def __init__(
-        self, session: aiohttp.ClientSession, wires: WireFormats, *, silence: float = 300.0
+        self,
+        session: aiohttp.ClientSession,
+        wires: WireFormats,
+        *,
+        read_media: ReadMedia = no_media,
+        silence: float = 300.0,
     ) -> None:
         self._session = session
         self._wires = wires
+        self._read_media = read_media
         # No total: the caller knows the turn's deadline.
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=silence)
 
@@ -48,7 +55,7 @@ class ModelClient:
         wire = find_wire(self._wires, choice.wire)
         answer = StreamedAnswer(choice, emit)
         stream = PayloadStream(answer, wire.parser(answer))
-        body = wire.body(request)
+        body = wire.body(await with_media(request, wire, self._read_media))
         try:
             async with self._session.post(
                 _url(wire.url(choice)),

@@ -1,10 +1,14 @@
-"""Facts about a chosen model: its context length, its price, and the source of both."""
+"""Facts about a chosen model: context length, price, accepted attachments, and their sources."""
+
+from typing import get_args
 
 from msgspec.structs import replace
 
 from hermes.core.models.catalog import Catalog
 from hermes.core.models.model_cache import ModelCache
 from hermes.core.models.model_config import ModelConfig, SettingLayer
+from hermes.types.errors import ConfigError
+from hermes.types.messages import AttachmentKind
 from hermes.types.offers import ChosenModel
 from hermes.types.profile import Price
 from hermes.types.providers import Provider
@@ -13,7 +17,7 @@ from hermes.types.providers import Provider
 def measured(
     catalog: Catalog, cache: ModelCache, provider: Provider, chosen: ChosenModel
 ) -> ChosenModel:
-    """The model with its context length and price, if the provider's list or our table has them."""
+    """The model with the facts that the provider's list or our table has."""
     choice, why = chosen.choice, dict(chosen.why)
     listed, family = cache.find(choice), catalog.family(choice.model)
     lengths = {
@@ -25,12 +29,20 @@ def measured(
         f"the list of {provider.label}": listed and listed.price,
         "the table of models": family and family.price,
     }
+    accepted = {
+        f"the list of {provider.label}": listed.attachments if listed else None,
+        "the table of models": catalog.accepted(choice.model),
+        f"usual for {provider.label}": provider.attachments,
+    }
     for where, length in lengths.items():
         if length and choice.context_length is None:
             choice, why["context_length"] = replace(choice, context_length=length), where
     for where, price in prices.items():
         if price and choice.price is None:
             choice, why["price"] = replace(choice, price=price), where
+    for where, kinds in accepted.items():
+        if kinds is not None and choice.attachments is None:
+            choice, why["attachments"] = replace(choice, attachments=kinds), where
     return ChosenModel(choice=choice, why=why)
 
 
@@ -43,11 +55,23 @@ def overruled(config: ModelConfig, chosen: ChosenModel) -> ChosenModel:
     if config.max_tokens is not None:
         choice = replace(choice, max_tokens=config.max_tokens)
         why["max_tokens"] = config.source("model.max_tokens")
+    if config.attachments is not None:
+        choice = replace(choice, attachments=_kinds(config.attachments))
+        why["attachments"] = config.source("model.attachments")
     for key in ("model.input_price", "model.output_price"):
         if config.layer(key) > SettingLayer.DEFAULT:
             choice = replace(choice, price=_price(config, chosen.choice.price))
             why["price"] = config.source(key)
     return ChosenModel(choice=choice, why=why)
+
+
+def _kinds(words: tuple[str, ...]) -> tuple[AttachmentKind, ...]:
+    """The kinds of attachments that a setting names; ConfigError for any other word."""
+    known: tuple[AttachmentKind, ...] = get_args(AttachmentKind)
+    for word in words:
+        if word not in known:
+            raise ConfigError(f"model.attachments: {word!r} is not one of {', '.join(known)}")
+    return tuple(kind for kind in known if kind in words)
 
 
 def _price(config: ModelConfig, known: Price | None) -> Price | None:

@@ -22,13 +22,14 @@ Failure = RateLimited | Disconnected | AuthFailed
 class Fallback:
     """Calls the next model of `chain` if one is out of reach or refuses to serve us.
 
+    `chain` returns the models that may be called for a request beside the one that it names.
     A request that is wrong in itself, or too long, is not sent to another model.
     """
 
     def __init__(
         self,
         provider: ModelProvider,
-        chain: Callable[[ModelChoice], Sequence[ModelChoice]],
+        chain: Callable[[ModelRequest], Sequence[ModelChoice]],
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -40,7 +41,7 @@ class Fallback:
     async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
         spoken = Spoken(emit)
         failures: dict[ModelChoice, Failure] = {}
-        choices = self._order(request.choice)
+        choices = self._order(request)
         for choice, following in zip(choices, [*choices[1:], None], strict=True):
             try:
                 answer = await self._provider.complete(_asking(request, choice), spoken)
@@ -58,10 +59,10 @@ class Fallback:
             raise first
         raise _together(first, failures) from first
 
-    def _order(self, choice: ModelChoice) -> list[ModelChoice]:
+    def _order(self, request: ModelRequest) -> list[ModelChoice]:
         """The models that failed recently come last, so that turns do not wait for them again."""
         now = self._clock()
-        wanted = dict.fromkeys((choice, *self._chain(choice)))
+        wanted = dict.fromkeys((request.choice, *self._chain(request)))
         return sorted(wanted, key=lambda one: self._failing.get(one, now) > now)
 
     def _remember(self, choice: ModelChoice, error: Failure) -> None:

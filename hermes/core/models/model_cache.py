@@ -9,6 +9,7 @@ import msgspec
 
 from hermes.state.paths import write_private
 from hermes.text.redact import hide
+from hermes.types.messages import AttachmentKind
 from hermes.types.profile import ModelChoice, Price
 from hermes.types.value import Value
 
@@ -19,6 +20,8 @@ class ListedModel(Value):
     id: str
     context_length: int | None = None
     price: Price | None = None
+    attachments: tuple[AttachmentKind, ...] | None = None
+    """Kinds of attachments that it accepts; None if the provider does not say."""
 
 
 class CachedList(Value):

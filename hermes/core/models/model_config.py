@@ -48,6 +48,8 @@ class ModelConfig(Value):
     fallbacks: tuple[str, ...] = ()
     context_length: int | None = None
     max_tokens: int | None = None
+    attachments: tuple[str, ...] | None = None
+    """Kinds of attachments that the main model accepts; None if the settings don't say."""
     input_price: float | None = None
     output_price: float | None = None
     sources: dict[str, SettingSource] = msgspec.field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from typing import get_args
 
 import aiohttp
 import anyio
@@ -15,6 +16,7 @@ from hermes.core.models.provider_errors import refusal, unreachable
 from hermes.core.models.wires import WireFormats, find_wire
 from hermes.text.redact import hide
 from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
+from hermes.types.messages import AttachmentKind
 from hermes.types.profile import ModelChoice, Price
 
 log = logging.getLogger(__name__)
@@ -109,6 +111,11 @@ class _Entry(Struct):
     max_model_len: int | None = None
     max_input_tokens: int | None = None
     pricing: object = None
+    architecture: object = None
+
+
+class _Architecture(Struct):
+    input_modalities: list[str]
 
 
 class _Page(Struct):
@@ -133,7 +140,21 @@ def read_entry(raw: msgspec.Raw, prefix: str = "") -> ListedModel | None:
         or entry.max_input_tokens
     )
     name = entry.id.removeprefix(prefix)
-    return ListedModel(id=name, context_length=length, price=_price(entry.pricing))
+    return ListedModel(
+        id=name,
+        context_length=length,
+        price=_price(entry.pricing),
+        attachments=_attachments(entry.architecture),
+    )
+
+
+def _attachments(said: object) -> tuple[AttachmentKind, ...] | None:
+    try:
+        given = msgspec.convert(said, _Architecture).input_modalities
+    except msgspec.ValidationError:
+        return None
+    kinds: tuple[AttachmentKind, ...] = get_args(AttachmentKind)
+    return tuple(kind for kind in kinds if kind in given)
 
 
 def _price(said: object) -> Price | None:

@@ -44,7 +44,13 @@ class OfferedModels:
         """The models of the last list from the place; none without a list."""
         last = self._cache.last(place)
         return tuple(
-            replace(place, model=one.id, context_length=one.context_length, price=one.price)
+            replace(
+                place,
+                model=one.id,
+                context_length=one.context_length,
+                price=one.price,
+                attachments=one.attachments,
+            )
             for one in (last.models if last else ())
         )
 

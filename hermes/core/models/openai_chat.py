@@ -16,15 +16,25 @@ from hermes.core.models.request_fields import (
     bearer,
     cache_name,
     call_arguments,
+    data_url,
     extra_fields,
+    file_name,
     system_text,
+    user_parts,
     user_text,
 )
 from hermes.core.models.thoughts import echoed
 from hermes.core.tools.schema import function, tools_json
 from hermes.types.client_tools import ToolChoice
 from hermes.types.identity import CallId
-from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from hermes.types.messages import (
+    AssistantMessage,
+    Attachment,
+    AttachmentKind,
+    Message,
+    ToolMessage,
+    UserMessage,
+)
 from hermes.types.models import AnswerBuilder, ModelRequest
 from hermes.types.profile import ModelChoice
 from hermes.types.tools import DeclaredTool
@@ -62,6 +72,7 @@ class OpenAIChat:
     """Requests to `{base_url}/chat/completions`."""
 
     name = "chat"
+    attachments: frozenset[AttachmentKind] = frozenset({"image", "audio", "file"})
 
     def __init__(self) -> None:
         self._prefixes = Prefixes()
@@ -91,7 +102,7 @@ class OpenAIChat:
             parts += b",", sampling[1:-1]
         system = system_text(request)
         said = [_said("system", system)] if system else []
-        encode = partial(_encoded, choice)
+        encode = partial(_encoded, request)
         said.append(self._prefixes.joined(cache_name(request), request.messages, encode))
         parts += b',"messages":[', b",".join(said), b"]}"
         return b"".join(parts)
@@ -118,21 +129,42 @@ def _said(role: str, text: str) -> bytes:
     return b'{"role":"%b","content":%b}' % (role.encode(), _encoder.encode(text))
 
 
-def _encoded(choice: ModelChoice, before: Message | None, message: Message) -> bytes:
-    encoded = _message(choice, message)
+def _encoded(request: ModelRequest, before: Message | None, message: Message) -> bytes:
+    encoded = _message(request, message)
     return b"," + encoded if before else encoded
 
 
-def _message(choice: ModelChoice, message: Message) -> bytes:
+def _message(request: ModelRequest, message: Message) -> bytes:
+    choice = request.choice
     match message:
-        case UserMessage():
+        case UserMessage(attachments=()):
             return _said("user", user_text(message))
+        case UserMessage():
+            parts = b",".join(_part(request, one) for one in user_parts(message))
+            return b'{"role":"user","content":[%b]}' % parts
         case AssistantMessage(text=text, calls=()):
             return _said("assistant", text)
         case AssistantMessage():
             return _encoder.encode(_calling(choice, message))
         case ToolMessage(call=call, text=text):
             return _encoder.encode(_Result(_id(choice, call), text))
+
+
+def _part(request: ModelRequest, part: str | Attachment) -> bytes:
+    if isinstance(part, str):
+        return b'{"type":"text","text":%b}' % _encoder.encode(part)
+    match part.kind:
+        case "image":
+            detail = b',"detail":%b' % _encoder.encode(part.detail) if part.detail else b""
+            url = data_url(request, part)
+            return b'{"type":"image_url","image_url":{"url":%b%b}}' % (url, detail)
+        case "audio":
+            kind = b"mp3" if part.media_type == "audio/mpeg" else b"wav"
+            audio = b'"data":"%b","format":"%b"' % (request.media[part.path], kind)
+            return b'{"type":"input_audio","input_audio":{%b}}' % audio
+        case _:
+            file = b'"filename":%b,"file_data":%b' % (file_name(part), data_url(request, part))
+            return b'{"type":"file","file":{%b}}' % file
 
 
 def _calling(choice: ModelChoice, message: AssistantMessage) -> _Assistant:

@@ -12,15 +12,25 @@ from hermes.core.models.request_fields import (
     bearer,
     cache_name,
     call_arguments,
+    data_url,
     extra_fields,
+    file_name,
     system_text,
+    user_parts,
     user_text,
 )
 from hermes.core.models.response_events import ResponseEvents
 from hermes.core.models.thoughts import echoed, woven
 from hermes.core.tools.schema import named_schema, tools_json
 from hermes.types.client_tools import ClientTool, ToolChoice
-from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from hermes.types.messages import (
+    AssistantMessage,
+    Attachment,
+    AttachmentKind,
+    Message,
+    ToolMessage,
+    UserMessage,
+)
 from hermes.types.models import AnswerBuilder, ModelRequest
 from hermes.types.profile import ModelChoice
 from hermes.types.tools import DeclaredTool
@@ -61,6 +71,7 @@ class OpenAIResponses:
     """Requests to `{base_url}/responses`."""
 
     name = "responses"
+    attachments: frozenset[AttachmentKind] = frozenset({"image", "file"})
 
     def __init__(self) -> None:
         self._prefixes = Prefixes()
@@ -85,7 +96,7 @@ class OpenAIResponses:
         if request.tools:
             parts += b',"tools":', tools_json(request.tools, self.declare)
             parts.append(_tool_choice(request.tool_choice))
-        encode = partial(_encoded, choice)
+        encode = partial(_encoded, request)
         items = self._prefixes.joined(cache_name(request), request.messages, encode)
         parts += b',"input":[', items, b"]}"
         return b"".join(parts)
@@ -123,18 +134,31 @@ def _options(request: ModelRequest) -> _Options:
     )
 
 
-def _encoded(choice: ModelChoice, before: Message | None, message: Message) -> bytes:
-    items = b",".join(_items(choice, message))
+def _encoded(request: ModelRequest, before: Message | None, message: Message) -> bytes:
+    items = b",".join(_items(request, message))
     return b"," + items if before else items
 
 
-def _items(choice: ModelChoice, message: Message) -> list[bytes]:
+def _items(request: ModelRequest, message: Message) -> list[bytes]:
     match message:
-        case UserMessage():
+        case UserMessage(attachments=()):
             return [_encoder.encode(_Said("user", user_text(message)))]
+        case UserMessage():
+            parts = b",".join(_part(request, one) for one in user_parts(message))
+            return [b'{"type":"message","role":"user","content":[%b]}' % parts]
         case ToolMessage(call=call, text=text):
             return [_encoder.encode(_Output(call, text))]
         case AssistantMessage(text=text, calls=calls):
             said = [_encoder.encode(_Said("assistant", text))] if text.strip() or not calls else []
             made = [_encoder.encode(_Call(one.id, one.name, call_arguments(one))) for one in calls]
-            return woven([*said, *made], echoed(message, choice))
+            return woven([*said, *made], echoed(message, request.choice))
+
+
+def _part(request: ModelRequest, part: str | Attachment) -> bytes:
+    if isinstance(part, str):
+        return b'{"type":"input_text","text":%b}' % _encoder.encode(part)
+    url = data_url(request, part)
+    if part.kind == "image":
+        detail = _encoder.encode(part.detail or "auto")
+        return b'{"type":"input_image","detail":%b,"image_url":%b}' % (detail, url)
+    return b'{"type":"input_file","filename":%b,"file_data":%b}' % (file_name(part), url)

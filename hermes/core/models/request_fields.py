@@ -2,7 +2,7 @@
 
 import msgspec
 
-from hermes.types.messages import ToolCall, UserMessage
+from hermes.types.messages import Attachment, ToolCall, UserMessage
 from hermes.types.models import ModelRequest
 from hermes.types.profile import ModelChoice
 
@@ -26,6 +26,29 @@ def answer_limit(request: ModelRequest) -> int | None:
 
 def user_text(message: UserMessage) -> str:
     return f"[{message.sender}] {message.text}" if message.sender else message.text
+
+
+def user_parts(message: UserMessage) -> list[str | Attachment]:
+    """The pieces of a message that has attachments, with the name of its sender."""
+    parts = list(message.parts)
+    if not message.sender:
+        return parts
+    match parts:
+        case [str(text), *rest]:
+            return [f"[{message.sender}] {text}", *rest]
+        case _:
+            return [f"[{message.sender}]", *parts]
+
+
+def data_url(request: ModelRequest, attachment: Attachment) -> bytes:
+    """The content of an attachment as a data URL, in quotes."""
+    media_type = attachment.media_type.encode()
+    return b'"data:%b;base64,%b"' % (media_type, request.media[attachment.path])
+
+
+def file_name(attachment: Attachment) -> bytes:
+    """The name of an attachment in JSON; providers refuse files without one."""
+    return msgspec.json.encode(attachment.name or attachment.kind)
 
 
 def call_arguments(call: ToolCall) -> str:

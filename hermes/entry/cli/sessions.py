@@ -168,8 +168,8 @@ def restore(runtime: Runtime, name: str) -> None:
 def told(entry: Entry) -> str:
     """One message for people."""
     match entry.message:
-        case UserMessage(text=text, sender=sender):
-            return f"\n[{when(entry.at)}] {sender or 'you'}: {text}"
+        case UserMessage(sender=sender) as message:
+            return f"\n[{when(entry.at)}] {sender or 'you'}: {message.described}"
         case AssistantMessage(text=text, calls=calls):
             asked = [f"  · {call.name} {call.arguments}" for call in calls]
             return "\n".join([f"[{when(entry.at)}] hermes: {text}"] * bool(text) + asked)

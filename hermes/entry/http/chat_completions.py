@@ -10,7 +10,12 @@ from starlette.types import ASGIApp
 from hermes.control.following import Following
 from hermes.control.gateway import Gateway
 from hermes.entry.http.auth import principal_of
-from hermes.entry.http.chat_messages import ReadMessages, instructions_of, read_messages
+from hermes.entry.http.chat_messages import (
+    ReadMessages,
+    attached_contents,
+    instructions_of,
+    read_messages,
+)
 from hermes.entry.http.chat_request import (
     ChatCompletionRequest,
     fingerprint,
@@ -18,6 +23,7 @@ from hermes.entry.http.chat_request import (
     unknown_fields,
 )
 from hermes.entry.http.client_tools import client_tools, tool_choice
+from hermes.entry.http.content_parts import collect
 from hermes.entry.http.endpoint import body_of
 from hermes.entry.http.errors import ApiError, bad_request, failed_turn
 from hermes.entry.http.ignored import ignored_header
@@ -53,12 +59,15 @@ class ChatCompletions:
     async def __call__(self, request: Request) -> ASGIApp:
         body = await body_of(request)
         asked = parse_chat(body)
-        model = self._models.requested(asked.model)
-        event = to_event(request, body, asked, model.override)
+        model, session = self._models.requested(asked.model), _session(request)
+        contents = attached_contents(asked.messages, in_session=bool(session))
+        attached = await collect(self._gateway.media, contents, stateless=not session)
+        said = read_messages(asked.messages, in_session=bool(session), attached=attached)
+        event = to_event(request, body, asked, model.override, said)
         receipt = await self._accept(event)
         turn = TurnId(receipt.turn or receipt.id)
         headers = {"x-hermes-run-id": f"run_{turn}"}
-        if session := request.headers.get("x-hermes-session-id"):
+        if session:
             headers["x-hermes-session-id"] = session
         ignored = ["model"] if model.ignored else []
         headers |= ignored_header([*ignored, *asked.ignored(), *unknown_fields(asked, body)])
@@ -154,13 +163,16 @@ def now() -> int:
 
 
 def to_event(
-    request: Request, body: bytes, asked: ChatCompletionRequest, override: str | None
+    request: Request,
+    body: bytes,
+    asked: ChatCompletionRequest,
+    override: str | None,
+    said: ReadMessages,
 ) -> MessageEvent:
     """The request as a message of the session that a header names, or of a session of its own."""
     principal = principal_of(request)
-    session = _header(request, "x-hermes-session-id")
+    session = _session(request)
     key = _header(request, "idempotency-key")
-    said = read_messages(asked.messages, in_session=bool(session))
     tools = client_tools(asked.tools)
     source = Source(
         platform="api",
@@ -204,6 +216,11 @@ def _results_key(said: ReadMessages) -> tuple[str, str]:
     ordered = sorted(said.results, key=lambda result: result.call)
     content = msgspec.json.encode((ordered, said.messages))
     return f"results:{place.turn}_{place.step}", fingerprint(content)
+
+
+def _session(request: Request) -> str:
+    """The session that the request names; empty for a stateless request."""
+    return _header(request, "x-hermes-session-id")
 
 
 def _header(request: Request, name: str) -> str:

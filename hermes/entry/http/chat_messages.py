@@ -7,22 +7,24 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from hermes.entry.http.client_tools import check_name
-from hermes.entry.http.errors import ApiError, bad_request
+from hermes.entry.http.content_parts import (
+    NOTHING_ATTACHED,
+    Attached,
+    ContentPart,
+    MessageContent,
+    text_of,
+    user_message,
+)
+from hermes.entry.http.errors import bad_request
 from hermes.types.identity import CallId, call_place
 from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from hermes.types.value import Value
 
-MOST_PARTS = 1000
 LONGEST_NAME = 64
 """Characters of a participant's name."""
 
 Numbered: TypeAlias = tuple[int, Message]
 """A message with its index in the request."""
-
-
-class ContentPart(msgspec.Struct):
-    type: str = "text"
-    text: str = ""
 
 
 class CalledFunction(msgspec.Struct):
@@ -38,7 +40,7 @@ class RequestCall(msgspec.Struct):
 
 class RequestMessage(msgspec.Struct):
     role: str
-    content: str | list[ContentPart] | None = None
+    content: MessageContent = None
     tool_calls: list[RequestCall] | None = None
     tool_call_id: str | None = None
     name: str | None = None
@@ -57,13 +59,35 @@ class ReadMessages(Value):
     """Results of calls that this gateway has made; they resume a turn."""
 
 
-def read_messages(given: Sequence[RequestMessage], *, in_session: bool) -> ReadMessages:
+def attached_contents(
+    given: Sequence[RequestMessage], *, in_session: bool
+) -> dict[int, list[ContentPart]]:
+    """The contents of user messages that may have attachments, of those messages that count."""
+    spoke = (
+        index
+        for index, one in enumerate(given)
+        if one.role == "assistant" and (text_of(one.content, index) or one.tool_calls)
+    )
+    last = max(spoke, default=-1)
+    news = given[last + 1 :]
+    resumes = any(one.role == "tool" and call_place(one.tool_call_id or "") for one in news)
+    first = last + 1 if in_session or resumes else 0
+    return {
+        index: one.content
+        for index, one in enumerate(given)
+        if index >= first and one.role == "user" and isinstance(one.content, list)
+    }
+
+
+def read_messages(
+    given: Sequence[RequestMessage], *, in_session: bool, attached: Attached = NOTHING_ATTACHED
+) -> ReadMessages:
     """The conversation of a request; an ApiError names the message that is wrong.
 
     Calls whose ids this gateway has not given are plain history, and so are all calls that are
     followed by an answer.
     """
-    said = _said(given)
+    said = _said(given, attached)
     last = max((at for at, (_, one) in enumerate(said) if _spoke(one)), default=-1)
     news = said[last + 1 :]
     if results := _results(news):
@@ -84,7 +108,7 @@ def read_messages(given: Sequence[RequestMessage], *, in_session: bool) -> ReadM
 def instructions_of(given: Sequence[RequestMessage]) -> str:
     """The system messages, for one turn only."""
     texts = [
-        _text(message, index)
+        text_of(message.content, index)
         for index, message in enumerate(given)
         if message.role in ("system", "developer")
     ]
@@ -95,16 +119,16 @@ def _spoke(message: Message) -> bool:
     return isinstance(message, AssistantMessage)
 
 
-def _said(given: Sequence[RequestMessage]) -> list[Numbered]:
+def _said(given: Sequence[RequestMessage], attached: Attached) -> list[Numbered]:
     """The messages of people, the assistant and tools."""
     found: list[Numbered] = []
     for index, message in enumerate(given):
         match message.role:
             case "user":
-                text, sender = _text(message, index), _sender(message, index)
-                found.append((index, UserMessage(text=text, sender=sender)))
+                said = user_message(message.content, index, attached)
+                found.append((index, msgspec.structs.replace(said, sender=_sender(message, index))))
             case "assistant":
-                text = _text(message, index) or message.refusal or ""
+                text = text_of(message.content, index) or message.refusal or ""
                 calls = _calls(message, index)
                 if text or calls:
                     found.append((index, AssistantMessage(text=text, calls=calls)))
@@ -113,7 +137,7 @@ def _said(given: Sequence[RequestMessage]) -> list[Numbered]:
                     param = f"messages[{index}].tool_call_id"
                     raise bad_request("A tool message needs a tool_call_id.", param=param)
                 call = CallId(message.tool_call_id)
-                found.append((index, ToolMessage(call=call, text=_text(message, index))))
+                found.append((index, ToolMessage(call=call, text=text_of(message.content, index))))
             case "system" | "developer" | "function":
                 pass
             case other:
@@ -205,24 +229,3 @@ def _sender(message: RequestMessage, index: int) -> str | None:
         limit = f"at most {LONGEST_NAME} printable characters"
         raise bad_request(f"A name has {limit}.", param=f"messages[{index}].name")
     return name or None
-
-
-def _text(message: RequestMessage, index: int) -> str:
-    match message.content:
-        case None:
-            return ""
-        case str(text):
-            return text
-        case parts:
-            param = f"messages[{index}].content"
-            if len(parts) > MOST_PARTS:
-                raise bad_request(f"More than {MOST_PARTS} content parts.", param=param)
-            for part in parts:
-                if part.type not in ("text", "input_text", "output_text"):
-                    raise ApiError(
-                        400,
-                        f"Content of type {part.type!r} is not supported; send text.",
-                        "unsupported_content_type",
-                        param=param,
-                    )
-            return "\n".join(part.text for part in parts)

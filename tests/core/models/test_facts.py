@@ -7,6 +7,7 @@ import pytest
 from hermes.core.models.model_cache import ListedModel
 from hermes.settings import Settings, load
 from hermes.testing.configured import models_of
+from hermes.types.errors import ConfigError
 from hermes.types.offers import ChosenModel
 from hermes.types.profile import Price
 
@@ -82,3 +83,53 @@ def test_half_a_price_is_completed_from_the_table_or_is_none(
 ) -> None:
     found = settings(tmp_path, f"model: {{default: {model}, {given}}}\n")
     assert chosen(found).choice.price == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("anthropic/claude-sonnet-5.5", ("image", "file")),
+        ("openai/gpt-5.6-luna", ("image", "file")),
+        ("openai/gpt-4o-audio-preview", ("audio",)),
+        ("openai/gpt-oss-120b", ()),
+        ("a/b", None),
+    ],
+)
+def test_the_table_knows_which_attachments_a_model_accepts(
+    tmp_path: Path, model: str, expected: tuple[str, ...] | None
+) -> None:
+    found = chosen(settings(tmp_path, f"model: {model}\n"))
+    assert found.choice.attachments == expected
+    assert found.why.get("attachments") == (None if expected is None else "the table of models")
+
+
+def test_the_embedded_model_accepts_no_attachments(tmp_path: Path) -> None:
+    found = chosen(settings(tmp_path, "model: {provider: local, default: x.gguf}\n"))
+    assert found.choice.attachments == ()
+
+
+def test_a_list_says_which_attachments_a_model_accepts(tmp_path: Path) -> None:
+    found = settings(tmp_path, "model: a/b\n")
+    place = models_of(found).main()
+    assert place
+    models_of(found).cache.save(place, (ListedModel(id="a/b", attachments=("image",)),))
+    assert chosen(found).choice.attachments == ("image",)
+    assert chosen(found).why["attachments"] == "the list of OpenRouter"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("[]", ()), ("image", ("image",)), ("[file, image]", ("image", "file"))],
+)
+def test_the_settings_say_which_attachments_a_model_accepts(
+    tmp_path: Path, given: str, expected: tuple[str, ...]
+) -> None:
+    config = f"model:\n  default: openai/gpt-4o-audio-preview\n  attachments: {given}\n"
+    found = chosen(settings(tmp_path, config))
+    assert found.choice.attachments == expected
+    assert found.why["attachments"] == f"{tmp_path / 'config.yaml'} line 3"
+
+
+def test_an_unknown_kind_of_attachment_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="'picture' is not one of image, audio"):
+        chosen(settings(tmp_path, "model: {default: a/b, attachments: [picture]}\n"))

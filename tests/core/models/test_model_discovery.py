@@ -215,3 +215,19 @@ def test_whatever_stands_for_a_price_is_a_price_or_nothing(said: object) -> None
     found = read_entry(entry)
     assert found
     assert found.price is None or 0 <= found.price.input < 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"input_modalities": ["text", "image", "file"]}, ("image", "file")),
+        ({"input_modalities": ["text"]}, ()),
+        ({"modality": "text->text"}, None),
+        ("text", None),
+    ],
+)
+async def test_openrouter_says_which_attachments_a_model_accepts(
+    said: object, expected: tuple[str, ...] | None
+) -> None:
+    (model,) = await listed({"data": [{"id": "a/b", "architecture": said}]})
+    assert model.attachments == expected

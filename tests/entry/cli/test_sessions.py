@@ -10,6 +10,9 @@ from click.testing import CliRunner, Result
 
 from hermes.app.application import Application
 from hermes.entry.cli.main import cli
+from hermes.entry.cli.sessions import told
+from hermes.state.transcript import Entry
+from hermes.types.messages import Attachment, UserMessage
 
 KEY = "agent:main:cli:private:trip"
 Run = Callable[..., Result]
@@ -109,3 +112,10 @@ def test_a_name_that_fits_none_or_several_is_explained(talked: Run) -> None:
 
 def test_what_was_never_summarised_needs_no_restoring(talked: Run) -> None:
     assert talked("sessions", "restore", "trip").stdout == "there was no summary\n"
+
+
+def test_an_attachment_is_named_where_it_was_sent() -> None:
+    cat = Attachment(kind="image", path="a", name="cat.png", at=5)
+    message = UserMessage(text="Look.", attachments=(cat,))
+    shown = told(Entry(at=0.0, generation=0, turn="t", message=message))
+    assert shown.endswith("you: Look.\n[image cat.png]")

@@ -6,12 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.entry.http.chat_messages import (
-    MOST_PARTS,
     ReadMessages,
     RequestMessage,
+    attached_contents,
     instructions_of,
     read_messages,
 )
+from hermes.entry.http.content_parts import MOST_PARTS
 from hermes.entry.http.errors import ApiError
 from hermes.types.identity import CallId, new_id
 from hermes.types.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
@@ -81,7 +82,7 @@ def test_a_conversation_that_ends_with_the_assistant_has_nothing_new() -> None:
     [
         ("wizard", "hi", "invalid_role", "messages[0].role"),
         ("system", "only", "invalid_request", "messages"),
-        ("user", [{"type": "image_url"}], "unsupported_content_type", "messages[0].content"),
+        ("user", [{"type": "video"}], "unsupported_content_type", "messages[0].content"),
         ("user", [{"text": "x"}] * (MOST_PARTS + 1), "invalid_request", "messages[0].content"),
         ("tool", "no id", "invalid_request", "messages[0].tool_call_id"),
     ],
@@ -90,6 +91,24 @@ def test_a_message_that_can_not_be_used_says_which(
     role: str, content: object, code: str, param: str
 ) -> None:
     assert refused((role, content)) == (400, code, param)
+
+
+def test_only_user_messages_have_attachments() -> None:
+    image = [{"type": "image_url", "image_url": {"url": "x"}}]
+    with pytest.raises(ApiError) as caught:
+        instructions_of(messages(("system", image)))
+    assert caught.value.param == "messages[0].content[0]"
+    assert refused(("user", "x"), ("assistant", image))[1] == "unsupported_content_type"
+
+
+def test_only_the_attachments_of_messages_that_count_are_collected() -> None:
+    image = [{"type": "image_url", "image_url": {"url": "x"}}]
+    said = messages(("user", image), ("assistant", "a"), ("user", image))
+    assert list(attached_contents(said, in_session=False)) == [0, 2]
+    assert list(attached_contents(said, in_session=True)) == [2]
+    call = f"{TURN}_0_0"
+    resuming = messages(("user", image), calling(call), result(call), ("user", image))
+    assert list(attached_contents(resuming, in_session=False)) == [3]
 
 
 def test_results_of_our_calls_resume_their_turn_and_the_rest_follows_them() -> None:

@@ -1,0 +1,31 @@
+"""Takes in the files that come with messages, and deletes them when their time is over."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import anyio.to_thread
+
+from hermes.state.media import MediaCache
+from hermes.types.web import WebFile
+
+Download = Callable[[str, int], Awaitable[WebFile]]
+"""Fetches the file at a public URL, of at most so many bytes; Rejected says why it can't be had."""
+
+
+class MediaIntake:
+    def __init__(self, cache: MediaCache, download: Download) -> None:
+        self._cache = cache
+        self._download = download
+
+    async def fetch(self, url: str, limit: int) -> WebFile:
+        """The file at the URL; Rejected if it can't be had or is larger than `limit` bytes."""
+        return await self._download(url, limit)
+
+    async def keep(self, data: bytes, *, stateless: bool) -> str:
+        """Stores the content durably; returns the path for an `Attachment`."""
+        return await anyio.to_thread.run_sync(partial(self._cache.keep, data, stateless=stateless))
+
+    async def forget(self, requests: float, sessions: float) -> None:
+        """Deletes the files that were last used before these times."""
+        forget = partial(self._cache.forget, requests, sessions)
+        await anyio.to_thread.run_sync(forget, abandon_on_cancel=True)

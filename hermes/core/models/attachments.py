@@ -1,0 +1,141 @@
+"""Decides which attachments a model is sent, and puts a line of text in the place of the others."""
+
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import anyio.to_thread
+from msgspec.structs import replace
+
+from hermes.core.models.wires import WireFormats, find_wire
+from hermes.types.errors import NotAccepted
+from hermes.types.messages import Attachment, AttachmentKind, Message, UserMessage
+from hermes.types.models import ModelRequest, WireFormat
+from hermes.types.profile import ModelChoice
+
+MOST_SENT = 20
+MOST_SENT_BYTES = 20_000_000
+"""Attachments in one call of a model, and their size; the newest ones of a conversation count. One
+request over the API can't have more."""
+
+ReadMedia = Callable[[str], bytes | None]
+"""The content of an attachment, by its path; None if it is no longer stored. It blocks."""
+
+CODES: Mapping[AttachmentKind, tuple[str, str]] = {
+    "image": ("images", "images_not_supported"),
+    "audio": ("audio", "audio_not_supported"),
+    "video": ("videos", "videos_not_supported"),
+    "file": ("files", "files_not_supported"),
+}
+"""The plural of each kind, and the code of the error for a model that does not accept it."""
+
+
+def no_media(path: str) -> bytes | None:
+    """For calls that have no attachments."""
+    return None
+
+
+def accepted(choice: ModelChoice, wire: WireFormat) -> frozenset[AttachmentKind]:
+    """The kinds of attachments that the model is sent in the wire format."""
+    known = choice.attachments
+    return wire.attachments if known is None else wire.attachments.intersection(known)
+
+
+def check_attachments(choice: ModelChoice, wires: WireFormats, messages: Sequence[Message]) -> None:
+    """Raises NotAccepted if the messages have an attachment that the model does not accept."""
+    wire = find_wire(wires, choice.wire)
+    kinds = accepted(choice, wire)
+    for one in _all_of(messages):
+        if one.kind in kinds:
+            continue
+        plural, code = CODES[one.kind]
+        if one.kind in wire.attachments:
+            remedy = (
+                f"Use a model that does, or leave them out. If this one does accept {plural}, the"
+                " operator can say so with the setting model.attachments."
+            )
+        else:
+            remedy = f"They can't be sent in its wire format ({wire.name}). Use another model."
+        raise NotAccepted(f"The model {choice.model!r} does not accept {plural}. {remedy}", code)
+
+
+def suitable(
+    choices: Sequence[ModelChoice], wires: WireFormats, request: ModelRequest
+) -> list[ModelChoice]:
+    """The models that accept all attachments of the conversation's last request."""
+    kinds = {one.kind for one in _all_of(_last_request(request.messages))}
+    return [
+        choice for choice in choices if kinds <= accepted(choice, find_wire(wires, choice.wire))
+    ]
+
+
+async def with_media(request: ModelRequest, wire: WireFormat, read: ReadMedia) -> ModelRequest:
+    """The request with the content of its attachments.
+
+    An attachment that is not sent becomes a line of text that says why.
+    """
+    found = list(_all_of(request.messages))
+    if not found:
+        return request
+    kinds = accepted(request.choice, wire)
+    chosen = _newest([one for one in found if one.kind in kinds])
+    media = await anyio.to_thread.run_sync(_load, read, chosen)
+
+    def reason(one: Attachment) -> str:
+        if one.kind not in kinds:
+            return f"this model can't be sent {CODES[one.kind][0]}"
+        return "no longer stored" if one.path in chosen else "left out, because newer ones came"
+
+    messages = [
+        _shown(message, media, reason)
+        if isinstance(message, UserMessage) and message.attachments
+        else message
+        for message in request.messages
+    ]
+    return replace(request, messages=messages, media=media)
+
+
+def _all_of(messages: Sequence[Message]) -> Iterator[Attachment]:
+    for message in messages:
+        if isinstance(message, UserMessage):
+            yield from message.attachments
+
+
+def _last_request(messages: Sequence[Message]) -> list[Message]:
+    """The last messages of people that no other message stands between."""
+    found: list[Message] = []
+    for message in reversed(messages):
+        if isinstance(message, UserMessage):
+            found.append(message)
+        elif found:
+            break
+    return found
+
+
+def _newest(attachments: Sequence[Attachment]) -> set[str]:
+    """The paths of the newest attachments, within the limits."""
+    chosen: dict[str, int] = {}
+    for one in reversed(attachments):
+        size = sum(chosen.values()) + one.size
+        if one.path not in chosen and (len(chosen) == MOST_SENT or size > MOST_SENT_BYTES):
+            break
+        chosen[one.path] = one.size
+    return set(chosen)
+
+
+def _load(read: ReadMedia, paths: set[str]) -> dict[str, bytes]:
+    return {path: b64encode(data) for path in paths if (data := read(path)) is not None}
+
+
+def _shown(
+    message: UserMessage, media: Mapping[str, bytes], reason: Callable[[Attachment], str]
+) -> UserMessage:
+    """The message with a text in place of each attachment that has no content."""
+    text = ""
+    kept: list[Attachment] = []
+    for part in message.parts:
+        if isinstance(part, Attachment) and part.path in media:
+            kept.append(replace(part, at=len(text)))
+            continue
+        said = part if isinstance(part, str) else f"{part.label[:-1]}: {reason(part)}]"
+        text += f"\n{said}" if text else said
+    return replace(message, text=text, attachments=tuple(kept))

@@ -1,0 +1,77 @@
+"""The files that came with messages, stored under the hash of their content."""
+
+import contextlib
+import hashlib
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from hermes.state.locks import FileLock
+from hermes.state.paths import write_private
+from hermes.types.errors import StoreUnavailable
+
+REQUESTS, SESSIONS = "requests", "sessions"
+"""The folders for stateless requests and for sessions, which are kept for different periods."""
+REFRESH_SECONDS = 3600.0
+"""A use is recorded if the last recorded one is older than this."""
+_NAME = re.compile(rf"(?:{REQUESTS}|{SESSIONS})/[0-9a-f]{{64}}")
+
+
+class MediaCache:
+    """Files in one folder. The time of change of a file is that of its last recorded use."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def keep(self, data: bytes, *, stateless: bool) -> str:
+        """The name under which the content can be read from now on, also after a crash."""
+        part = REQUESTS if stateless else SESSIONS
+        name = f"{part}/{hashlib.sha256(data).hexdigest()}"
+        path = self._folder / name
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._refreshed(path):
+                write_private(path, data)
+        except OSError as error:
+            raise StoreUnavailable(f"a file can't be stored in {path}: {error}") from error
+        return name
+
+    def read(self, name: str) -> bytes | None:
+        """The content; None if it was deleted, or if there never was such a file."""
+        if not _NAME.fullmatch(name):
+            return None
+        path = self._folder / name
+        try:
+            data = path.read_bytes()
+            if path.stat().st_mtime < time.time() - REFRESH_SECONDS:
+                self._refreshed(path)
+        except OSError:
+            return None
+        return data
+
+    def forget(self, requests: float, sessions: float) -> None:
+        """Deletes the files of stateless requests, and of sessions, that were last used before."""
+        for part, before in ((REQUESTS, requests), (SESSIONS, sessions)):
+            for path in (self._folder / part).glob("*"):
+                with contextlib.suppress(OSError), self._locked():
+                    # The last use may be later than the recorded one.
+                    if path.stat().st_mtime < before - REFRESH_SECONDS:
+                        path.unlink()
+
+    def _refreshed(self, path: Path) -> bool:
+        """Records a use of the file; False if there is no such file."""
+        # Without the lock, `forget` could delete the file after it has seen the old time.
+        with self._locked():
+            try:
+                os.utime(path)
+            except FileNotFoundError:
+                return False
+        return True
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        with FileLock(self._folder / ".lock") as lock:
+            lock.acquire()
+            yield
