@@ -31,7 +31,8 @@ class MediaCache:
         name = f"{part}/{hashlib.sha256(data).hexdigest()}"
         path = self._folder / name
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in (self._folder, path.parent):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self._refreshed(path):
                 write_private(path, data)
         except OSError as error:

@@ -45,8 +45,8 @@ def test_requests_and_sessions_do_not_share_files(cache: MediaCache, tmp_path: P
 def test_files_and_folders_are_for_the_owner_only(cache: MediaCache, tmp_path: Path) -> None:
     cache.keep(b"secret", stateless=True)
     found = [tmp_path / "media", *(tmp_path / "media").rglob("*")]
-    modes = {path.is_dir(): path.stat().st_mode & 0o777 for path in found}
-    assert modes == {True: 0o700, False: 0o600}
+    modes = {(path.is_dir(), path.stat().st_mode & 0o777) for path in found}
+    assert modes == {(True, 0o700), (False, 0o600)}
 
 
 @pytest.mark.parametrize("again", ["keep", "read"])

@@ -237,8 +237,8 @@ def _blocks(request: ModelRequest, message: Message) -> list[bytes]:
 def _block(request: ModelRequest, part: str | Attachment) -> bytes:
     if isinstance(part, str):
         return _text(part)
-    source = b'{"type":"base64","media_type":"%b","data":"%b"}' % (
-        part.media_type.encode(),
+    source = b'{"type":"base64","media_type":%b,"data":"%b"}' % (
+        _encoder.encode(part.media_type),
         request.media[part.path],
     )
     if part.kind == "image":

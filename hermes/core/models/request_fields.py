@@ -41,9 +41,10 @@ def user_parts(message: UserMessage) -> list[str | Attachment]:
 
 
 def data_url(request: ModelRequest, attachment: Attachment) -> bytes:
-    """The content of an attachment as a data URL, in quotes."""
-    media_type = attachment.media_type.encode()
-    return b'"data:%b;base64,%b"' % (media_type, request.media[attachment.path])
+    """The content of an attachment as a data URL, in JSON."""
+    head = msgspec.json.encode(f"data:{attachment.media_type};base64,")
+    # Base64 needs no escapes.
+    return b'%b%b"' % (head[:-1], request.media[attachment.path])
 
 
 def file_name(attachment: Attachment) -> bytes:

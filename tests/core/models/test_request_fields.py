@@ -10,14 +10,17 @@ from hermes.core.models.request_fields import (
     bearer,
     cache_name,
     call_arguments,
+    data_url,
     extra_fields,
+    file_name,
     system_text,
+    user_parts,
     user_text,
 )
 from hermes.testing.histories import arguments
 from hermes.testing.upstream import PROVIDER_KEY, choice_of, request_to
 from hermes.types.identity import CallId
-from hermes.types.messages import Sampling, ToolCall, UserMessage
+from hermes.types.messages import Attachment, Sampling, ToolCall, UserMessage
 from hermes.types.profile import Quirks
 
 REQUEST = request_to(choice_of("chat"))
@@ -75,3 +78,22 @@ def test_extra_fields_come_before_others() -> None:
     assert extra_fields(REQUEST.choice) == b""
     quirks = Quirks(extra_body='{"a":{"b":1},"c":2}')
     assert extra_fields(replace(REQUEST.choice, quirks=quirks)) == b'"a":{"b":1},"c":2,'
+
+
+def test_a_data_url_is_json_whatever_the_type_is_called() -> None:
+    odd = Attachment(kind="image", path="a", media_type='image/"png')
+    url = data_url(replace(REQUEST, media={"a": b"AAAA"}), odd)
+    assert msgspec.json.decode(url) == 'data:image/"png;base64,AAAA'
+
+
+def test_a_file_has_a_name() -> None:
+    assert file_name(Attachment(kind="file", path="a", name='"x".pdf')) == b'"\\"x\\".pdf"'
+    assert file_name(Attachment(kind="file", path="a")) == b'"file"'
+
+
+def test_the_sender_stands_before_the_first_part() -> None:
+    first, last = Attachment(kind="image", path="a"), Attachment(kind="image", path="a", at=2)
+    said = UserMessage(text="hi", sender="Ann", attachments=(last,))
+    assert user_parts(said) == ["[Ann] hi", last]
+    assert user_parts(replace(said, attachments=(first,))) == ["[Ann]", first, "hi"]
+    assert user_parts(replace(said, sender=None)) == ["hi", last]

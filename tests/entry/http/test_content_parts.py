@@ -198,8 +198,9 @@ async def test_attachments_have_limits_of_number_and_size() -> None:
     await collect(shelf, parts_of(*[image()] * MOST_ATTACHMENTS), stateless=True)
     largest = PNG + bytes(LARGEST_ATTACHMENT - len(PNG))
     await collect(shelf, parts_of(image(data=largest)), stateless=True)
-    too_large = await refusal(image(data=largest + bytes(3)))
-    assert too_large == ("attachment_too_large", "messages[3].content[0].image_url.url")
+    for more in (1, 2, 3, 4, 1000):
+        too_large = await refusal(image(data=largest + bytes(more)))
+        assert too_large == ("attachment_too_large", "messages[3].content[0].image_url.url")
     assert MOST_ATTACHED_BYTES == 2 * LARGEST_ATTACHMENT
     together = await refusal(image(data=largest), image(data=largest), image())
     assert together == ("attachment_too_large", "messages[3].content[2]")
