@@ -311,7 +311,11 @@ class Desk:
         )
         if isinstance(body, Asked):
             turn = replace(
-                turn, instructions=body.instructions, model=body.model, sampling=body.sampling
+                turn,
+                instructions=body.instructions,
+                model=body.model,
+                sampling=body.sampling,
+                response_format=body.response_format,
             )
         detached = not isinstance(body, Asked) or body.detached
         return Claim(turn=turn, row=row, scribe=_scribe(row, key), detached=detached)

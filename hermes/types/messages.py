@@ -103,6 +103,18 @@ class Sampling(Value):
     reasoning_effort: str | None = None
 
 
+class ResponseFormat(Value):
+    """The form that an API request wants the answer of its turn to have."""
+
+    kind: Literal["json_object", "json_schema"]
+    schema: str = ""
+    """JSON text of a valid JSON schema; empty for any JSON object."""
+    name: str = ""
+    description: str = ""
+    strict: bool | None = None
+    """Whether the provider must refuse a schema that it can't enforce completely."""
+
+
 class Asked(Value, tag=True):
     """A request over the API: the client's messages, or what is new in a session."""
 
@@ -112,6 +124,8 @@ class Asked(Value, tag=True):
     model: str | None = None
     """`provider/model` when the request overrides the agent's."""
     sampling: Sampling = Sampling()
+    response_format: ResponseFormat | None = None
+    """None for plain text."""
     stateless: bool = True
     """The body is the whole history: nothing of the session is read or added to."""
     detached: bool = False

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from hermes.types.events import UsageReported
-from hermes.types.messages import AssistantMessage, CutReason, Message, Sampling
+from hermes.types.messages import AssistantMessage, CutReason, Message, ResponseFormat, Sampling
 from hermes.types.profile import ModelChoice
 from hermes.types.protocols import Emit
 from hermes.types.tools import AnyTool
@@ -22,6 +22,8 @@ class ModelRequest(Value):
     """Prefix of the CallIds of this answer: `<turn>_<step>`."""
     tools: Sequence[AnyTool] = ()
     sampling: Sampling = Sampling()
+    response_format: ResponseFormat | None = None
+    """The form of an answer that makes no tool calls; None for plain text."""
     ephemeral: str = ""
     """Text that follows `system`, for this call only."""
     live: bool = True

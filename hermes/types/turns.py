@@ -16,7 +16,7 @@ from hermes.types.identity import (
     Trigger,
     TurnId,
 )
-from hermes.types.messages import AssistantMessage, Message, Sampling
+from hermes.types.messages import AssistantMessage, Message, ResponseFormat, Sampling
 from hermes.types.profile import AgentProfile
 from hermes.types.value import Value
 
@@ -91,6 +91,8 @@ class Turn(Value):
     instructions: str = ""
     model: str | None = None
     sampling: Sampling = Sampling()
+    response_format: ResponseFormat | None = None
+    """The form of the final answer; None for plain text."""
     decisions: dict[CallId, Decision] = msgspec.field(default_factory=dict)
     interrupted: frozenset[CallId] = frozenset()
     """Calls that had started when the process died: their outcome is unknown."""

@@ -20,10 +20,22 @@ from hermes.core.models.request_fields import (
     system_text,
     user_text,
 )
+from hermes.core.models.response_formats import (
+    JSON_OBJECT,
+    enforced,
+    form_in_words,
+    schema_fields,
+)
 from hermes.core.models.thoughts import echoed
 from hermes.core.tools.schema import function, tools_json
 from hermes.types.identity import CallId
-from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from hermes.types.messages import (
+    AssistantMessage,
+    Message,
+    ResponseFormat,
+    ToolMessage,
+    UserMessage,
+)
 from hermes.types.models import AnswerBuilder, ModelRequest
 from hermes.types.profile import ModelChoice
 from hermes.types.tools import AnyTool
@@ -88,7 +100,10 @@ class OpenAIChat:
             if field := choice.quirks.max_tokens_field:
                 sampling = sampling.replace(b'"max_tokens":', b'"%b":' % field.encode())
             parts += b",", sampling[1:-1]
-        system = system_text(request)
+        form = enforced(request)
+        if form is not None:
+            parts += b',"response_format":', _format(form)
+        system = system_text(request, form_in_words(request.response_format, form))
         said = [_said("system", system)] if system else []
         encode = partial(_encoded, choice)
         said.append(self._prefixes.joined(cache_name(request), request.messages, encode))
@@ -97,6 +112,12 @@ class OpenAIChat:
 
     def parser(self, answer: AnswerBuilder) -> Chunks:
         return Chunks(answer)
+
+
+def _format(form: ResponseFormat) -> bytes:
+    if form.kind == "json_object":
+        return JSON_OBJECT
+    return b'{"type":"json_schema","json_schema":%b}' % schema_fields(form)
 
 
 def _said(role: str, text: str) -> bytes:

@@ -7,6 +7,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from hermes.entry.http.errors import ApiError, bad_request
 from hermes.entry.http.request_limits import has_too_many_messages, too_many_messages
+from hermes.entry.http.response_format import RequestedFormat
 from hermes.types.messages import AssistantMessage, Message, Sampling, UserMessage
 
 MOST_PARTS = 1000
@@ -50,11 +51,11 @@ class ChatCompletionRequest(msgspec.Struct):
     frequency_penalty: float | None = None
     reasoning_effort: str | None = None
     n: int | None = None
+    response_format: RequestedFormat | None = None
     # What we can't honour, to be named in the answer, like all fields that are not listed here.
     tools: Raw | UnsetType = UNSET
     tool_choice: Raw | UnsetType = UNSET
     functions: Raw | UnsetType = UNSET
-    response_format: Raw | UnsetType = UNSET
 
     def instructions(self) -> str:
         """The system messages, for this turn only."""
@@ -114,6 +115,8 @@ class ChatCompletionRequest(msgspec.Struct):
         names = [name for name in _IGNORED if _given(getattr(self, name))]
         if self.stream_options and self.stream_options.include_obfuscation:
             names.append("stream_options.include_obfuscation")
+        if self.response_format and _given(self.response_format.schema):
+            names.append("response_format.schema")
         if any(_given(m.tool_calls) or m.role in ("tool", "function") for m in self.messages):
             names.append("messages.tool_calls")
         if any(_given(m.function_call) for m in self.messages):
@@ -129,7 +132,7 @@ class _KnownFieldsOnly(ChatCompletionRequest, forbid_unknown_fields=True):
     """The same request; decoding fails if it has a field that is not listed above."""
 
 
-_IGNORED = ("tools", "tool_choice", "functions", "response_format")
+_IGNORED = ("tools", "tool_choice", "functions")
 _MEANINGLESS = {
     b"null", b"false", b"0", b'""', b"[]", b"{}", b'"auto"', b'"default"', b'["text"]',
 }  # fmt: skip
