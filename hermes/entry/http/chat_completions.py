@@ -36,10 +36,9 @@ COMPLETED = TurnFinished(outcome="completed")
 
 
 class ChatCompletions:
-    def __init__(self, gateway: Gateway, models: Models, patience: float) -> None:
+    def __init__(self, gateway: Gateway, models: Models) -> None:
         self._gateway = gateway
         self._models = models
-        self._patience = patience
 
     async def __call__(self, request: Request) -> ASGIApp:
         body = await body_of(request)
@@ -54,7 +53,7 @@ class ChatCompletions:
             headers["x-hermes-ignored"] = ", ".join(ignored)
         if asked.stream:
             write = partial(self._write, asked, receipt, turn, headers)
-            return EventStreamResponse(write, self._patience)
+            return EventStreamResponse(write)
         view = await self._view(receipt, turn)
         completion = plain_completion(f"chatcmpl-{turn}", asked.model or "main", now(), view)
         return JsonResponse(completion, headers=headers)
