@@ -8,6 +8,7 @@ class TestAcme(WireFormatContract):
 
 import asyncio
 import json
+import re
 import string
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
@@ -210,9 +211,8 @@ class WireFormatContract:
         self.check(body)
         first, second = msgspec.json.decode(body)["tools"]
         assert dict(self.wire().declare(LOOK)).items() <= first.items()
-        inner = list(_mappings(second))
-        assert any(one.get("name") == "listen" for one in inner)
-        assert msgspec.json.decode(schema) in inner
+        assert any(one.get("name") == "listen" for one in _mappings(second))
+        assert msgspec.json.decode(schema) in list(_mappings(second))
         alone = self.wire().body(replace(request_to(self.choice()), tools=(theirs,)))
         assert msgspec.json.decode(alone)["tools"] == [second]
 
@@ -221,15 +221,12 @@ class WireFormatContract:
     def test_a_choice_of_tools_is_sent_and_the_default_is_not(
         self, mode: Literal["none", "required", "named"], parallel: bool | None
     ) -> None:
-        plain = self.wire().body(request_to(self.choice()))
-        assert b"tool_choice" not in plain
-        assert b"parallel" not in plain
+        assert not re.search(rb"tool_choice|parallel", self.wire().body(request_to(self.choice())))
         chosen = ToolChoice(mode=mode, name="look" if mode == "named" else "", parallel=parallel)
         body = self.wire().body(replace(request_to(self.choice()), tool_choice=chosen))
         self.check(body)
-        fields = msgspec.json.decode(body)
-        assert fields["tool_choice"]
-        assert ("look" in msgspec.json.encode(fields["tool_choice"]).decode()) == (mode == "named")
+        sent = msgspec.json.decode(body)["tool_choice"]
+        assert (b"look" in msgspec.json.encode(sent)) == (mode == "named")
         assert (b"parallel" in body) == (parallel is not None and self.limits_parallel(mode))
 
     def limits_parallel(self, mode: str) -> bool:

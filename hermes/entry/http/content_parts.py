@@ -23,7 +23,7 @@ MOST_ATTACHMENTS = 20
 LARGEST_ATTACHMENT = 10_000_000
 MOST_ATTACHED_BYTES = 20_000_000
 """Bytes of one attachment, and of all attachments of a request, after decoding."""
-LONGEST_NAME = 100
+LONGEST_FILE_NAME = 100
 
 TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 ATTACHED_PARTS = frozenset({"image_url", "input_audio", "file"})
@@ -294,7 +294,7 @@ def _plain(media_type: str) -> str:
 def _name(path: str | None) -> str | None:
     """The last part of a path, fit to be shown in a line of text; None if that is empty."""
     last = PurePosixPath((path or "").replace("\\", "/")).name
-    return _UNPRINTABLE.sub("", last)[-LONGEST_NAME:] or None
+    return _UNPRINTABLE.sub("", last)[-LONGEST_FILE_NAME:] or None
 
 
 def _param(index: int, number: int) -> str:
