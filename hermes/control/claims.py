@@ -334,6 +334,7 @@ class Desk:
                 client_tools=asked.tools,
                 tool_choice=asked.tool_choice,
                 requested_at=first_step(asked),
+                response_format=asked.response_format,
             )
         detached = not isinstance(body, Asked) or body.detached
         return Claim(turn=turn, row=row, scribe=_scribe(row, key), detached=detached)

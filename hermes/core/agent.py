@@ -12,6 +12,7 @@ import anyio
 from hermes.core.compaction import Compactor
 from hermes.core.conversation import ModelConversation
 from hermes.core.prompt import Prompter
+from hermes.core.structured import structured_outcome
 from hermes.core.tools.call import CallRunner, ToolRuntime
 from hermes.core.window import Window, context_length
 from hermes.types.errors import ClaimLost, HermesError, Rejected, TooLong
@@ -36,13 +37,13 @@ CUT_CALLS = Failed(
     reason="The model's tool calls were cut off at the limit of output tokens twice in a row, so I"
     " stopped. Raise max_tokens, or ask for a smaller step.",
     code="output_truncated",
-    status=502,
+    status=422,
 )
 CUT_ANSWER = Failed(
     reason="The model reached its limit of output tokens before it said anything. Raise"
     " max_tokens, or ask for less.",
     code="output_truncated",
-    status=502,
+    status=422,
 )
 FILTERED_ANSWER = Failed(
     reason="The provider's content filter blocked the whole answer. Ask in another way.",
@@ -120,7 +121,7 @@ class AgentLoop:
             message = await self._ask(conversation, step)
             step += 1
             if not message.calls:
-                return _ended(message)
+                return await self._ended(conversation, message, step)
             await checkpoint.said(message)
             conversation.add(message)
 
@@ -151,6 +152,23 @@ class AgentLoop:
                 raise
         return await self._model.complete(conversation.request(step), conversation.heard)
 
+    async def _ended(
+        self, conversation: ModelConversation, message: AssistantMessage, step: int
+    ) -> Outcome:
+        """How the turn ends with the message."""
+        wanted = conversation.turn.response_format
+        if wanted is None:
+            return _plain_outcome(message)
+
+        async def repair(wrong: AssistantMessage, what: str) -> AssistantMessage:
+            said = (wrong, UserMessage(text=what)) if wrong.text else (UserMessage(text=what),)
+            return await self._model.complete(conversation.request(step, said), conversation.heard)
+
+        outcome = await structured_outcome(wanted, message, repair)
+        if isinstance(outcome, Completed):
+            conversation.say(outcome.message.text)
+        return outcome
+
 
 def _without_client(turn: Turn, calls: Sequence[ToolCall]) -> bool:
     """Whether the client has let the time for its results pass."""
@@ -160,7 +178,7 @@ def _without_client(turn: Turn, calls: Sequence[ToolCall]) -> bool:
     )
 
 
-def _ended(message: AssistantMessage) -> Outcome:
+def _plain_outcome(message: AssistantMessage) -> Outcome:
     if message.text.strip():
         return Completed(message=message)
     if message.cut:

@@ -9,7 +9,15 @@ from hermes.core.prompt import Prompter, ephemeral
 from hermes.core.window import Scale, Window, attachment_weight, tokens, tokens_in, weight
 from hermes.types.client_tools import ToolChoice
 from hermes.types.errors import HermesError
-from hermes.types.events import AgentEvent, ContextCompacted, Notice, UsageReported
+from hermes.types.events import (
+    AgentEvent,
+    ContextCompacted,
+    Notice,
+    SegmentDiscarded,
+    SegmentEnded,
+    TextDelta,
+    UsageReported,
+)
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hermes.types.models import ModelRequest
 from hermes.types.profile import ModelChoice
@@ -85,18 +93,21 @@ class ModelConversation:
         found = {one.call: one for one in self.history[made:] if isinstance(one, ToolMessage)}
         self.history[made + 1 :] = [found[call.id] for call in said.calls if call.id in found]
 
-    def request(self, step: int) -> ModelRequest:
+    def request(self, step: int, more: Sequence[Message] = ()) -> ModelRequest:
+        """The next call of the model. `more` follows the history, for this call only."""
         assert self._prompt is not None, "begin comes first"
+        wanted = self.turn.response_format
         return ModelRequest(
             choice=self.choice,
             system=self._prompt.text,
             ephemeral=self._ephemeral,
-            messages=(*self.turn.profile.prefill, *self._with_recalled()),
+            messages=(*self.turn.profile.prefill, *self._with_recalled(), *more),
             step=f"{self.turn.id}_{step}",
             tools=(*self._tools, *self.turn.client_tools),
             tool_choice=self._tool_choice(step),
             sampling=self.turn.sampling,
-            live=self.turn.live,
+            response_format=wanted,
+            live=self.turn.live and wanted is None,
             conversation=self._name,
         )
 
@@ -109,7 +120,15 @@ class ModelConversation:
         """Passes an event of the model on, and learns from what it says of the size."""
         if isinstance(event, UsageReported) and self._weight is not None:
             self._scale.learn(self._estimate(), event.prompt_tokens)
-        self._emit(event)
+        # Text that may turn out to have the wrong form is shown to nobody.
+        held = isinstance(event, TextDelta | SegmentEnded | SegmentDiscarded)
+        if self.turn.response_format is None or not held:
+            self._emit(event)
+
+    def say(self, text: str) -> None:
+        """Emits the answer of a turn whose text was held back."""
+        self._emit(TextDelta(text=text))
+        self._emit(SegmentEnded())
 
     def is_long(self) -> bool:
         limit = self._window.limit

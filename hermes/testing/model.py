@@ -18,6 +18,7 @@ import httptools
 import msgspec
 from msgspec import Struct
 
+from hermes.testing.examples import example_of
 from hermes.testing.scripted import ChatRequest, Plan, PlannedCall, plan_of, refusal, tagged
 
 KEPT_BODIES = 64
@@ -243,6 +244,9 @@ def _spoken(plan: Plan, request: ChatRequest, stats: Stats, size: int) -> Reply:
 
 
 def _words(plan: Plan, request: ChatRequest, call: str) -> list[str]:
+    if plan.text is None and (request.schema or request.wants_json):
+        schema = request.schema or {"properties": {"said": {"const": request.said}}}
+        return [_json(example_of(schema)).decode()]
     if plan.text is not None:
         return re.findall(r"\s*\S+\s*$|\s*\S+", plan.text)
     echo = ["call", f"{call.partition(':')[2]}:", "you", "said:"]

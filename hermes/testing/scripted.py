@@ -301,15 +301,16 @@ class _ChosenFunction(Struct):
     function: _ChosenName
 
 
-class _NamedSchema(Struct):
+class _JsonSchema(Struct, forbid_unknown_fields=True):
     name: _Name
     schema: dict[str, object]
+    description: str | None = None
     strict: bool | None = None
 
 
-class _ResponseFormat(Struct):
+class _ResponseFormat(Struct, forbid_unknown_fields=True):
     type: Literal["text", "json_object", "json_schema"]
-    json_schema: _NamedSchema | None = None
+    json_schema: _JsonSchema | None = None
 
 
 class ChatRequest(Struct):
@@ -324,6 +325,21 @@ class ChatRequest(Struct):
     tool_choice: Literal["none", "auto", "required"] | _ChosenFunction | None = None
     parallel_tool_calls: bool | None = None
     response_format: _ResponseFormat | None = None
+
+    @property
+    def schema(self) -> Mapping[str, object] | None:
+        """The schema for the answer: as an option, or in words in a system message."""
+        if self.response_format and self.response_format.json_schema:
+            return self.response_format.json_schema.schema
+        told = "\n".join(m.text for m in self.messages if m.role in ("system", "developer"))
+        _, found, text = told.partition("JSON schema:\n")
+        decoder = json.JSONDecoder()
+        return decoder.raw_decode(text)[0] if found else None
+
+    @property
+    def wants_json(self) -> bool:
+        kind = self.response_format.type if self.response_format else "text"
+        return kind == "json_object"
 
     @property
     def said(self) -> str:
@@ -370,6 +386,9 @@ def refusal(request: ChatRequest) -> str | None:
         return "the conversation must start with a user message"
     if talk[-1].role == "assistant" and not talk[-1].tool_calls:
         return "the last message must not be from the assistant"
+    told = " ".join(message.text for message in request.messages).casefold()
+    if request.wants_json and "json" not in told:
+        return "'messages' must contain the word 'json' to use the response format json_object"
     for message in talk:
         if message.content is None and not message.tool_calls:
             return f"a message of the {message.role} has no content"

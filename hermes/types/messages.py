@@ -139,6 +139,18 @@ class Sampling(Value):
     reasoning_effort: str | None = None
 
 
+class ResponseFormat(Value):
+    """The form that an API request wants the answer of its turn to have."""
+
+    kind: Literal["json_object", "json_schema"]
+    schema: str = ""
+    """JSON text of a valid JSON schema; empty for any JSON object."""
+    name: str = ""
+    description: str = ""
+    strict: bool | None = None
+    """Whether the provider must refuse a schema that it can't enforce completely."""
+
+
 class Asked(Value, tag=True):
     """A request over the API: the client's messages, or what is new in a session."""
 
@@ -153,6 +165,8 @@ class Asked(Value, tag=True):
     tool_choice: ToolChoice = ToolChoice()
     results: tuple[ToolMessage, ...] = ()
     """Results of client tools. They resume the turn that made the calls; `messages` follow them."""
+    response_format: ResponseFormat | None = None
+    """None for plain text."""
     stateless: bool = True
     """The body is the whole history: nothing of the session is read or added to."""
     detached: bool = False

@@ -7,7 +7,14 @@ import msgspec
 
 from hermes.types.client_tools import ToolChoice
 from hermes.types.events import UsageReported
-from hermes.types.messages import AssistantMessage, AttachmentKind, CutReason, Message, Sampling
+from hermes.types.messages import (
+    AssistantMessage,
+    AttachmentKind,
+    CutReason,
+    Message,
+    ResponseFormat,
+    Sampling,
+)
 from hermes.types.profile import ModelChoice
 from hermes.types.protocols import Emit
 from hermes.types.tools import DeclaredTool
@@ -26,6 +33,8 @@ class ModelRequest(Value):
     tools: Sequence[DeclaredTool] = ()
     tool_choice: ToolChoice = ToolChoice()
     sampling: Sampling = Sampling()
+    response_format: ResponseFormat | None = None
+    """The form of an answer that makes no tool calls; None for plain text."""
     ephemeral: str = ""
     """Text that follows `system`, for this call only."""
     live: bool = True

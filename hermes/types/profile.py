@@ -32,6 +32,9 @@ class Quirks(Value):
     """Further fields of every request in the provider's own wire format, as a JSON object."""
     list_prefix: str = ""
     """Prefix of the names in the list of models that the name in a request must not have."""
+    structured: tuple[Literal["json_object", "json_schema"], ...] = ("json_object", "json_schema")
+    """The kinds of `ResponseFormat` that the endpoint enforces itself, also beside tools and in a
+    stream. For other kinds the model is told in words."""
     reasoning: Literal["budget", "effort", "none"] = "budget"
     """How the model is told how much to reason: by a number of tokens, or by an effort, in which
     case it takes neither a number nor sampling options. `none` refuses requests for reasoning."""

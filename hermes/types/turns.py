@@ -17,7 +17,7 @@ from hermes.types.identity import (
     Trigger,
     TurnId,
 )
-from hermes.types.messages import AssistantMessage, Message, Sampling, ToolCall
+from hermes.types.messages import AssistantMessage, Message, ResponseFormat, Sampling, ToolCall
 from hermes.types.profile import AgentProfile
 from hermes.types.value import Value
 
@@ -96,6 +96,8 @@ class Turn(Value):
     tool_choice: ToolChoice = ToolChoice()
     requested_at: int = 0
     """The step of the first model call after the last request, which `tool_choice` binds."""
+    response_format: ResponseFormat | None = None
+    """The form of the final answer; None for plain text."""
     decisions: dict[CallId, Decision] = msgspec.field(default_factory=dict)
     interrupted: frozenset[CallId] = frozenset()
     """Calls that had started when the process died: their outcome is unknown."""

@@ -388,7 +388,7 @@ async def test_an_answer_that_was_cut_off_completes_and_says_so() -> None:
 
 @pytest.mark.parametrize(
     ("cut", "code", "status"),
-    [("length", "output_truncated", 502), ("content_filter", "content_filter", 400)],
+    [("length", "output_truncated", 422), ("content_filter", "content_filter", 400)],
 )
 async def test_an_answer_that_was_cut_off_before_its_first_word_says_why_it_failed(
     cut: Literal["length", "content_filter"], code: str, status: int

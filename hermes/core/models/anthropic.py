@@ -6,6 +6,7 @@ from functools import partial
 import msgspec
 from msgspec import Raw, Struct
 
+from hermes.core.models.anthropic_schema import enforced_schema
 from hermes.core.models.message_events import MessageEvents
 from hermes.core.models.prefixes import Prefixes, joined
 from hermes.core.models.request_fields import (
@@ -17,6 +18,7 @@ from hermes.core.models.request_fields import (
     user_parts,
     user_text,
 )
+from hermes.core.models.response_formats import form_in_words
 from hermes.core.models.thoughts import echoed, woven
 from hermes.core.tools.schema import parameters_of, tools_json
 from hermes.types.client_tools import ToolChoice
@@ -72,7 +74,7 @@ class _Options(Struct, omit_defaults=True):
     top_p: float | None = None
     stop_sequences: tuple[str, ...] = ()
     thinking: dict[str, str | int] = {}
-    output_config: dict[str, str] = {}
+    output_config: dict[str, object] = {}
 
 
 _CHOICES = {"auto": "auto", "none": "none", "required": "any", "named": "tool"}
@@ -107,13 +109,18 @@ class AnthropicMessages:
 
     def body(self, request: ModelRequest) -> bytes:
         choice = request.choice
+        schema = enforced_schema(request)
+        options = _options(request)
+        if schema is not None:
+            options.output_config["format"] = {"type": "json_schema", "schema": schema}
+        form = form_in_words(request.response_format, request.response_format if schema else None)
         parts = [b"{", extra_fields(choice), b'"stream":true,"model":']
-        parts += _encoder.encode(choice.model), b",", _encoder.encode(_options(request))[1:-1]
+        parts += _encoder.encode(choice.model), b",", _encoder.encode(options)[1:-1]
         if request.tools:
             tools = tools_json(request.tools, self.declare)
             parts += b',"tools":', tools[:-2], _MARK, b"}]", _tool_choice(request.tool_choice)
-        if request.system or request.ephemeral:
-            parts += b',"system":[', _system(request), b"]"
+        if system := _system(request, form):
+            parts += b',"system":[', system, b"]"
         parts += b',"messages":[', _messages(request, self._prefixes), b"]}]}"
         return b"".join(parts)
 
@@ -136,12 +143,11 @@ def _root(choice: ModelChoice) -> str:
     return f"{choice.base_url.rstrip('/').removesuffix('/v1')}/v1"
 
 
-def _system(request: ModelRequest) -> bytes:
+def _system(request: ModelRequest, form: str) -> bytes:
     blocks = []
     if request.system:
         blocks.append(_marked(_encoder.encode(_Text(request.system))))
-    if request.ephemeral:
-        blocks.append(_encoder.encode(_Text(request.ephemeral)))
+    blocks += [_encoder.encode(_Text(text)) for text in (request.ephemeral, form) if text]
     return b",".join(blocks)
 
 

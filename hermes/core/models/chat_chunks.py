@@ -113,6 +113,8 @@ class Chunks:
             self._reasoning.append(delta.reasoning_content)
         if thought := delta.reasoning_content or delta.reasoning:
             self._answer.think(thought)
+        if delta.refusal:
+            self._answer.cut = "content_filter"
         if content := delta.content or delta.refusal:
             if isinstance(content, str):
                 self._answer.say(content)
@@ -137,7 +139,7 @@ class Chunks:
 
     def _finish(self, reason: str | None) -> None:
         self._answer.finished = True
-        self._answer.cut = cut_by(reason)
+        self._answer.cut = cut_by(reason) or self._answer.cut
         named = (call for call in self._calls if call.partial.name)
         extra = {index: call.extra for index, call in enumerate(named) if call.extra}
         if self._reasoning is not None or extra:

@@ -23,6 +23,12 @@ from hermes.core.models.request_fields import (
     user_parts,
     user_text,
 )
+from hermes.core.models.response_formats import (
+    JSON_OBJECT,
+    enforced,
+    form_in_words,
+    schema_fields,
+)
 from hermes.core.models.thoughts import echoed
 from hermes.core.tools.schema import function, tools_json
 from hermes.types.client_tools import ToolChoice
@@ -32,6 +38,7 @@ from hermes.types.messages import (
     Attachment,
     AttachmentKind,
     Message,
+    ResponseFormat,
     ToolMessage,
     UserMessage,
 )
@@ -100,7 +107,10 @@ class OpenAIChat:
             if field := choice.quirks.max_tokens_field:
                 sampling = sampling.replace(b'"max_tokens":', b'"%b":' % field.encode())
             parts += b",", sampling[1:-1]
-        system = system_text(request)
+        form = enforced(request)
+        if form is not None:
+            parts += b',"response_format":', _format(form)
+        system = system_text(request, form_in_words(request.response_format, form))
         said = [_said("system", system)] if system else []
         encode = partial(_encoded, request)
         said.append(self._prefixes.joined(cache_name(request), request.messages, encode))
@@ -122,6 +132,12 @@ def _tool_choice(choice: ToolChoice) -> bytes:
     if choice.parallel is not None:
         parts += b',"parallel_tool_calls":', _encoder.encode(choice.parallel)
     return b"".join(parts)
+
+
+def _format(form: ResponseFormat) -> bytes:
+    if form.kind == "json_object":
+        return JSON_OBJECT
+    return b'{"type":"json_schema","json_schema":%b}' % schema_fields(form)
 
 
 def _said(role: str, text: str) -> bytes:

@@ -20,6 +20,12 @@ from hermes.core.models.request_fields import (
     user_text,
 )
 from hermes.core.models.response_events import ResponseEvents
+from hermes.core.models.response_formats import (
+    JSON_OBJECT,
+    enforced,
+    form_in_words,
+    schema_fields,
+)
 from hermes.core.models.thoughts import echoed, woven
 from hermes.core.tools.schema import named_schema, tools_json
 from hermes.types.client_tools import ClientTool, ToolChoice
@@ -28,6 +34,7 @@ from hermes.types.messages import (
     Attachment,
     AttachmentKind,
     Message,
+    ResponseFormat,
     ToolMessage,
     UserMessage,
 )
@@ -92,7 +99,11 @@ class OpenAIResponses:
 
     def body(self, request: ModelRequest) -> bytes:
         choice = request.choice
-        parts = [b"{", extra_fields(choice), _encoder.encode(_options(request))[1:-1]]
+        form = enforced(request)
+        options = _options(request, form_in_words(request.response_format, form))
+        parts = [b"{", extra_fields(choice), _encoder.encode(options)[1:-1]]
+        if form is not None:
+            parts += b',"text":{"format":', _format(form), b"}"
         if request.tools:
             parts += b',"tools":', tools_json(request.tools, self.declare)
             parts.append(_tool_choice(request.tool_choice))
@@ -117,7 +128,13 @@ def _tool_choice(choice: ToolChoice) -> bytes:
     return b"".join(parts)
 
 
-def _options(request: ModelRequest) -> _Options:
+def _format(form: ResponseFormat) -> bytes:
+    if form.kind == "json_object":
+        return JSON_OBJECT
+    return b'{"type":"json_schema",%b' % schema_fields(form)[1:]
+
+
+def _options(request: ModelRequest, form: str) -> _Options:
     choice, sampling = request.choice, request.sampling
     effort = sampling.reasoning_effort
     thinks = choice.quirks.reasoning != "none"
@@ -125,7 +142,7 @@ def _options(request: ModelRequest) -> _Options:
         choice.model,
         stream=True,
         store=False,
-        instructions=system_text(request),
+        instructions=system_text(request, form),
         include=("reasoning.encrypted_content",) if thinks else (),
         max_output_tokens=answer_limit(request),
         temperature=sampling.temperature,

@@ -15,8 +15,9 @@ def cache_name(request: ModelRequest) -> str:
     return request.conversation and f"{request.conversation} {choice.provider} {choice.model}"
 
 
-def system_text(request: ModelRequest) -> str:
-    return "\n\n".join(filter(None, (request.system, request.ephemeral)))
+def system_text(request: ModelRequest, form: str = "") -> str:
+    """All that the model is told first; `form` is the instruction about the answer's form."""
+    return "\n\n".join(filter(None, (request.system, request.ephemeral, form)))
 
 
 def answer_limit(request: ModelRequest) -> int | None:

@@ -101,7 +101,7 @@ class ResponseEvents:
         event = _events.decode(payload)
         match event.type:
             case "response.output_text.delta" | "response.refusal.delta":
-                self._answer.say(event.delta)
+                self._say(event.delta, refuses=event.type == "response.refusal.delta")
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 self._answer.think(event.delta)
             case "response.reasoning_summary_part.added" if event.summary_index:
@@ -121,6 +121,11 @@ class ResponseEvents:
                 raise interruption(self._answer.choice, problem)
             case "":
                 self._whole(_responses.decode(payload))
+
+    def _say(self, text: str, *, refuses: bool) -> None:
+        self._answer.say(text)
+        if refuses:
+            self._answer.cut = "content_filter"
 
     def _begin(self, index: int, item: _Item) -> None:
         match item.type:
@@ -145,7 +150,7 @@ class ResponseEvents:
             if item.type == "reasoning":
                 self._answer.think("\n\n".join(item.thoughts) or written)
             else:
-                self._answer.say(written)
+                self._say(written, refuses=any(part.refusal for part in item.content or ()))
             self._end(index, item)
         self._finish(response)
 

@@ -28,13 +28,23 @@ from hermes.entry.http.endpoint import body_of
 from hermes.entry.http.errors import ApiError, bad_request, failed_turn
 from hermes.entry.http.ignored import ignored_header
 from hermes.entry.http.models import Models
+from hermes.entry.http.response_format import response_format
 from hermes.entry.http.responses import JsonResponse
 from hermes.entry.http.sse import EventStream, EventStreamResponse, next_or_keepalive
 from hermes.streaming.fold import Folder, View
 from hermes.streaming.sse import ChatStream, plain_completion
-from hermes.types.events import TextDelta, TurnFinished
+from hermes.types.events import AgentEvent, TextDelta, TurnFinished
 from hermes.types.identity import Source, TurnId, call_place, new_id
-from hermes.types.messages import Accepted, Asked, Duplicate, MessageEvent, Origin, Receipt, Refused
+from hermes.types.messages import (
+    Accepted,
+    Asked,
+    Duplicate,
+    MessageEvent,
+    Origin,
+    Receipt,
+    Refused,
+    ResponseFormat,
+)
 
 HEADER = 256
 """Characters of an id in a header."""
@@ -63,7 +73,8 @@ class ChatCompletions:
         contents = attached_contents(asked.messages, in_session=bool(session))
         attached = await collect(self._gateway.media, contents, stateless=not session)
         said = read_messages(asked.messages, in_session=bool(session), attached=attached)
-        event = to_event(request, body, asked, model.override, said)
+        form = await response_format(asked.response_format)
+        event = to_event(request, body, asked, model.override, said, form)
         receipt = await self._accept(event)
         turn = TurnId(receipt.turn or receipt.id)
         headers = {"x-hermes-run-id": f"run_{turn}"}
@@ -72,9 +83,9 @@ class ChatCompletions:
         ignored = ["model"] if model.ignored else []
         headers |= ignored_header([*ignored, *asked.ignored(), *unknown_fields(asked, body)])
         if asked.stream:
-            write = partial(self._write, asked, receipt, turn, headers)
+            write = partial(self._write, asked, receipt, turn, headers, form)
             return EventStreamResponse(write, self._patience)
-        view = await self._view(receipt, turn)
+        view = await self._view(receipt, turn, form)
         completion = plain_completion(f"chatcmpl-{turn}", asked.model or "main", now(), view)
         return JsonResponse(completion, headers=headers)
 
@@ -87,14 +98,16 @@ class ChatCompletions:
             raise ApiError(409, message, "idempotency_key_conflict")
         return receipt
 
-    async def _view(self, receipt: Accepted | Duplicate, turn: TurnId) -> View:
+    async def _view(
+        self, receipt: Accepted | Duplicate, turn: TurnId, form: ResponseFormat | None
+    ) -> View:
         """The whole answer, once it is committed."""
         if (reply := reply_of(receipt)) is not None:
             return View(segments=(reply,), outcome=COMPLETED)
         folder = Folder()
         with self._gateway.following(turn, after(receipt)) as following:
             for envelope in await following.rest():
-                folder.feed(envelope.seq, envelope.event)
+                folder.feed(envelope.seq, end_of(envelope.event, form))
                 if isinstance(envelope.event, TurnFinished):
                     # A suspended turn may have gone on: that answered a later request.
                     break
@@ -110,6 +123,7 @@ class ChatCompletions:
         receipt: Accepted | Duplicate,
         turn: TurnId,
         headers: dict[str, str],
+        form: ResponseFormat | None,
         out: EventStream,
     ) -> None:
         options = asked.stream_options
@@ -122,11 +136,15 @@ class ChatCompletions:
             await out.finish()
             return
         with self._gateway.following(turn, after(receipt)) as following:
-            await stream(following, chat, headers, out)
+            await stream(following, chat, headers, form, out)
 
 
 async def stream(
-    following: Following, chat: ChatStream, headers: dict[str, str], out: EventStream
+    following: Following,
+    chat: ChatStream,
+    headers: dict[str, str],
+    form: ResponseFormat | None,
+    out: EventStream,
 ) -> None:
     """Streams the answer. A turn that fails before its first word becomes an error status."""
     events = await following.next(EARLY_SECONDS)
@@ -136,7 +154,7 @@ async def stream(
     await out.start(headers)
     frames = [chat.open()]
     while True:
-        frames += [chat.feed(one.seq, one.event) for one in events]
+        frames += [chat.feed(one.seq, end_of(one.event, form)) for one in events]
         if following.ended and chat.end is None:
             frames.append(chat.feed(0, UNFINISHED))
         if sent := b"".join(frames):
@@ -146,6 +164,14 @@ async def stream(
         events = await next_or_keepalive(following, out)
         frames.clear()
     await out.finish()
+
+
+def end_of(event: AgentEvent, form: ResponseFormat | None) -> AgentEvent:
+    """The event. A turn that was stopped has no JSON answer, so it has failed for its client."""
+    if form is None or not isinstance(event, TurnFinished) or event.outcome != "stopped":
+        return event
+    why = f"The turn was stopped ({event.text or 'by you'}) before it had a whole answer."
+    return TurnFinished(outcome="failed", text=why, code="stopped", status=422)
 
 
 def reply_of(receipt: Accepted | Duplicate) -> str | None:
@@ -168,6 +194,7 @@ def to_event(
     asked: ChatCompletionRequest,
     override: str | None,
     said: ReadMessages,
+    form: ResponseFormat | None,
 ) -> MessageEvent:
     """The request as a message of the session that a header names, or of a session of its own."""
     principal = principal_of(request)
@@ -202,6 +229,7 @@ def to_event(
             tools=tools,
             tool_choice=tool_choice(asked.tool_choice, asked.parallel_tool_calls, tools),
             results=said.results,
+            response_format=form,
             stateless=not session,
             detached=bool(session or key),
             live=bool(asked.stream),

@@ -9,6 +9,7 @@ from hermes.entry.http.chat_messages import RequestMessage
 from hermes.entry.http.client_tools import NamedTool, RequestTool
 from hermes.entry.http.errors import bad_request
 from hermes.entry.http.request_limits import has_too_many_messages, too_many_messages
+from hermes.entry.http.response_format import RequestedFormat
 from hermes.types.messages import Sampling
 
 
@@ -35,9 +36,9 @@ class ChatCompletionRequest(msgspec.Struct):
     tools: list[RequestTool] | None = None
     tool_choice: str | NamedTool | None = None
     parallel_tool_calls: bool | None = None
+    response_format: RequestedFormat | None = None
     # What we can't honour, to be named in the answer, like all fields that are not listed here.
     functions: Raw | UnsetType = UNSET
-    response_format: Raw | UnsetType = UNSET
 
     def sampling(self) -> Sampling:
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
@@ -57,6 +58,8 @@ class ChatCompletionRequest(msgspec.Struct):
         names = [name for name in _IGNORED if _given(getattr(self, name))]
         if self.stream_options and self.stream_options.include_obfuscation:
             names.append("stream_options.include_obfuscation")
+        if self.response_format and _given(self.response_format.schema):
+            names.append("response_format.schema")
         if any(_given(m.function_call) or m.role == "function" for m in self.messages):
             names.append("messages.function_call")
         if any(_given(m.audio) for m in self.messages):
@@ -70,7 +73,7 @@ class _KnownFieldsOnly(ChatCompletionRequest, forbid_unknown_fields=True):
     """The same request; decoding fails if it has a field that is not listed above."""
 
 
-_IGNORED = ("functions", "response_format")
+_IGNORED = ("functions",)
 _MEANINGLESS = {
     b"null", b"false", b"0", b'""', b"[]", b"{}", b'"auto"', b'"default"', b'["text"]',
 }  # fmt: skip

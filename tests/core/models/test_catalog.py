@@ -210,6 +210,15 @@ def test_the_quirks_of_our_providers_are_known() -> None:
         "openai": Quirks(max_tokens_field="max_completion_tokens"),
         "gemini": Quirks(list_prefix="models/"),
         "mistral": Quirks(call_id_length=9),
+        "anthropic": Quirks(structured=("json_schema",)),
+        "lmstudio": Quirks(structured=("json_schema",)),
+        "alibaba": Quirks(structured=("json_object",)),
+        "deepseek": Quirks(structured=("json_object",)),
+        "moonshot": Quirks(structured=("json_object",)),
+        "zai": Quirks(structured=("json_object",)),
+        "cerebras": Quirks(structured=()),
+        "groq": Quirks(structured=()),
+        "minimax": Quirks(structured=()),
     }
 
 

@@ -1,0 +1,42 @@
+"""JSON that conforms to a schema, for fake models."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hermes.text.json_schema import resolved
+
+
+def example_of(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> object:
+    """A value that conforms to the schema, with every property that the schema lists."""
+    root = root or schema
+    match schema:
+        case {"$ref": str(reference)}:
+            found = resolved(root, reference)
+            assert isinstance(found, dict)
+            return example_of(found, root)
+        case {"const": value} | {"enum": [value, *_]}:
+            return value
+        case {"anyOf": [first, *_]} | {"oneOf": [first, *_]}:
+            return example_of(first, root)
+        case {"type": [kind, *_]}:
+            return example_of({**schema, "type": kind}, root)
+        case {"properties": properties}:
+            return {name: example_of(one, root) for name, one in properties.items()}
+        case {"type": "array"}:
+            items = schema.get("items", {})
+            return [example_of(items, root) for _ in range(max(1, schema.get("minItems", 1)))]
+    return _plain_example(schema)
+
+
+def _plain_example(schema: Mapping[str, Any]) -> object:
+    match schema.get("type"):
+        case "object":
+            return {}
+        case "integer" | "number":
+            return schema.get("minimum", 1)
+        case "boolean":
+            return True
+        case "null":
+            return None
+        case _:
+            return "word".ljust(schema.get("minLength", 0), "s")[: schema.get("maxLength")]
