@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from hermes.testing.api_clients import ApiClients
 from hermes.testing.scripted import Plan
-from hermes.testing.shop import BOUGHT, SHOPPING, open_shop, recipe_of
+from hermes.testing.shop import BOUGHT, SHOPPING, SHOPPING_LIST, open_shop, recipe_of
 from hermes.testing.strict import calls_tools
 
 
@@ -33,3 +33,13 @@ async def test_structured_output_is_parsed(
     program = recipe.program.replace("NativeOutput(Item)", output)
     async with open_shop(tmp_path, plan) as shop:
         assert await shop.run(replace(recipe, program=program), clients) == recipe.prints
+
+
+async def test_tools_and_structured_output_go_together(tmp_path: Path, clients: ApiClients) -> None:
+    recipe, schema = recipe_of("pydantic-ai: Tools"), recipe_of("pydantic-ai: A schema")
+    program = schema.program.replace("NativeOutput(Item))", "NativeOutput(Item), tools=[stock])")
+    start, end = recipe.program.index("def stock"), recipe.program.index("result =")
+    program = recipe.program[start:end] + program
+    async with open_shop(tmp_path, *SHOPPING) as shop:
+        assert await shop.run(replace(schema, program=program), clients) == schema.prints
+        assert shop.model.requests[-1].results == ["12 left", SHOPPING_LIST, "none left"]
