@@ -11,7 +11,9 @@ from pathlib import Path
 import anyio
 from anyio.abc import Process
 
+from hermes.state.paths import write_private
 from hermes.testing.running import until
+from hermes.testing.service import SERVICE_KEY
 
 START_SECONDS = 30
 
@@ -26,6 +28,8 @@ class GatewayProcess:
         self.folder = folder
         self.workspace = folder / ".hermes" / "workspace"
         self.workspace.mkdir(parents=True)
+        self.key = SERVICE_KEY
+        write_private(folder / ".hermes" / "api_server.key", f"{SERVICE_KEY}\n")
         self.port = _free_port()
         self._environ = {
             "PATH": defpath,
@@ -41,10 +45,6 @@ class GatewayProcess:
     @property
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"
-
-    @property
-    def key(self) -> str:
-        return (self.folder / ".hermes" / "api_server.key").read_text().strip()
 
     @property
     def pid(self) -> int:
