@@ -22,6 +22,10 @@ from hermes.core.models.client import ModelClient
 from hermes.core.tools.registry import SETS
 from hermes.core.tools.schema import schema_of
 from hermes.entry.cli.main import cli
+from hermes.entry.http.auth import DELAY_SECONDS, DELAYED, GUESSES
+from hermes.entry.http.connection import HEADER_BYTES, PIPELINED
+from hermes.entry.http.connections import ClientLimits
+from hermes.entry.http.middleware import WHOLE_BODY_SECONDS
 from hermes.entry.http.server import ROUTES
 from hermes.settings import Settings, describe
 from hermes.settings.sections import TerminalSettings, WebSettings
@@ -207,6 +211,40 @@ def routes() -> Iterator[str]:
     yield from table(
         ("request", ""), [(f"`{method} {path}`", text) for method, path, text in ROUTES]
     )
+    yield from ("", "`HEAD` works wherever `GET` does.", "", "## Limits", "")
+    yield from table(("what", "limit", "beyond it"), list(http_limits()))
+
+
+def http_limits() -> Iterator[tuple[str, str, str]]:
+    """What a client may send and hold, and what happens beyond it."""
+    limits = ClientLimits()
+    yield "request line and headers", f"{HEADER_BYTES // 1024} kB", "431, and the connection closes"
+    yield "body", "`api_server.max_body_bytes`", "413"
+    yield "seconds to complete a header", f"{limits.sending:g}", "the connection closes"
+    yield (
+        "seconds without a part of the body",
+        f"{limits.body:g}",
+        f"408; the whole body may take {WHOLE_BODY_SECONDS:g} s",
+    )
+    yield "seconds without a request", f"{limits.idle:g}", "the connection closes"
+    yield (
+        "seconds without reading a response",
+        f"{limits.unread:g}",
+        "the connection is reset; a stream can be resumed with `Last-Event-ID`",
+    )
+    yield "requests sent ahead on one connection", f"{PIPELINED}", "the connection is reset"
+    yield (
+        "connections",
+        "half of the descriptors of the process",
+        "the connection that has been idle longest closes; if every one is in use, 503",
+    )
+    yield (
+        "wrong keys from one address",
+        f"{GUESSES}",
+        f"429 after {DELAY_SECONDS:g} s for each further one; {DELAYED} answers wait at a time,"
+        " others come at once",
+    )
+    yield "`Host` headers", "1", "400; a local server answers 403 to foreign names"
 
 
 def hooks() -> Iterator[str]:

@@ -23,6 +23,14 @@ class FakeConnection:
         self.flow = FakeFlow()
         self.on_lost: Callable[[], None] | None = None
         self.was_cut = anyio.Event()
+        self.body_ready = False
+        self.awaits_body = False
+
+    def await_body(self, waiting: bool) -> None:
+        self.awaits_body = waiting
+
+    def close(self) -> None:
+        self.was_cut.set()
 
     def cut(self) -> None:
         self.was_cut.set()
@@ -47,6 +55,7 @@ def http_scope(method: str = "GET", path: str = "/", **headers: str) -> Scope:
     given = {"host": "127.0.0.1:8642", **headers}
     return {
         "type": "http",
+        "http_version": "1.1",
         "method": method,
         "path": path,
         "root_path": "",

@@ -17,9 +17,12 @@ START_SECONDS = 30
 
 
 class GatewayProcess:
-    """A gateway whose user has `folder` as the home directory; the port stays the same."""
+    """A gateway whose user has `folder` as the home directory; the port stays the same.
 
-    def __init__(self, folder: Path, model_url: str) -> None:
+    It may open so many `descriptors`, if that is given.
+    """
+
+    def __init__(self, folder: Path, model_url: str, descriptors: int | None = None) -> None:
         self.folder = folder
         self.workspace = folder / ".hermes" / "workspace"
         self.workspace.mkdir(parents=True)
@@ -31,6 +34,7 @@ class GatewayProcess:
             "HERMES_CUSTOM_BASE_URL": model_url,
             "HERMES_MODEL": "scripted",
         }
+        self._descriptors = descriptors
         self._log = folder / "gateway.log"
         self._process: Process | None = None
 
@@ -42,10 +46,17 @@ class GatewayProcess:
     def key(self) -> str:
         return (self.folder / ".hermes" / "api_server.key").read_text().strip()
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "no gateway is running"
+        return self._process.pid
+
     async def start(self) -> None:
         """Returns when the API can be called."""
         assert self._process is None, "a gateway is running"
         command = [sys.executable, "-m", "hermes", "gateway", "run", "--port", str(self.port)]
+        if self._descriptors is not None:
+            command = ["sh", "-c", f'ulimit -n {self._descriptors}; exec "$@"', "sh", *command]
         with self._log.open("wb") as log:
             self._process = await anyio.open_process(
                 command, env=self._environ, stdout=log, stderr=subprocess.STDOUT
@@ -69,9 +80,11 @@ class GatewayProcess:
 
 
 @asynccontextmanager
-async def gateway_process(folder: Path, model_url: str) -> AsyncIterator[GatewayProcess]:
+async def gateway_process(
+    folder: Path, model_url: str, descriptors: int | None = None
+) -> AsyncIterator[GatewayProcess]:
     """A started gateway, killed when the block ends."""
-    gateway = GatewayProcess(folder, model_url)
+    gateway = GatewayProcess(folder, model_url, descriptors)
     try:
         await gateway.start()
         yield gateway

@@ -21,6 +21,7 @@ from hermes.entry.cli.hello import model_line, say_hello, ways_in
 from hermes.entry.cli.logs import start_logging
 from hermes.entry.cli.main import Commands, sole
 from hermes.entry.cli.runtime import Runtime
+from hermes.entry.http.descriptors import raise_descriptor_limit
 from hermes.entry.http.server import ApiOptions, serve_http
 from hermes.entry.messaging import configured_routes, make_adapters, serve
 from hermes.settings import Settings
@@ -114,6 +115,7 @@ class GatewayService:
 
     async def run(self) -> None:
         port = self._settings.api_server.port
+        raise_descriptor_limit()
         self._registration.write(RunningGateway(pid=os.getpid(), port=port))
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async with anyio.create_task_group() as ending:

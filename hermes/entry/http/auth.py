@@ -2,53 +2,92 @@
 
 import hashlib
 import hmac
+import ipaddress
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 
+import anyio
 from starlette.requests import Request
 
 from hermes.entry.http.errors import ApiError
 from hermes.types.identity import OWNER, Principal
 
 GUESSES = 10
-"""Wrong keys that one address may send in a minute."""
+"""Wrong keys of one address that are answered at once."""
+FORGET_SECONDS = 60.0
+"""After this time without a wrong key, the wrong keys of an address are forgotten."""
 ADDRESSES = 1024
 """Addresses whose wrong keys are counted at the same time."""
+DELAY_SECONDS = 1.0
+"""How late the answer to a further wrong key is."""
+DELAYED = 32
+"""Requests whose answer is delayed at the same time; further ones are answered at once."""
+KEY_CHARACTERS = 1024
+"""A longer key is wrong, and is not hashed."""
 
 
 class Auth:
+    """The key of the gateway, and the wrong keys that addresses have sent."""
+
     def __init__(self, key: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._digest = hashlib.sha256(key.encode()).digest()
         self._guesses: OrderedDict[str, tuple[float, int]] = OrderedDict()
+        self._delayed = 0
 
-    def principal(self, authorization: str, address: str) -> Principal:
-        """The principal whose key the header carries; ApiError if it carries none of ours."""
+    async def principal(self, authorization: str, address: str) -> Principal:
+        """The principal whose key the header carries; ApiError if it carries none of ours.
+
+        The error is late if the address has sent many wrong keys. The right key is never late.
+        """
         scheme, _, key = authorization.partition(" ")
-        given = hashlib.sha256(key.strip().encode("latin-1", "replace")).digest()
-        if scheme.lower() == "bearer" and hmac.compare_digest(given, self._digest):
+        if scheme.lower() == "bearer" and self._is_ours(key.strip()):
             return Principal(name="default", person=OWNER)
-        if key:
-            self._count(address)
+        if key and self._count(address) > GUESSES:
+            if self._delayed < DELAYED:
+                await self._delay()
+            message = "Too many wrong keys from this address; wait before the next try."
+            raise ApiError(429, message, "too_many_wrong_keys", retry_after=DELAY_SECONDS)
         raise ApiError(
             401,
             "Invalid API key: send `Authorization: Bearer <key>` with the key of this gateway.",
             "invalid_api_key",
         )
 
-    def _count(self, address: str) -> None:
-        now = self._clock()
-        since, count = self._guesses.pop(address, (now, 0))
-        if now - since > 60:
-            since, count = now, 0
-        self._guesses[address] = (since, count + 1)
+    def _is_ours(self, key: str) -> bool:
+        if len(key) > KEY_CHARACTERS:
+            return False
+        given = hashlib.sha256(key.encode("latin-1", "replace")).digest()
+        return hmac.compare_digest(given, self._digest)
+
+    def _count(self, address: str) -> int:
+        """The number of wrong keys that the address has sent, with this one."""
+        now, address = self._clock(), network_of(address)
+        last, count = self._guesses.pop(address, (now, 0))
+        if now - last > FORGET_SECONDS:
+            count = 0
+        self._guesses[address] = (now, count + 1)
         if len(self._guesses) > ADDRESSES:
             self._guesses.popitem(last=False)
-        if count >= GUESSES:
-            pause = since + 60 - now
-            message = "Too many wrong keys from this address; wait before the next try."
-            raise ApiError(429, message, "too_many_wrong_keys", retry_after=pause)
+        return count + 1
+
+    async def _delay(self) -> None:
+        self._delayed += 1
+        try:
+            await anyio.sleep(DELAY_SECONDS)
+        finally:
+            self._delayed -= 1
+
+
+def network_of(address: str) -> str:
+    """The address, or the /64 network of an IPv6 address: one client has all addresses of it."""
+    if ":" not in address:
+        return address
+    try:
+        return str(ipaddress.IPv6Network((address.partition("%")[0], 64), strict=False))
+    except ValueError:
+        return address
 
 
 def principal_of(request: Request) -> Principal:

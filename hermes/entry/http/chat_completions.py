@@ -61,10 +61,9 @@ COMPLETED = TurnFinished(outcome="completed")
 
 
 class ChatCompletions:
-    def __init__(self, gateway: Gateway, models: Models, patience: float) -> None:
+    def __init__(self, gateway: Gateway, models: Models) -> None:
         self._gateway = gateway
         self._models = models
-        self._patience = patience
 
     async def __call__(self, request: Request) -> ASGIApp:
         body = await body_of(request)
@@ -84,7 +83,7 @@ class ChatCompletions:
         headers |= ignored_header([*ignored, *asked.ignored(), *unknown_fields(asked, body)])
         if asked.stream:
             write = partial(self._write, asked, receipt, turn, headers, form)
-            return EventStreamResponse(write, self._patience)
+            return EventStreamResponse(write)
         view = await self._view(receipt, turn, form)
         completion = plain_completion(f"chatcmpl-{turn}", asked.model or "main", now(), view)
         return JsonResponse(completion, headers=headers)

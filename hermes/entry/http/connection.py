@@ -1,31 +1,184 @@
-"""A client's connection: tells a request that its client has left, and can be cut off."""
+"""One client's connection: uvicorn's protocol with limits on what a client may send and hold."""
 
+import asyncio
 import socket
 import struct
 from collections.abc import Callable
 from typing import Any
 
-from starlette.types import Scope
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+import httptools
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
+from uvicorn.server import ServerState
 
-_KEY = "hermes.connection"
+from hermes.entry.http.connections import CONNECTION_KEY, ClientState, ConnectionTable
+from hermes.entry.http.errors import ApiError, error_response
+from hermes.types.errors import HermesError
+
+HEADER_BYTES = 65_536
+"""Size of a request's line and headers, and of its trailers, at most."""
+WRITE_BUFFER = 16_384
+"""Bytes that wait in this process for a client that is slow to read."""
+PIPELINED = 16
+"""Requests that a client may send on one connection before the first is answered."""
+ACCEPTED = 64
+"""Connections that are accepted in one round of the event loop."""
+
+
+class HttpConfig(uvicorn.Config):
+    """uvicorn's configuration for our server, with the table of its connections."""
+
+    def __init__(self, app: ASGIApp, table: ConnectionTable) -> None:
+        super().__init__(
+            app,
+            http=HttpConnection,
+            ws="none",
+            loop="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            # asyncio accepts so many in one round, before we can refuse the first of them.
+            backlog=ACCEPTED,
+        )
+        self.table = table
 
 
 class HttpConnection(HttpToolsProtocol):
-    """uvicorn's protocol, which the requests that it serves find in their scope."""
+    """A connection that its requests find in their scope."""
 
     on_lost: Callable[[], None] | None = None
-    """Called when the client has gone; a request sets it while it waits."""
 
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        scope: dict[str, Any] = self.scope  # type: ignore[assignment]  # ASGI lets servers add
-        scope[_KEY] = self
+    def __init__(
+        self,
+        config: HttpConfig,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._table = config.table
+        self._state: ClientState | None = None
+        self._lost = False
+        self._refused = False
+        self._awaits_body = False
+        self._receiving = False
+        """A request has begun, and its end has not come."""
+        self._in_header = False
+        self._begun = 0
+        """Requests that began in the data that is being parsed."""
+        self._progress = False
+        """The data that is being parsed completed a header, or held a part of a body."""
+        self._size = 0
+        """Size of the data that is being parsed."""
+        self._unparsed = 0
+        """Bytes that the parser may hold because their header is not complete."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        transport.set_write_buffer_limits(high=WRITE_BUFFER)
+        if self._table.enter(self):
+            self._settle()
+        else:
+            self._refuse(ApiError(503, "Too many connections; try again.", "too_many_connections"))
+            transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self._lost = True
+        self._table.leave(self, self._state)
         if self.on_lost is not None:
             self.on_lost()
+
+    def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
+        first = not self._receiving
+        self._begun, self._progress, self._size = 0, False, len(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            # We offer no other protocol, and the parser can't go on behind the request.
+            self.cycle.keep_alive = False
+        except httptools.HttpParserError as error:
+            refused = error.__context__
+            if not isinstance(refused, ApiError):
+                refused = ApiError(400, "This is not a valid HTTP request.", "invalid_http")
+            self._refuse(refused)
+            return
+        if not self._progress:
+            self._unparsed += len(data)
+        else:
+            whole = first and self._in_header and self._begun == 1
+            self._unparsed = len(data) if whole else 0
+        if self._unparsed > HEADER_BYTES:
+            self._refuse(header_too_large())
+        self._settle()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._receiving = self._in_header = self._progress = True
+        self._begun += 1
+        scope: dict[str, Any] = self.scope  # type: ignore[assignment]  # ASGI lets servers add
+        scope[CONNECTION_KEY] = self
+
+    def on_headers_complete(self) -> None:
+        self._in_header, self._progress = False, True
+        if self._unparsed + self._size > HEADER_BYTES:
+            size = sum(len(name) + len(value) + 4 for name, value in self.headers)
+            if len(self.url) + size > HEADER_BYTES:
+                raise header_too_large()
+        super().on_headers_complete()
+        if len(self.pipeline) > PIPELINED:
+            raise ApiError(429, "Too many requests on one connection.", "too_many_requests")
+
+    def on_body(self, body: bytes) -> None:
+        self._progress = True
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._receiving, self._progress = False, True
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """The same as uvicorn's, but without a timer for each response: the table has one."""
+        self.server_state.total_requests += 1
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            if self.pipeline:
+                self._start_asgi_task(*self.pipeline.pop())
+        self._settle()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._settle()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._settle()
+
+    @property
+    def body_ready(self) -> bool:
+        """Whether a part of the request's body, or its end, can be received without waiting.
+
+        A later request on the same connection means that the body of this one is complete.
+        """
+        return self.cycle.message_event.is_set()
+
+    def await_body(self, waiting: bool) -> None:
+        self._awaits_body = waiting
+        self._settle()
+
+    def close(self) -> None:
+        """Closes the connection once the client has received everything."""
+        self.transport.close()
+        self._settle()
 
     def cut(self) -> None:
         """Closes at once, without waiting for a client that does not read."""
@@ -34,7 +187,44 @@ class HttpConnection(HttpToolsProtocol):
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.transport.abort()
 
+    def _refuse(self, error: HermesError) -> None:
+        """Answers with an error and reads nothing more; the client is given time to receive it."""
+        self._refused = True
+        if self._busy:
+            # Another response is being sent: an error in the middle of it would be no error.
+            self.cut()
+            return
+        response = error_response(error)
+        head = [b"%b: %b\r\n" % pair for pair in (*response.raw_headers, (b"connection", b"close"))]
+        self.transport.write(b"".join((STATUS_LINE[error.status], *head, b"\r\n", response.body)))
+        # To close at once would reset the connection while the client sends, and the client
+        # might never see the answer.
+        self.transport.write_eof()
+        self._settle()
 
-def connection_of(scope: Scope) -> HttpConnection:
-    connection: HttpConnection = scope[_KEY]
-    return connection
+    @property
+    def _busy(self) -> bool:
+        """A response is being made or sent. The newest request is the last to be answered."""
+        newest: RequestResponseCycle | None = self.cycle
+        return newest is not None and not newest.response_complete
+
+    def _settle(self) -> None:
+        """Tells the table what this connection waits for now."""
+        state = self._client_state()
+        if state != self._state and not self._lost:
+            self._table.move(self, self._state, state)
+            self._state = state
+
+    def _client_state(self) -> ClientState | None:
+        if self.flow.write_paused or self.transport.is_closing():
+            return "unread"
+        if self._refused:
+            return "sending"
+        if self._busy:
+            return "body" if self._awaits_body else None
+        return "sending" if self._receiving else "idle"
+
+
+def header_too_large() -> ApiError:
+    message = f"The request line and headers are larger than {HEADER_BYTES} bytes."
+    return ApiError(431, message, "header_too_large")

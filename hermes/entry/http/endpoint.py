@@ -12,14 +12,18 @@ EndpointFunction = Callable[[Request], Awaitable[ASGIApp]]
 
 
 class Endpoint:
-    """Answers requests of one method, or of every method if that is empty."""
+    """Answers requests of one method, or of every method if that is empty.
+
+    An endpoint for GET answers HEAD too: the server leaves the body out.
+    """
 
     def __init__(self, method: str, function: EndpointFunction) -> None:
         self._method = method
+        self._methods = (method, "HEAD") if method == "GET" else (method,)
         self._function = function
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._method and scope["method"] != self._method:
+        if self._method and scope["method"] not in self._methods:
             raise ApiError(405, f"Use {self._method} for this path.", "method_not_allowed")
         response = await self._function(Request(scope, receive, send))
         await response(scope, receive, send)

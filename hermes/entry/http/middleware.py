@@ -4,9 +4,10 @@ A middleware that refuses a request answers it itself. `ErrorMiddleware` is the 
 turns the errors of endpoints and mounted apps into responses.
 """
 
-import asyncio
+import ipaddress
 import logging
 import re
+import socket
 import time
 from collections.abc import Awaitable
 
@@ -17,18 +18,18 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hermes.entry.http.auth import Auth
-from hermes.entry.http.connection import HttpConnection, connection_of
+from hermes.entry.http.connections import ClientConnection, connection_of
 from hermes.entry.http.errors import ApiError, error_response
 from hermes.entry.http.responses import raw
-from hermes.entry.http.sse import Stalled
 from hermes.types.errors import HermesError
 from hermes.types.identity import new_id
 
 log = logging.getLogger(__name__)
 
-BODY_SECONDS = 30.0
-"""How long a client may take to send a request's body."""
+WHOLE_BODY_SECONDS = 300.0
+"""How long a client may take to send a whole body."""
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+"""Names under which a local server is usually called."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 
 
@@ -97,7 +98,7 @@ class DisconnectMiddleware:
             connection.on_lost = request.cancel
             try:
                 await self._app(scope, receive, send)
-            except (Stalled, ClientDisconnect):
+            except ClientDisconnect:
                 # uvicorn logs an unfinished response as an error, unless it knows by then that
                 # the client has disconnected.
                 await anyio.lowlevel.cancel_shielded_checkpoint()
@@ -115,16 +116,46 @@ class HostMiddleware:
         self._app = app
         self._public_paths = public_paths
         # A server that is reachable from outside may have any name.
-        self._hosts = LOOPBACK if host in LOOPBACK else None
+        self._local = is_loopback(host)
+        self._names = LOOPBACK | {host.lower()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._hosts is not None and scope["path"] not in self._public_paths:
-            name = (header(scope, b"host") or "").rsplit(":", 1)[0].strip("[]").lower()
-            if name not in self._hosts:
-                refused = ApiError(403, f"This server is not {name!r}.", "foreign_host")
-                await error_response(refused)(scope, receive, send)
-                return
+        if (refused := self._refusal(scope)) is not None:
+            await error_response(refused)(scope, receive, send)
+            return
         await self._app(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> ApiError | None:
+        given = [value for found, value in scope["headers"] if found == b"host"]
+        if len(given) > 1 or (not given and scope["http_version"] == "1.1"):
+            return ApiError(400, "Send one Host header.", "invalid_host")
+        if not self._local or scope["path"] in self._public_paths:
+            return None
+        name = str(given[0], "latin-1") if given else ""
+        name = name.rsplit(":", 1)[0].strip("[]").lower()
+        if name in self._names or is_loopback_address(name):
+            return None
+        return ApiError(403, f"This server is not {name!r}.", "foreign_host")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a server that binds to this address or name is reachable from this machine only."""
+    if is_loopback_address(host):
+        return True
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return host.lower() == "localhost"
+    return all(is_loopback_address(str(address[0])) for *_, address in found)
+
+
+def is_loopback_address(text: str) -> bool:
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback
 
 
 EXPOSED = {
@@ -183,7 +214,8 @@ class KeyMiddleware:
             client = scope["client"]
             authorization = header(scope, b"authorization") or ""
             try:
-                scope["user"] = self._auth.principal(authorization, client[0] if client else "")
+                address = client[0] if client else ""
+                scope["user"] = await self._auth.principal(authorization, address)
             except ApiError as refused:
                 await error_response(refused)(scope, receive, send)
                 return
@@ -191,9 +223,9 @@ class KeyMiddleware:
 
 
 class BodyLimitMiddleware:
-    """Refuses bodies that are too large, and closes the connection of a client that is too slow."""
+    """Refuses bodies that are too large, and bodies of which no part comes for some seconds."""
 
-    def __init__(self, app: ASGIApp, most_bytes: int, seconds: float = BODY_SECONDS) -> None:
+    def __init__(self, app: ASGIApp, most_bytes: int, seconds: float) -> None:
         self._app = app
         self._most_bytes = most_bytes
         self._seconds = seconds
@@ -218,29 +250,39 @@ class _Body:
     """A request's body, within the limits of size and time."""
 
     def __init__(
-        self, connection: HttpConnection, receive: Receive, most_bytes: int, seconds: float
+        self, connection: ClientConnection, receive: Receive, most_bytes: int, seconds: float
     ) -> None:
-        self._loop = asyncio.get_running_loop()
         self._connection = connection
         self._receive = receive
         self._most_bytes = most_bytes
-        self._deadline = self._loop.time() + seconds
+        self._seconds = seconds
+        self._begun = time.monotonic()
         self._size = 0
         self._whole = False
 
     async def receive(self) -> Message:
         if self._whole:
             return await self._receive()
-        timer = self._loop.call_at(self._deadline, self._connection.cut)
-        try:
+        if self._connection.body_ready:
             message = await self._receive()
-        finally:
-            timer.cancel()
+        else:
+            message = await self._wait()
         self._whole = not message.get("more_body", False)
         self._size += len(message.get("body", b""))
         if self._size > self._most_bytes:
             raise too_large(self._most_bytes)
         return message
+
+    async def _wait(self) -> Message:
+        left = WHOLE_BODY_SECONDS - (time.monotonic() - self._begun)
+        self._connection.await_body(True)
+        try:
+            with anyio.move_on_after(min(self._seconds, left)):
+                return await self._receive()
+        finally:
+            self._connection.await_body(False)
+        message = "The rest of the body did not come in time."
+        raise ApiError(408, message, "body_timeout", close=True)
 
 
 def too_large(most_bytes: int) -> ApiError:
@@ -257,7 +299,7 @@ class ErrorMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await self._app(scope, receive, send)
-        except (Stalled, ClientDisconnect):
+        except ClientDisconnect:
             raise
         except Exception as error:
             if "response_status" in scope["state"]:

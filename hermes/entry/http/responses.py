@@ -4,7 +4,10 @@ from collections.abc import Mapping
 
 import msgspec
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
+SLICE = 16_384
+"""Bytes that are sent at a time: no more than this waits for a client that is slow to read."""
 SECURITY = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
@@ -26,6 +29,15 @@ class JsonResponse(Response):
         self.raw_headers = [_JSON, (b"content-length", b"%d" % len(body)), *SECURITY]
         if headers:
             self.raw_headers += raw(headers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        start = {"status": self.status_code, "headers": self.raw_headers}
+        await send({"type": "http.response.start", **start})
+        body, size = self.body, len(self.body)
+        for first in range(0, max(size, 1), SLICE):
+            last = first + SLICE >= size
+            part = body if size <= SLICE else body[first : first + SLICE]
+            await send({"type": "http.response.body", "body": part, "more_body": not last})
 
 
 def raw(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:

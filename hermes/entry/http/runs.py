@@ -14,17 +14,18 @@ from hermes.types.identity import TurnId
 
 
 class RunEvents:
-    def __init__(self, gateway: Gateway, patience: float) -> None:
+    def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._patience = patience
 
     async def __call__(self, request: Request) -> ASGIApp:
         run_id = str(request.path_params["run_id"])
         turn, account = TurnId(run_id.removeprefix("run_")), principal_of(request).name
         if not run_id.startswith("run_") or not await self._gateway.knows(turn, account):
             raise ApiError(404, f"There is no run {run_id!r}.", "run_not_found")
-        write = partial(self._write, run_id, turn, _last_event_id(request))
-        return EventStreamResponse(write, self._patience)
+        after = _last_event_id(request)
+        if request.method == "HEAD":
+            return EventStreamResponse(partial(_write_head, run_id))
+        return EventStreamResponse(partial(self._write, run_id, turn, after))
 
     async def _write(self, run_id: str, turn: TurnId, after: int, out: EventStream) -> None:
         frames = RunStream(run_id)
@@ -38,6 +39,11 @@ class RunEvents:
                 await out.send(b"".join(frames.feed(one.seq, one.event) for one in events))
                 events = await next_or_keepalive(following, out)
         await out.finish()
+
+
+async def _write_head(run_id: str, out: EventStream) -> None:
+    await out.start({"x-hermes-run-id": run_id})
+    await out.finish()
 
 
 def _last_event_id(request: Request) -> int:

@@ -15,7 +15,9 @@ from starlette.types import ASGIApp
 from hermes.control.gateway import Gateway
 from hermes.entry.http.auth import Auth
 from hermes.entry.http.chat_completions import ChatCompletions
-from hermes.entry.http.connection import HttpConnection
+from hermes.entry.http.connection import HttpConfig
+from hermes.entry.http.connections import ClientLimits, ConnectionTable
+from hermes.entry.http.descriptors import most_connections
 from hermes.entry.http.endpoint import Endpoint, EndpointFunction
 from hermes.entry.http.errors import ApiError
 from hermes.entry.http.health import health, readiness
@@ -50,6 +52,8 @@ ROUTES = (
 )
 PATTERNS = {"/v1/models/{model_id}": "/v1/models/{model_id:path}"}
 """How a path is matched, if its parameter may contain slashes."""
+BACKLOG = 2048
+"""Connections that the kernel holds until we accept them."""
 OPEN = frozenset({"/health", "/v1/health", "/ready"})
 """Routes that need no key."""
 
@@ -68,8 +72,10 @@ class ApiOptions(Value):
     """Whether a `provider/model` can be asked for."""
     cors_origins: tuple[str, ...] = ()
     most_bytes: int = 10_000_000
-    patience: float = 30.0
-    """Seconds after which a stream whose client does not read is cut; it can go on by event id."""
+    limits: ClientLimits = ClientLimits()
+    """How long clients may take. A stream that is cut off can be resumed by event id."""
+    most_connections: int | None = None
+    """Connections at once; None for as many as there are descriptors for."""
 
 
 def build_app(
@@ -88,10 +94,10 @@ def build_app(
     sole = len(gateway.agents) == 1
     models = Models(listed, options.aliases, options.reachable, sole=sole)
     functions: dict[str, EndpointFunction] = {
-        "/v1/chat/completions": ChatCompletions(gateway, models, options.patience),
+        "/v1/chat/completions": ChatCompletions(gateway, models),
         "/v1/models": models.listing,
         "/v1/models/{model_id}": models.one,
-        "/v1/runs/{run_id}/events": RunEvents(gateway, options.patience),
+        "/v1/runs/{run_id}/events": RunEvents(gateway),
         "/health": health,
         "/v1/health": health,
         "/ready": readiness(gateway),
@@ -122,7 +128,7 @@ def middleware(options: ApiOptions, webhooks: Sequence[str] = ()) -> list[Middle
         Middleware(HostMiddleware, host=options.host, public_paths=public),
         Middleware(OriginMiddleware, origins=options.cors_origins),
         Middleware(KeyMiddleware, auth=Auth(options.key), open_paths=OPEN | public),
-        Middleware(BodyLimitMiddleware, most_bytes=options.most_bytes),
+        Middleware(BodyLimitMiddleware, most_bytes=options.most_bytes, seconds=options.limits.body),
         Middleware(ErrorMiddleware),
     ]
 
@@ -141,26 +147,19 @@ async def serve_http(
     """Serves until cancelled; tells `ready` the base URL once it listens."""
     app = build_app(gateway, options, webhooks)
     listening = bind(options.host, options.port)
-    config = uvicorn.Config(
-        app,
-        http=HttpConnection,
-        ws="none",
-        loop="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=75,
-    )
-    server = _Server(config)
+    most = options.most_connections or most_connections()
+    table = ConnectionTable(most, options.limits)
+    server = _Server(HttpConfig(app, table))
     port = listening.getsockname()[1]
     shown = f"[{options.host}]" if ":" in options.host else options.host
     with listening:
         async with anyio.create_task_group() as group:
             group.start_soon(server.run_to_the_end, listening)
+            group.start_soon(table.watch)
             try:
                 await server.listening.wait()
+                # The kernel's queue may be longer than what is accepted in one round.
+                listening.listen(BACKLOG)
                 ready(f"http://{shown}:{port}")
                 await anyio.sleep_forever()
             finally:
@@ -203,6 +202,6 @@ def bind(host: str, port: int) -> socket.socket:
             f"can't listen on {host}:{port} ({error.strerror}): stop what uses it, or set"
             " another API_SERVER_PORT"
         ) from error
-    listening.listen(2048)
+    listening.listen(BACKLOG)
     listening.setblocking(False)
     return listening

@@ -1,18 +1,14 @@
-"""Server-sent events to one client: none is skipped, and a client that does not read is cut off."""
+"""Server-sent events to one client: none is skipped, and no more is sent than the client reads."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-import anyio
 from starlette.types import Receive, Scope, Send
 
 from hermes.control.following import Following
-from hermes.entry.http.connection import connection_of
-from hermes.entry.http.responses import raw
+from hermes.entry.http.responses import SLICE, raw
 from hermes.streaming.sse import KEEPALIVE
 from hermes.types.events import Envelope
 
-SLICE = 65_536
-"""Bytes handed over at a time: no more than this waits for a client that is slow."""
 KEEPALIVE_SECONDS = 15.0
 FRAME_SECONDS = 0.04
 """Words that come faster share a frame: nobody sees it, and it halves the work of a stream."""
@@ -25,37 +21,21 @@ _STREAM = (
 )
 
 
-class Stalled(Exception):
-    """The client does not read."""
-
-
 class EventStream:
-    """An open stream of server-sent events. A client may stop reading for `patience` seconds."""
+    """An open stream of server-sent events."""
 
-    def __init__(self, scope: Scope, send: Send, patience: float) -> None:
-        self._connection = connection_of(scope)
+    def __init__(self, send: Send) -> None:
         self._send = send
-        self._patience = patience
 
     async def start(self, headers: Mapping[str, str]) -> None:
         every = [*_STREAM, *raw(headers)]
         await self._send({"type": "http.response.start", "status": 200, "headers": every})
 
     async def send(self, frames: bytes) -> None:
-        """Returns once the client keeps up; raises Stalled when it does not."""
+        """Returns once the client keeps up."""
         for start in range(0, len(frames), SLICE):
-            await self._send_slice(frames[start : start + SLICE])
-
-    async def _send_slice(self, part: bytes) -> None:
-        message = {"type": "http.response.body", "body": part, "more_body": True}
-        if not self._connection.flow.write_paused:
-            await self._send(message)
-            return
-        with anyio.move_on_after(self._patience) as scope:
-            await self._send(message)
-        if scope.cancelled_caught:
-            self._connection.cut()
-            raise Stalled
+            part = frames[start : start + SLICE]
+            await self._send({"type": "http.response.body", "body": part, "more_body": True})
 
     async def finish(self) -> None:
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -64,12 +44,11 @@ class EventStream:
 class EventStreamResponse:
     """A response that a function writes while the events arrive."""
 
-    def __init__(self, write: Callable[[EventStream], Awaitable[None]], patience: float) -> None:
+    def __init__(self, write: Callable[[EventStream], Awaitable[None]]) -> None:
         self._write = write
-        self._patience = patience
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._write(EventStream(scope, send, self._patience))
+        await self._write(EventStream(send))
 
 
 async def next_or_keepalive(

@@ -1,64 +1,136 @@
 """Keys: one is right, and guessing is slowed down."""
 
+import time
+
+import anyio
 import pytest
 
-from hermes.entry.http.auth import ADDRESSES, GUESSES, Auth
+from hermes.entry.http.auth import (
+    ADDRESSES,
+    DELAY_SECONDS,
+    DELAYED,
+    GUESSES,
+    KEY_CHARACTERS,
+    Auth,
+    network_of,
+)
 from hermes.entry.http.errors import ApiError
+from hermes.testing.running import until
 from hermes.types.identity import OWNER, Principal
 
 KEY = "the-key"
 
 
-def refused(guard: Auth, authorization: str, address: str = "1.2.3.4") -> ApiError:
+async def refused(guard: Auth, authorization: str, address: str = "1.2.3.4") -> ApiError:
     with pytest.raises(ApiError) as caught:
-        guard.principal(authorization, address)
+        await guard.principal(authorization, address)
     return caught.value
 
 
+async def guessing(guard: Auth, times: int, address: str = "1.2.3.4") -> list[ApiError]:
+    return [await refused(guard, f"Bearer {number}", address) for number in range(times)]
+
+
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
-def test_the_right_key_names_its_principal(scheme: str) -> None:
-    assert Auth(KEY).principal(f"{scheme} {KEY}", "") == Principal(name="default", person=OWNER)
+async def test_the_right_key_names_its_principal(scheme: str) -> None:
+    found = await Auth(KEY).principal(f"{scheme} {KEY}", "")
+    assert found == Principal(name="default", person=OWNER)
 
 
 @pytest.mark.parametrize(
     "authorization",
-    ["", KEY, f"Basic {KEY}", "Bearer", "Bearer ", f"Bearer {KEY}x", f"Bearer{KEY}", "Bearer é"],
+    [
+        "",
+        KEY,
+        f"Basic {KEY}",
+        "Bearer",
+        "Bearer ",
+        f"Bearer {KEY}x",
+        f"Bearer{KEY}",
+        "Bearer é",
+        f"Bearer {KEY * KEY_CHARACTERS}",
+    ],
 )
-def test_anything_else_is_refused(authorization: str) -> None:
-    error = refused(Auth(KEY), authorization)
+async def test_anything_else_is_refused(authorization: str) -> None:
+    error = await refused(Auth(KEY), authorization)
     assert (error.status, error.code) == (401, "invalid_api_key")
 
 
-def test_an_address_that_guesses_is_told_to_wait_and_others_are_not() -> None:
+async def test_after_ten_wrong_keys_of_an_address_each_further_one_is_answered_late() -> None:
     guard = Auth(KEY)
-    codes = [refused(guard, f"Bearer {number}").code for number in range(GUESSES + 1)]
-    assert codes == ["invalid_api_key"] * GUESSES + ["too_many_wrong_keys"]
-    last = refused(guard, "Bearer again")
-    assert last.status == 429
-    assert last.retry_after is not None
-    assert 0 < last.retry_after <= 60
-    assert refused(guard, "Bearer other", "5.6.7.8").code == "invalid_api_key"
-    assert guard.principal(f"Bearer {KEY}", "1.2.3.4").name == "default"
+    begun = time.monotonic()
+    codes = [error.code for error in await guessing(guard, GUESSES)]
+    assert codes == ["invalid_api_key"] * GUESSES
+    assert time.monotonic() - begun < DELAY_SECONDS
+    begun = time.monotonic()
+    last = await refused(guard, "Bearer again")
+    assert time.monotonic() - begun >= 0.9 * DELAY_SECONDS
+    assert (last.status, last.code, last.retry_after) == (429, "too_many_wrong_keys", 1.0)
 
 
-def test_a_request_without_a_key_is_no_guess() -> None:
+async def test_while_wrong_keys_are_answered_late_the_right_one_works_at_once() -> None:
     guard = Auth(KEY)
-    codes = {refused(guard, "").code for _ in range(GUESSES + 5)}
+    await guessing(guard, GUESSES)
+    async with anyio.create_task_group() as group:
+        for number in range(DELAYED + 5):
+            group.start_soon(refused, guard, f"Bearer {number}")
+        await until(lambda: guard._delayed == DELAYED)
+        begun = time.monotonic()
+        assert (await guard.principal(f"Bearer {KEY}", "1.2.3.4")).name == "default"
+        assert (await refused(guard, "Bearer other", "5.6.7.8")).code == "invalid_api_key"
+        assert time.monotonic() - begun < 0.5 * DELAY_SECONDS
+        group.cancel_scope.cancel()
+    assert guard._delayed == 0
+
+
+async def test_only_so_many_answers_are_delayed_and_the_others_come_at_once() -> None:
+    guard = Auth(KEY)
+    await guessing(guard, GUESSES)
+    async with anyio.create_task_group() as group:
+        for number in range(DELAYED):
+            group.start_soon(refused, guard, f"Bearer {number}")
+        await until(lambda: guard._delayed == DELAYED)
+        with anyio.fail_after(0.5 * DELAY_SECONDS):
+            codes = {error.code for error in await guessing(guard, 50)}
+        assert codes == {"too_many_wrong_keys"}
+        group.cancel_scope.cancel()
+
+
+async def test_a_request_without_a_key_is_no_guess() -> None:
+    guard = Auth(KEY)
+    codes = {(await refused(guard, "")).code for _ in range(GUESSES + 5)}
     assert codes == {"invalid_api_key"}
 
 
-def test_after_a_minute_an_address_may_try_again() -> None:
+async def test_after_a_minute_without_a_wrong_key_an_address_may_try_again() -> None:
     now = 1000.0
     guard = Auth(KEY, clock=lambda: now)
-    for _ in range(GUESSES):
-        refused(guard, "Bearer wrong")
-    assert refused(guard, "Bearer wrong").code == "too_many_wrong_keys"
+    await guessing(guard, GUESSES)
+    now += 59
+    assert (await refused(guard, "Bearer wrong")).code == "too_many_wrong_keys"
+    now += 59
+    assert (await refused(guard, "Bearer wrong")).code == "too_many_wrong_keys"
     now += 61
-    assert refused(guard, "Bearer wrong").code == "invalid_api_key"
+    assert (await refused(guard, "Bearer wrong")).code == "invalid_api_key"
 
 
-def test_only_so_many_addresses_are_remembered() -> None:
+async def test_only_so_many_addresses_are_remembered() -> None:
     guard = Auth(KEY)
     for number in range(ADDRESSES + 10):
-        refused(guard, "Bearer wrong", f"address {number}")
+        await refused(guard, "Bearer wrong", f"address {number}")
     assert len(guard._guesses) == ADDRESSES
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::ffff", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("a:b", "a:b"),
+        ("", ""),
+    ],
+)
+def test_the_addresses_of_an_ipv6_network_count_as_one(address: str, network: str) -> None:
+    assert network_of(address) == network

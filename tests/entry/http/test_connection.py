@@ -2,18 +2,27 @@
 
 import asyncio
 import inspect
+import re
 import socket
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import Server, ServerState
 
-from hermes.entry.http.connection import HttpConnection, connection_of
+from hermes.entry.http.connection import (
+    HEADER_BYTES,
+    PIPELINED,
+    HttpConfig,
+    HttpConnection,
+)
+from hermes.entry.http.connections import ClientState, ConnectionTable, connection_of
 from hermes.testing.running import until
 
 REQUEST = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
@@ -27,32 +36,69 @@ class Served:
         self.near, self.far = socket.socketpair()
         self.near.setblocking(False)
         self.connection: HttpConnection
+        self.let_go = anyio.Event()
+        self.table = ConnectionTable(10)
+
+    @property
+    def lost(self) -> bool:
+        """The connection is closed, and no request runs."""
+        return not self.state.connections and not self.state.tasks
+
+    def answer(self) -> bytes:
+        """What the client is sent next; empty at the end."""
+        self.far.settimeout(5)
+        return self.far.recv(65_536)
 
     async def open(self) -> None:
-        config = uvicorn.Config(self, http=HttpConnection, ws="none", lifespan="off")
+        config = HttpConfig(self, self.table)
         config.load()
         loop = asyncio.get_running_loop()
+        self.state = ServerState()
         _, self.connection = await loop.connect_accepted_socket(
-            lambda: HttpConnection(config, ServerState(), {}), self.near
+            lambda: HttpConnection(config, self.state, {}), self.near
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scopes.append(scope)
-        await send({"type": "http.response.start", "status": 204, "headers": []})
-        await send({"type": "http.response.body", "body": b""})
+        if scope["path"] == "/body":
+            while (await receive())["more_body"]:
+                pass
+        if scope["path"] == "/wait":
+            await self.let_go.wait()
+        size = int(scope["query_string"] or b"0")
+        length = (b"content-length", b"%d" % size)
+        await send({"type": "http.response.start", "status": 200, "headers": [length]})
+        await send({"type": "http.response.body", "body": b"x" * size})
 
 
 @pytest.fixture
-def served() -> Iterator[Served]:
+async def served() -> AsyncIterator[Served]:
     made = Served()
     yield made
-    made.near.close()
+    made.let_go.set()
     made.far.close()
+    made.connection.transport.abort()
+    await until(lambda: made.lost)
 
 
 def test_uvicorn_has_everything_that_we_override_or_use() -> None:
-    for name in ("on_message_begin", "connection_lost"):
+    for name in (
+        "connection_made",
+        "connection_lost",
+        "data_received",
+        "on_message_begin",
+        "on_headers_complete",
+        "on_body",
+        "on_message_complete",
+        "on_response_complete",
+        "pause_writing",
+        "resume_writing",
+        "_start_asgi_task",
+    ):
         assert inspect.isfunction(vars(HttpToolsProtocol)[name]), name
+    assert {"message_event", "response_complete", "keep_alive"} <= set(
+        re.findall(r"self\.(\w+) ", inspect.getsource(RequestResponseCycle.__init__))
+    )
     parameters = inspect.signature(HttpToolsProtocol.connection_lost).parameters
     assert list(parameters) == ["self", "exc"]
     assert "write_paused" in inspect.getsource(FlowControl.__init__)
@@ -73,7 +119,6 @@ async def test_a_request_finds_its_connection_in_its_scope(served: Served) -> No
     assert served.connection.flow.write_paused is False
     assert served.scopes[0]["state"] == {}
     assert served.scopes[0]["client"] is None or served.scopes[0]["client"][0] is not None
-    served.connection.transport.close()
 
 
 async def test_a_lost_connection_is_reported_to_the_request_that_waits(served: Served) -> None:
@@ -98,3 +143,203 @@ async def test_a_cut_closes_at_once_without_what_was_not_read(served: Served) ->
         client.settimeout(5)
         with pytest.raises(ConnectionResetError):
             client.recv(1)
+
+
+def state_of(served: Served) -> ClientState | None:
+    """The one state in which the table has the connection; None while its request runs."""
+    states = [
+        state for state, waiting in served.table._waiting.items() if served.connection in waiting
+    ]
+    assert len(states) <= 1
+    assert len(served.table) == 1
+    return states[0] if states else None
+
+
+async def test_the_table_knows_what_a_connection_waits_for(served: Served) -> None:
+    await served.open()
+    assert state_of(served) == "idle"
+    served.far.sendall(b"\r\n")
+    await anyio.sleep(0.01)
+    assert state_of(served) == "idle"
+    served.far.sendall(b"GET /wait HT")
+    await until(lambda: state_of(served) == "sending")
+    served.far.sendall(b"TP/1.1\r\nhost: x\r\n\r\n")
+    await until(lambda: served.scopes)
+    assert state_of(served) is None
+    served.let_go.set()
+    await until(lambda: state_of(served) == "idle")
+    served.far.close()
+    await until(lambda: len(served.table) == 0)
+    assert not any(served.table._waiting.values())
+
+
+async def test_a_request_that_was_answered_before_its_end_is_still_being_sent(
+    served: Served,
+) -> None:
+    await served.open()
+    served.far.sendall(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\nab")
+    await until(lambda: state_of(served) == "sending")
+    served.far.sendall(b"c")
+    await until(lambda: state_of(served) == "idle")
+    served.far.sendall(REQUEST)
+    await until(lambda: len(served.scopes) == 2)
+
+
+async def test_a_client_that_does_not_read_is_known(served: Served) -> None:
+    await served.open()
+    served.far.sendall(b"GET /?10000000 HTTP/1.1\r\nhost: x\r\n\r\n")
+    await until(lambda: state_of(served) == "unread")
+    left = 10_000_000
+    while left > 0:
+        left -= len(await anyio.to_thread.run_sync(served.answer))
+    await until(lambda: state_of(served) == "idle")
+
+
+async def test_a_connection_that_closes_waits_for_its_client_to_read(served: Served) -> None:
+    await served.open()
+    served.far.sendall(b"GET /?10000000 HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+    await until(served.connection.transport.is_closing)
+    assert state_of(served) == "unread"
+    served.connection.cut()
+    await until(lambda: len(served.table) == 0)
+
+
+def padded(size: int) -> bytes:
+    return b"GET / HTTP/1.1\r\nhost: x\r\nx-padding: " + b"x" * size
+
+
+@pytest.mark.parametrize(
+    "request_data",
+    [
+        padded(HEADER_BYTES + 1),
+        padded(HEADER_BYTES + 1) + b"\r\n\r\n",
+        b"GET /" + b"x" * (HEADER_BYTES + 1),
+        b"GET /" + b"x" * (HEADER_BYTES + 1) + b" HTTP/1.1\r\nhost: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * 11_000,
+        b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * 11_000 + b"\r\n",
+    ],
+    ids=["value", "whole value", "line", "whole line", "many", "whole many"],
+)
+@pytest.mark.parametrize("piece", [1 << 20, 5_000])
+async def test_a_header_that_is_too_large_is_refused_and_nothing_behind_it_is_read(
+    served: Served, request_data: bytes, piece: int
+) -> None:
+    await served.open()
+
+    def send_all() -> bytes:
+        served.far.settimeout(5)
+        for start in range(0, len(request_data), piece):
+            served.far.sendall(request_data[start : start + piece])
+        found = served.answer()
+        assert served.answer() == b""
+        # The client may go on sending: it is not reset before it has read its answer.
+        served.far.sendall(b"x" * 3_000_000)
+        return found
+
+    answer = await anyio.to_thread.run_sync(send_all)
+    assert answer.startswith(b"HTTP/1.1 431 ")
+    assert b'"code":"header_too_large"' in answer
+    assert served.scopes == []
+    assert state_of(served) == "sending"
+    served.far.close()
+    await until(lambda: len(served.table) == 0)
+
+
+@pytest.mark.parametrize("piece", [1 << 20, 5_000])
+async def test_a_header_below_the_limit_is_served_whatever_comes_before_and_after(
+    served: Served, piece: int
+) -> None:
+    await served.open()
+    body = b"y" * 300_000
+    one = padded(HEADER_BYTES - 100) + b"\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+    data = one * 3
+
+    def send_all() -> None:
+        served.far.settimeout(5)
+        for start in range(0, len(data), piece):
+            served.far.sendall(data[start : start + piece])
+
+    await anyio.to_thread.run_sync(send_all)
+    await until(lambda: len(served.scopes) == 3)
+    await until(lambda: state_of(served) == "idle")
+
+
+async def test_trailers_that_are_too_large_are_refused_too(served: Served) -> None:
+    await served.open()
+    head = b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\n"
+    served.far.sendall(head)
+    await until(lambda: served.scopes)
+    assert b"200" in await anyio.to_thread.run_sync(served.answer)
+
+    def send_trailer() -> None:
+        for _ in range(100):
+            served.far.sendall(b"x" * 10_000)
+
+    await anyio.to_thread.run_sync(send_trailer)
+    assert b"431" in await anyio.to_thread.run_sync(served.answer)
+
+
+async def test_what_is_not_http_is_refused_in_the_usual_shape(served: Served) -> None:
+    await served.open()
+    served.far.sendall(b"HELLO\r\n\r\n")
+    answer = await anyio.to_thread.run_sync(served.answer)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b'"code":"invalid_http"' in answer
+
+
+async def test_an_error_is_not_written_into_the_middle_of_another_response(
+    served: Served,
+) -> None:
+    await served.open()
+    served.far.sendall(b"GET /wait HTTP/1.1\r\nhost: x\r\n\r\n")
+    await until(lambda: served.scopes)
+    served.far.sendall(b"HELLO\r\n\r\n")
+    await until(lambda: len(served.table) == 0)
+    assert await anyio.to_thread.run_sync(served.answer) == b""
+
+
+async def test_requests_behind_an_unanswered_one_are_limited(served: Served) -> None:
+    await served.open()
+    waiting = b"GET /wait HTTP/1.1\r\nhost: x\r\n\r\n"
+    served.far.sendall(waiting + REQUEST * PIPELINED)
+    await until(lambda: served.scopes)
+    served.let_go.set()
+    await until(lambda: len(served.scopes) == PIPELINED + 1)
+    await until(lambda: state_of(served) == "idle")
+    served.let_go = anyio.Event()
+    served.far.sendall(waiting + REQUEST * (PIPELINED + 1))
+    await until(lambda: len(served.table) == 0)
+
+
+async def test_a_request_for_another_protocol_is_answered_and_then_the_connection_closes(
+    served: Served,
+) -> None:
+    await served.open()
+    upgrade = b"connection: upgrade\r\nupgrade: websocket\r\n\r\n"
+    served.far.sendall(b"GET / HTTP/1.1\r\nhost: x\r\n" + upgrade)
+    answer = await anyio.to_thread.run_sync(served.answer)
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert b"connection: close" in answer
+
+
+async def test_a_request_says_while_it_waits_for_its_body(served: Served) -> None:
+    await served.open()
+    served.far.sendall(b"POST /wait HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n")
+    await until(lambda: served.scopes)
+    connection = connection_of(served.scopes[0])
+    assert not connection.body_ready
+    connection.await_body(True)
+    assert state_of(served) == "body"
+    connection.await_body(False)
+    assert state_of(served) is None
+    served.far.sendall(b"ab")
+    await until(lambda: connection.body_ready)
+
+
+async def test_a_client_for_whom_there_is_no_room_is_told_so(served: Served) -> None:
+    served.table = ConnectionTable(0)
+    await served.open()
+    answer = await anyio.to_thread.run_sync(served.answer)
+    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert await anyio.to_thread.run_sync(served.answer) == b""
+    assert len(served.table) == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import msgspec
 import pytest
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -21,7 +21,6 @@ from hermes.entry.http.middleware import (
     RequestIdMiddleware,
 )
 from hermes.entry.http.server import ApiOptions, build_app
-from hermes.entry.http.sse import Stalled
 from hermes.testing.asgi import call, fake_connection, http_scope
 from hermes.testing.running import running
 from hermes.testing.scripted import ScriptedModel
@@ -227,11 +226,11 @@ async def test_a_request_is_cancelled_when_its_client_goes() -> None:
     assert connection.on_lost is None
 
 
-async def test_a_client_that_stalled_ends_the_request_without_an_error() -> None:
-    async def stalls(scope: Scope, receive: Receive, send: Send) -> None:
-        raise Stalled
+async def test_a_client_that_left_ends_the_request_without_an_error() -> None:
+    async def notices(scope: Scope, receive: Receive, send: Send) -> None:
+        raise ClientDisconnect
 
-    app = RequestIdMiddleware(DisconnectMiddleware(ErrorMiddleware(stalls)))
+    app = RequestIdMiddleware(DisconnectMiddleware(ErrorMiddleware(notices)))
     await app(http_scope(), _silence, _nowhere)
 
 
@@ -244,15 +243,46 @@ async def _nowhere(message: Message) -> None:
     raise AssertionError("nothing is sent")
 
 
-async def test_a_client_that_is_slow_to_send_its_body_is_cut_off() -> None:
+async def test_a_body_that_makes_no_progress_is_answered_with_408() -> None:
     scope = http_scope("POST", "/", content_length="5")
-    app = BodyLimitMiddleware(Echo(), most_bytes=LIMIT, seconds=0.05)
-    scope["state"]["request_id"] = "r"
-    async with anyio.create_task_group() as group:
-        group.start_soon(app, scope, _silence, _nowhere)
-        with anyio.fail_after(5):
-            await fake_connection(scope).was_cut.wait()
-        group.cancel_scope.cancel()
+    connection = fake_connection(scope)
+    waited: list[bool] = []
+
+    async def receive() -> Message:
+        waited.append(connection.awaits_body)
+        return await _silence()
+
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    body_limit = BodyLimitMiddleware(ErrorMiddleware(Echo()), most_bytes=LIMIT, seconds=0.05)
+    with anyio.fail_after(5):
+        await RequestIdMiddleware(body_limit)(scope, receive, send)
+    assert sent[0]["status"] == 408
+    assert (b"connection", b"close") in sent[0]["headers"]
+    assert msgspec.json.decode(sent[1]["body"])["error"]["code"] == "body_timeout"
+    assert waited == [True]
+    assert not connection.awaits_body
+
+
+async def test_a_slow_body_is_waited_for_while_it_makes_progress() -> None:
+    parts = [b"a", b"b", b"c", b"d"]
+
+    async def receive() -> Message:
+        await anyio.sleep(0.05)
+        return {"type": "http.request", "body": parts.pop(0), "more_body": bool(parts)}
+
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = http_scope("POST", "/", content_length="4")
+    app = BodyLimitMiddleware(ErrorMiddleware(Echo()), most_bytes=LIMIT, seconds=0.15)
+    await RequestIdMiddleware(app)(scope, receive, send)
+    assert (sent[0]["status"], sent[1]["body"]) == (200, b"abcd")
 
 
 async def test_a_body_that_has_come_is_not_timed_any_more() -> None:
@@ -278,6 +308,14 @@ async def test_a_body_that_has_come_is_not_timed_any_more() -> None:
         ("127.0.0.1", "127.0.0.1.evil.example", 403),
         ("::1", "[::2]:8642", 403),
         ("0.0.0.0", "gateway.example", 200),
+        ("127.0.0.2", "127.0.0.2:8642", 200),
+        ("127.0.0.2", "127.0.0.1", 200),
+        ("127.0.0.2", "evil.example", 403),
+        ("127.1.2.3", "evil.example", 403),
+        ("LOCALHOST", "evil.example", 403),
+        ("0:0:0:0:0:0:0:1", "evil.example", 403),
+        ("::ffff:127.0.0.1", "evil.example", 403),
+        ("no-such-host.invalid", "gateway.example", 200),
     ],
 )
 async def test_a_local_server_answers_only_to_local_names(
@@ -285,6 +323,28 @@ async def test_a_local_server_answers_only_to_local_names(
 ) -> None:
     app = HostMiddleware(PlainTextResponse("ok"), host=bound)
     assert (await call(app, http_scope(host=asked))).status == status
+
+
+@pytest.mark.parametrize("bound", ["127.0.0.1", "0.0.0.0"])
+@pytest.mark.parametrize("path", ["/", "/hook"])
+async def test_a_request_has_exactly_one_host_header(bound: str, path: str) -> None:
+    public = frozenset({"/hook"})
+    app = HostMiddleware(PlainTextResponse("ok"), host=bound, public_paths=public)
+    scope = http_scope(path=path)
+    scope["headers"] *= 2
+    assert (await call(app, scope)).code == "invalid_host"
+    scope = http_scope(path=path)
+    scope["headers"] = []
+    assert (await call(app, scope)).status == 400
+
+
+async def test_an_http_1_0_client_may_leave_the_host_out_where_names_do_not_matter() -> None:
+    scope = http_scope()
+    scope.update(headers=[], http_version="1.0")
+    assert (
+        await call(HostMiddleware(PlainTextResponse("ok"), host="0.0.0.0"), scope)
+    ).status == 200
+    assert (await call(HostMiddleware(PlainTextResponse("ok"), host="::1"), scope)).status == 403
 
 
 async def test_a_wrong_method_and_an_unknown_path_are_told_apart(guarded: Guarded) -> None:

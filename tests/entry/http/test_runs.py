@@ -7,8 +7,9 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 import msgspec
+from msgspec.structs import replace
 
-from hermes.entry.http.server import ApiOptions
+from hermes.entry.http.connections import ClientLimits
 from hermes.testing.bare import request
 from hermes.testing.running import rows, until
 from hermes.testing.scripted import is_complete
@@ -139,7 +140,7 @@ async def test_a_strange_event_id_is_refused(tmp_path: Path) -> None:
 
 
 async def test_a_reader_that_stalls_is_cut_and_goes_on_without_a_gap(tmp_path: Path) -> None:
-    options = ApiOptions(key=SERVICE_KEY, port=0, aliases=OPTIONS.aliases, patience=0.5)
+    options = replace(OPTIONS, limits=ClientLimits(unread=0.5))
     async with serving(tmp_path, options) as service:
         body = (
             b'{"model":"main","stream":true,"messages":[{"role":"user","content":"tokens:60000"}]}'

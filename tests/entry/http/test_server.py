@@ -1,16 +1,23 @@
 """The HTTP server against clients that misbehave."""
 
+import time
 from pathlib import Path
 
 import anyio
 import anyio.abc
 import msgspec
+import psutil
 import pytest
+from msgspec.structs import replace
 
+from hermes.entry.http.auth import DELAY_SECONDS, GUESSES
+from hermes.entry.http.connections import ClientLimits
 from hermes.entry.http.server import ROUTES, ApiOptions, bind
 from hermes.testing.bare import request
-from hermes.testing.running import TroubledStore
-from hermes.testing.service import PARTS, SERVICE_KEY, serving
+from hermes.testing.gateway_process import GatewayProcess, gateway_process
+from hermes.testing.model import FakeModel
+from hermes.testing.running import TroubledStore, rows, until
+from hermes.testing.service import OPTIONS, PARTS, SERVICE_KEY, Service, serving
 from hermes.types.errors import ConfigError, StoreUnavailable
 from hermes.types.store import Store
 
@@ -177,3 +184,204 @@ def test_a_port_that_is_taken_says_what_to_do() -> None:
     with bind("127.0.0.1", 0) as taken:
         with pytest.raises(ConfigError, match="API_SERVER_PORT"):
             bind("127.0.0.1", taken.getsockname()[1])
+
+
+async def read_to_the_end(stream: anyio.abc.ByteReceiveStream) -> bytes:
+    data = b""
+    try:
+        while True:
+            data += await stream.receive()
+    except (anyio.EndOfStream, anyio.BrokenResourceError):
+        return data
+
+
+async def closed_after(port: int, sent: bytes) -> tuple[float, bytes]:
+    """Seconds until the server closes a connection on which this was sent, and its answer."""
+    async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+        begun = time.monotonic()
+        if sent:
+            await stream.send(sent)
+        with anyio.fail_after(20):
+            answer = await read_to_the_end(stream)
+        return time.monotonic() - begun, answer
+
+
+UPLOAD = (
+    f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {SERVICE_KEY}\r\n"
+    "content-length: 100\r\n\r\n{"
+).encode()
+
+
+async def test_a_client_that_does_not_go_on_is_disconnected(tmp_path: Path) -> None:
+    limits = ClientLimits(idle=3.0, sending=0.1, body=0.1)
+    async with serving(tmp_path, replace(OPTIONS, limits=limits)) as service:
+        for begun in (b"G", b"GET /health HTTP/1.1\r\n", b"GET /health HTTP/1.1\r\nhost: x"):
+            seconds, answer = await closed_after(service.port, begun)
+            assert (seconds < 2.5, answer) == (True, b"")
+        seconds, answer = await closed_after(service.port, UPLOAD)
+        assert seconds < 2.5
+        assert answer.startswith(b"HTTP/1.1 408 ")
+        assert b'"code":"body_timeout"' in answer
+        # The key is wrong: the answer comes at once, and the rest of the body has a time limit.
+        seconds, answer = await closed_after(service.port, UPLOAD.replace(b"Bearer", b"Basic"))
+        assert seconds < 2.5
+        assert answer.startswith(b"HTTP/1.1 401 ")
+
+
+async def test_a_connection_without_a_request_is_closed_after_a_while(tmp_path: Path) -> None:
+    options = replace(OPTIONS, limits=ClientLimits(idle=0.1))
+    async with serving(tmp_path, options) as service:
+        assert (await closed_after(service.port, b""))[1] == b""
+        seconds, answer = await closed_after(
+            service.port, b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        )
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert seconds < 5
+
+
+async def test_a_client_that_sends_requests_and_reads_nothing_is_disconnected(
+    tmp_path: Path,
+) -> None:
+    options = replace(OPTIONS, limits=ClientLimits(unread=0.1))
+    flood = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n" * 8
+    async with serving(tmp_path, options) as service:
+        async with await anyio.connect_tcp("127.0.0.1", service.port) as stream:
+            with anyio.fail_after(60), pytest.raises(anyio.BrokenResourceError):
+                await send_times(stream, flood, 1_000_000)
+
+
+async def test_a_new_client_is_let_in_when_every_connection_is_idle(tmp_path: Path) -> None:
+    options = replace(OPTIONS, most_connections=5)
+    async with serving(tmp_path, options) as service:
+        async with anyio.create_task_group() as group:
+            for _ in range(20):
+                group.start_soon(closed_after, service.port, b"")
+                assert (await request(service.port, "GET", "/health"))[0] == 200
+            group.cancel_scope.cancel()
+
+
+async def test_a_client_is_refused_when_every_connection_is_used(tmp_path: Path) -> None:
+    options = replace(OPTIONS, most_connections=2)
+    slow = HELLO.replace(b"hello", b"ttft:30")
+    async with serving(tmp_path, options) as service:
+        async with anyio.create_task_group() as group:
+            for _ in range(2):
+                group.start_soon(request, service.port, "POST", CHAT, slow)
+            await until(lambda: service.model.stats.calls == 2)
+            _, answer = await closed_after(service.port, b"")
+            assert answer.startswith(b"HTTP/1.1 503 ")
+            group.cancel_scope.cancel()
+
+
+async def models(service: Service, authorization: str) -> tuple[int, dict[str, str]]:
+    status, headers, _ = await request(
+        service.port, "GET", "/v1/models", authorization=authorization
+    )
+    return status, headers
+
+
+async def test_guessing_keys_is_slow_and_the_right_key_works_meanwhile(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service:
+        for number in range(GUESSES):
+            status, _, _ = await request(
+                service.port, "GET", "/v1/models", authorization=f"Bearer {number}"
+            )
+            assert status == 401
+        begun = time.monotonic()
+        status, headers, _ = await request(
+            service.port, "GET", "/v1/models", authorization="Bearer x"
+        )
+        assert (status, headers["retry-after"]) == (429, "1")
+        assert time.monotonic() - begun >= 0.9 * DELAY_SECONDS
+        begun = time.monotonic()
+        assert (await request(service.port, "GET", "/v1/models"))[0] == 200
+        assert time.monotonic() - begun < 0.9 * DELAY_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ("host: localhost\r\nhost: localhost\r\n", 400),
+        ("host: localhost\r\nHost: evil.example\r\n", 400),
+        ("", 400),
+        ("host: evil.example\r\n", 403),
+        ("host: 127.0.0.9\r\n", 200),
+    ],
+)
+async def test_the_host_header_is_checked(tmp_path: Path, headers: str, status: int) -> None:
+    async with serving(tmp_path, replace(OPTIONS, host="127.0.0.9")) as service:
+        async with await anyio.connect_tcp("127.0.0.9", service.port) as stream:
+            head = f"GET /health HTTP/1.1\r\nconnection: close\r\n{headers}\r\n"
+            await stream.send(head.encode())
+            answer = await read_to_the_end(stream)
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+
+
+async def test_head_has_the_headers_of_get_and_no_body(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service:
+        _, headers, _ = await request(service.port, "POST", CHAT, HELLO)
+        run = headers["x-hermes-run-id"]
+        for method, pattern, _ in ROUTES:
+            path = pattern.format(run_id=run)
+            status, headers, body = await request(service.port, "HEAD", path)
+            if method == "POST":
+                assert status == 405
+                continue
+            assert (status, body) == (200, b"")
+            _, same, _ = await request(service.port, "GET", path)
+            ignored = {"date", "x-request-id", "transfer-encoding"}
+            assert {name: headers.get(name) for name in same.keys() - ignored} == {
+                name: same[name] for name in same.keys() - ignored
+            }
+
+
+async def test_head_does_not_wait_for_the_end_of_a_run(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service:
+        async with anyio.create_task_group() as group:
+            body = HELLO.replace(b"hello", b"ttft:30")
+            group.start_soon(request, service.port, "POST", CHAT, body)
+            await until(lambda: service.model.stats.calls)
+            turns = await rows(service.gateway._store, "select id from turns")
+            path = f"/v1/runs/run_{turns[0][0]}/events"
+            with anyio.fail_after(5):
+                status, headers, body = await request(service.port, "HEAD", path)
+            assert (status, body) == (200, b"")
+            assert headers["content-type"].startswith("text/event-stream")
+            group.cancel_scope.cancel()
+
+
+async def send_header(gateway: GatewayProcess, size: int) -> bytes:
+    """Sends a header of so many bytes; the answer to it."""
+    async with await anyio.connect_tcp("127.0.0.1", gateway.port) as stream:
+        await stream.send(b"GET /health HTTP/1.1\r\nhost: localhost\r\nx-padding: ")
+        sent, part = 0, b"x" * 1_000_000
+        try:
+            while sent < size:
+                await stream.send(part)
+                sent += len(part)
+        except anyio.BrokenResourceError:
+            pass
+        return await read_to_the_end(stream)
+
+
+@pytest.mark.slow
+async def test_giant_headers_cost_neither_memory_nor_time(tmp_path: Path) -> None:
+    async with FakeModel() as model, gateway_process(tmp_path, model.base_url) as gateway:
+        process = psutil.Process(gateway.pid)
+        await request(gateway.port, "GET", "/health")
+        before, peak, slowest, answers = process.memory_info().rss, 0, 0.0, list[bytes]()
+
+        async def attack() -> None:
+            answers.append(await send_header(gateway, 100_000_000))
+
+        async with anyio.create_task_group() as group:
+            for _ in range(5):
+                group.start_soon(attack)
+            while len(answers) < 5:
+                begun = time.monotonic()
+                assert (await request(gateway.port, "GET", "/health"))[0] == 200
+                slowest = max(slowest, time.monotonic() - begun)
+                peak = max(peak, process.memory_info().rss)
+    assert all(answer.startswith(b"HTTP/1.1 431 ") for answer in answers)
+    assert peak - before < 30_000_000
+    assert slowest < 5

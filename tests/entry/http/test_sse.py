@@ -1,21 +1,18 @@
 """Server-sent events to one client: in order, in slices, with comments while there is nothing."""
 
-import time
 from pathlib import Path
 
 import anyio
-import pytest
 from starlette.types import Message
 
+from hermes.entry.http.responses import SLICE
 from hermes.entry.http.sse import (
-    SLICE,
     EventStream,
     EventStreamResponse,
-    Stalled,
     next_or_keepalive,
 )
 from hermes.streaming.sse import KEEPALIVE
-from hermes.testing.asgi import call, fake_connection, http_scope
+from hermes.testing.asgi import call, http_scope
 from hermes.testing.running import held, running, until
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.types.events import TextDelta
@@ -31,7 +28,7 @@ async def test_a_stream_has_its_headers_its_frames_and_an_end() -> None:
         await out.send(b"data: 2\n\n")
         await out.finish()
 
-    response = await call(EventStreamResponse(write, 1.0), http_scope())
+    response = await call(EventStreamResponse(write), http_scope())
     assert response.status == 200
     assert response.headers == {
         "content-type": "text/event-stream; charset=utf-8",
@@ -48,37 +45,9 @@ async def test_much_is_sent_in_slices() -> None:
     async def send(message: Message) -> None:
         sent.append(message)
 
-    await EventStream(http_scope(), send, 1.0).send(b"x" * (2 * SLICE + 1))
+    await EventStream(send).send(b"x" * (2 * SLICE + 1))
     assert [len(message["body"]) for message in sent] == [SLICE, SLICE, 1]
     assert all(message["more_body"] for message in sent)
-
-
-async def test_a_client_that_does_not_read_is_cut_off_after_the_patience() -> None:
-    scope = http_scope()
-
-    async def send(message: Message) -> None:
-        await anyio.sleep_forever()
-
-    fake_connection(scope).flow.write_paused = True
-    begun = time.monotonic()
-    with anyio.fail_after(5), pytest.raises(Stalled):
-        await EventStream(scope, send, 0.05).send(b"x")
-    assert time.monotonic() - begun >= 0.05
-    assert fake_connection(scope).was_cut.is_set()
-
-
-async def test_a_client_that_is_slow_but_reads_is_waited_for() -> None:
-    scope, reads = http_scope(), anyio.Event()
-
-    async def send(message: Message) -> None:
-        await reads.wait()
-
-    fake_connection(scope).flow.write_paused = True
-    with anyio.fail_after(5):
-        async with anyio.create_task_group() as group:
-            group.start_soon(EventStream(scope, send, 60.0).send, b"x")
-            reads.set()
-    assert not fake_connection(scope).was_cut.is_set()
 
 
 async def test_comments_are_sent_while_nothing_happens(tmp_path: Path) -> None:
@@ -109,7 +78,7 @@ async def test_comments_are_sent_while_nothing_happens(tmp_path: Path) -> None:
                     event.set()
 
                 group.start_soon(let_go)
-                out = EventStream(http_scope(), send, 1.0)
+                out = EventStream(send)
                 events = await next_or_keepalive(following, out, every=0.01)
     assert set(frames) == {KEEPALIVE}
     assert isinstance(events[0].event, TextDelta)

@@ -1,0 +1,174 @@
+"""The open connections of the HTTP server: their number is bounded, and so is a client's time."""
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+import anyio
+from starlette.types import Scope
+
+from hermes.types.value import Value
+
+log = logging.getLogger(__name__)
+
+CONNECTION_KEY = "hermes.connection"
+"""The key of a request's connection in its ASGI scope."""
+SWEEP_SECONDS = 1.0
+FULL_SECONDS = 60.0
+"""While no connection can be accepted, the log says so once in this time."""
+ClientState = Literal["idle", "sending", "body", "unread"]
+"""What the server waits for. In the order in which connections are closed to let others in:
+
+- `idle`: the next request;
+- `sending`: the rest of a header, or the rest of a request that has been answered already;
+- `body`: the body of a request that is in progress;
+- `unread`: the client does not read what was sent.
+"""
+
+
+class WriteFlow(Protocol):
+    write_paused: bool
+    """More is waiting to be sent than the client's connection takes."""
+
+
+class ClientConnection(Protocol):
+    """A client's connection, as requests and the table use it."""
+
+    on_lost: Callable[[], None] | None
+    """Called when the client has gone; a request sets it while it runs."""
+
+    @property
+    def flow(self) -> WriteFlow: ...
+
+    @property
+    def body_ready(self) -> bool:
+        """Whether a part of the request's body, or its end, can be received without waiting."""
+        ...
+
+    def await_body(self, waiting: bool) -> None:
+        """Says whether the request waits for its body."""
+        ...
+
+    def close(self) -> None:
+        """Closes the connection once the client has received everything."""
+        ...
+
+    def cut(self) -> None:
+        """Closes at once, without waiting for a client that does not read."""
+        ...
+
+
+def connection_of(scope: Scope) -> ClientConnection:
+    """The connection that a request came on."""
+    connection: ClientConnection = scope[CONNECTION_KEY]
+    return connection
+
+
+class ClientLimits(Value):
+    """Seconds that a client may take."""
+
+    idle: float = 60.0
+    """Between two requests."""
+    sending: float = 10.0
+    """To complete a header."""
+    body: float = 10.0
+    """To send the next part of a body that a request waits for."""
+    unread: float = 30.0
+    """Without reading, while a response waits for it."""
+
+
+USUAL_LIMITS = ClientLimits()
+
+
+class ConnectionTable:
+    """Knows every open connection, and since when each waits for its client.
+
+    A connection that waits for its client may be closed to let another client in. A connection
+    whose client waits for us is never closed for that.
+    """
+
+    def __init__(
+        self,
+        most: int,
+        limits: ClientLimits = USUAL_LIMITS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
+        self._most = most
+        self._limits = limits
+        self._open: set[ClientConnection] = set()
+        self._reported_at = -math.inf
+        # Each in the order of the time at which the state began, so that the first is the oldest.
+        self._waiting: dict[ClientState, dict[ClientConnection, float]] = {
+            "idle": {},
+            "sending": {},
+            "body": {},
+            "unread": {},
+        }
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def enter(self, connection: ClientConnection) -> bool:
+        """Takes a new connection up; False if there is no room for it."""
+        if len(self._open) >= self._most and not self._make_room():
+            self._report_full()
+            return False
+        self._open.add(connection)
+        return True
+
+    def leave(self, connection: ClientConnection, state: ClientState | None) -> None:
+        self._open.discard(connection)
+        if state is not None:
+            self._waiting[state].pop(connection, None)
+
+    def move(
+        self, connection: ClientConnection, before: ClientState | None, after: ClientState | None
+    ) -> None:
+        """Takes note that the state of a connection has changed; None while its request runs."""
+        if before is not None:
+            self._waiting[before].pop(connection, None)
+        if after is not None:
+            self._waiting[after][connection] = self._clock()
+
+    async def watch(self) -> None:
+        """Closes the connections of clients that take too long, until cancelled."""
+        while True:
+            await anyio.sleep(SWEEP_SECONDS)
+            self.sweep()
+
+    def sweep(self) -> None:
+        """Closes the connections whose time is up."""
+        limits = self._limits
+        for connection in self._overdue("idle", limits.idle):
+            connection.close()
+        for connection in self._overdue("sending", limits.sending):
+            connection.close()
+        for connection in self._overdue("unread", limits.unread):
+            connection.cut()
+
+    def _overdue(self, state: ClientState, seconds: float) -> list[ClientConnection]:
+        begun = self._clock() - seconds
+        overdue = []
+        for connection, since in self._waiting[state].items():
+            if since > begun:
+                break
+            overdue.append(connection)
+        return overdue
+
+    def _make_room(self) -> bool:
+        """Closes the connection that has waited for its client longest."""
+        for state, waiting in self._waiting.items():
+            for connection in waiting:
+                self.leave(connection, state)
+                connection.cut()
+                return True
+        return False
+
+    def _report_full(self) -> None:
+        now = self._clock()
+        if now - self._reported_at >= FULL_SECONDS:
+            self._reported_at = now
+            log.warning("connections are refused: %d requests are in progress", self._most)

@@ -1,0 +1,29 @@
+"""How many connections the HTTP server may hold, given the descriptors of the process."""
+
+import contextlib
+import resource
+
+RESERVED_DESCRIPTORS = 128
+"""For the store, its snapshots, logs, pipes to commands, and the listening socket."""
+MOST_DESCRIPTORS = 65_536
+LEAST_CONNECTIONS = 8
+
+
+def raise_descriptor_limit() -> None:
+    """Raises the soft limit of this process to its hard limit, within reason."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        # macOS refuses more than its own limit, which it does not report here.
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def most_connections() -> int:
+    """The number of client connections for which there are descriptors.
+
+    Half of the descriptors are left for models: each request may need a connection to one.
+    """
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = MOST_DESCRIPTORS if soft == resource.RLIM_INFINITY else min(soft, MOST_DESCRIPTORS)
+    return max(LEAST_CONNECTIONS, (limit - RESERVED_DESCRIPTORS) // 2)
