@@ -6,25 +6,36 @@ from typing import Any
 from hermes.text.json_schema import resolved
 
 
-def example_of(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> object:
-    """A value that conforms to the schema, with every property that the schema lists."""
-    root = root or schema
+def example_of(
+    schema: Mapping[str, Any],
+    facts: Mapping[str, object] | None = None,
+    root: Mapping[str, Any] | None = None,
+) -> object:
+    """A value that conforms to the schema, with every property that the schema lists.
+
+    A property whose name is in `facts` has the value from there.
+    """
+    facts, root = facts or {}, root or schema
     match schema:
         case {"$ref": str(reference)}:
             found = resolved(root, reference)
             assert isinstance(found, dict)
-            return example_of(found, root)
+            return example_of(found, facts, root)
         case {"const": value} | {"enum": [value, *_]}:
             return value
         case {"anyOf": [first, *_]} | {"oneOf": [first, *_]}:
-            return example_of(first, root)
+            return example_of(first, facts, root)
         case {"type": [kind, *_]}:
-            return example_of({**schema, "type": kind}, root)
+            return example_of({**schema, "type": kind}, facts, root)
         case {"properties": properties}:
-            return {name: example_of(one, root) for name, one in properties.items()}
+            return {
+                name: facts[name] if name in facts else example_of(one, facts, root)
+                for name, one in properties.items()
+            }
         case {"type": "array"}:
             items = schema.get("items", {})
-            return [example_of(items, root) for _ in range(max(1, schema.get("minItems", 1)))]
+            count = max(1, schema.get("minItems", 1))
+            return [example_of(items, facts, root) for _ in range(count)]
     return _plain_example(schema)
 
 

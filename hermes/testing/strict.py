@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from hermes.testing.json_schemas import conforming, strict_violation
+from hermes.testing.examples import example_of
 from hermes.testing.model import FakeModel
 from hermes.testing.scripted import ChatRequest, Plan, PlannedCall
+from hermes.testing.strict_schemas import strict_violation
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _PLACE = re.compile(r"\{(\d+|images)\}")
@@ -52,7 +53,7 @@ class StrictModel(FakeModel):
         if wanted is None or wanted.type == "text":
             return None
         schema = wanted.json_schema
-        answer = dict(self._facts) if schema is None else conforming(schema.schema, self._facts)
+        answer = self._facts if schema is None else example_of(schema.schema, self._facts)
         return msgspec.json.encode(answer).decode()
 
 

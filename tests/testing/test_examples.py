@@ -33,3 +33,11 @@ def test_an_example_conforms_to_its_schema(schema: dict[str, Any]) -> None:
     text = msgspec.json.encode(schema).decode()
     assert schema_problem(text) == ""
     assert json_problem(text, msgspec.json.encode(example_of(schema)).decode()) == ""
+
+
+def test_facts_are_used_wherever_a_property_has_their_name() -> None:
+    line = {"type": "object", "properties": {"item": {"type": "string"}}}
+    lines = {"type": "array", "items": {"$ref": "#/$defs/line"}}
+    schema = {"properties": {"id": {"type": "string"}, "lines": lines}, "$defs": {"line": line}}
+    facts = {"id": "o7", "item": "tea", "unknown": 1}
+    assert example_of(schema, facts) == {"id": "o7", "lines": [{"item": "tea"}]}

@@ -150,7 +150,7 @@ def wants(schema: Json, *, strict: bool = True) -> Json:
         (None, "plainly"),
         ({"type": "text"}, "plainly"),
         ({"type": "json_object"}, '{"item":"tea"}'),
-        (wants(SCHEMA), '{"item":"tea","count":0}'),
+        (wants(SCHEMA), '{"item":"tea","count":1}'),
     ],
 )
 async def test_json_is_the_answer_only_to_a_request_for_json(
@@ -158,7 +158,7 @@ async def test_json_is_the_answer_only_to_a_request_for_json(
 ) -> None:
     async with StrictModel(Plan(text="plainly"), facts={"item": "tea"}) as model:
         options = {} if wanted is None else {"response_format": wanted}
-        assert (await client.ask(model, user(), **options))["content"] == expected
+        assert (await client.ask(model, user("in JSON"), **options))["content"] == expected
 
 
 @pytest.mark.parametrize(

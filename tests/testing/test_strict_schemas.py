@@ -1,0 +1,28 @@
+"""Strict mode accepts closed objects only."""
+
+import pytest
+
+from hermes.testing.strict_schemas import SchemaPart, strict_violation
+
+CLOSED = {
+    "type": "object",
+    "properties": {"required": {"type": "string"}},
+    "required": ["required"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        (CLOSED, None),
+        ({**CLOSED, "additionalProperties": True}, "additionalProperties"),
+        ({**CLOSED, "required": []}, "name every property"),
+        ({"type": "array", "items": {**CLOSED, "required": []}}, "name every property"),
+        ({"type": "array", "items": CLOSED}, None),
+        ({"type": "object"}, "additionalProperties"),
+    ],
+)
+def test_strict_mode_wants_closed_objects(schema: SchemaPart, reason: str | None) -> None:
+    found = strict_violation(schema)
+    assert found == reason or (reason is not None and reason in (found or ""))
