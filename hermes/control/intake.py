@@ -5,9 +5,12 @@ from typing import Literal
 from hermes.control.claims import Claim, Desk, answer_text
 from hermes.control.commands import CommandTable
 from hermes.control.hub import EPOCH
+from hermes.control.repeats import repeat
 from hermes.state import deliveries, inbox, turns
+from hermes.state.codec import record
 from hermes.state.turns import OpenQuestion, TurnRow
 from hermes.types.commands import CommandContext, CommandReply, OpenTurn
+from hermes.types.events import AgentEvent, TextDelta, TurnFinished
 from hermes.types.identity import PersonId, SessionKey, Target, TurnId, new_id
 from hermes.types.messages import (
     APPROVE,
@@ -45,6 +48,13 @@ class Intake:
         self._commands = commands
 
     def take(
+        self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
+    ) -> Work[IntakeResult]:
+        if event.fingerprint and (repeated := (yield from repeat(self._desk, event, now))):
+            return IntakeResult(receipt=repeated.receipt, claim=repeated.claim)
+        return (yield from self._take(event, key, person, now))
+
+    def _take(
         self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
     ) -> Work[IntakeResult]:
         if isinstance(event.body, Edited):
@@ -136,6 +146,10 @@ class Intake:
     ) -> Work[IntakeResult]:
         """Answers at once, without a turn."""
         receipt = Accepted(id=id, reply=done.reply)
+        if event.fingerprint:
+            # The request may be repeated: then its reply is read like the events of a turn.
+            told: list[AgentEvent] = [TextDelta(text=done.reply), TurnFinished(outcome="completed")]
+            yield from turns.keep_events(TurnId(id), 1, record(1, told))
         target = event.origin.reply_to
         if target is not None:
             yield from deliveries.owe(target, Content(text=done.reply), key.agent, None, now)

@@ -201,3 +201,14 @@ create table cursors (account text primary key, value text not null) without row
 """,
     )
 )
+
+
+MIGRATIONS.append(
+    (
+        "m006_temporary_failures",
+        """
+-- Whether a turn failed for a reason that may be gone when its request is repeated.
+alter table turns add column temporary integer not null default 0;
+""",
+    )
+)

@@ -2,6 +2,7 @@
 
 import time
 from functools import partial
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.types import ASGIApp
@@ -82,7 +83,7 @@ class ChatCompletions:
         if isinstance(receipt, Refused):
             raise ApiError(403, f"Not accepted: {receipt.reason}.", "refused")
         if isinstance(receipt, Duplicate) and not receipt.same:
-            message = "This Idempotency-Key was used for another request."
+            message = "This Idempotency-Key was used for another request or in another session."
             raise ApiError(409, message, "idempotency_key_conflict")
         return receipt
 
@@ -194,8 +195,8 @@ def to_event(
     )
     unique = f"key:{key}" if key else f"request:{new_id()}"
     return MessageEvent(
-        dedupe_key=f"api:{principal.name}:{unique}",
-        fingerprint=fingerprint(body) if key else "",
+        dedupe_key=f"api:{quote(principal.name, safe='')}:{unique}",
+        fingerprint=fingerprint(session, body) if key else "",
         source=source,
         origin=Origin(trigger="api", principal=principal),
         received_at=time.time(),
