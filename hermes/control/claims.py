@@ -190,6 +190,12 @@ class Desk:
         said = _texts(own)[row.shown :]
         return replace(claim, turn=turn, spans=found.spans, said=said, recovered=died)
 
+    def run_again(self, row: TurnRow, now: float) -> Work[Claim]:
+        """Resumes a turn that failed, after its last checkpoint: no tool is run twice."""
+        yield from turns.reopen(row)
+        yield from inbox.bind(row.id, row.id)
+        return (yield from self.resume(replace(row, state="suspended"), now))
+
     def close(self, claim: Claim, closing: Closing, now: float) -> Work[Claim | None]:
         """Commits how the turn ended, and begins the session's next one."""
         row = claim.row
@@ -255,10 +261,12 @@ class Desk:
                     yield from transcript.append(claim.scribe, closing.step, 0, cut, now)
                 why = (reason, "")
                 yield from turns.close(row.id, row.epoch, "stopped", now, closing.usage, why)
-            case Failed(reason=reason, code=code):
+            case Failed(reason=reason, code=code, temporary=temporary):
                 yield from _pair(claim.scribe, "Not finished: the turn failed.", now)
                 why = (reason, code)
-                yield from turns.close(row.id, row.epoch, "failed", now, closing.usage, why)
+                yield from turns.close(
+                    row.id, row.epoch, "failed", now, closing.usage, why, temporary=temporary
+                )
 
     def _known(self, row: TurnRow, session: SessionRow) -> History:
         known = self.histories.get(row.session)

@@ -2,6 +2,7 @@
 
 from hermes.control.claims import Claim, Desk
 from hermes.control.hub import EPOCH
+from hermes.control.repeats import Repeated, repeat
 from hermes.state import inbox, transcript, turns
 from hermes.state.codec import record
 from hermes.state.turns import OpenQuestion, TurnRow
@@ -52,11 +53,12 @@ class ClientCalls:
     ) -> Work[TakenResults]:
         """Stores the results and resumes their turn. The same results again change nothing."""
         row = yield from self._turn_of(event, body, key)
-        id, session = new_id(), SessionKey.parse(row.session)
-        repeated = yield from inbox.insert(id, event, session, person, self._desk.owner, "done")
         questions = yield from turns.open_questions(row.id)
-        if repeated:
+        repeated = yield from repeat(self._desk, event, now)
+        if repeated is not None:
             return _repeated(repeated, row, questions)
+        id, session = new_id(), SessionKey.parse(row.session)
+        yield from inbox.insert(id, event, session, person, self._desk.owner, "done")
         waiting = yield from turns.open_client_calls(row.id)
         _check(row, waiting, body.results)
         if questions and body.messages:
@@ -142,17 +144,18 @@ def _check(row: TurnRow, waiting: list[CallId], results: tuple[ToolMessage, ...]
         raise ResultsRefused(400, "unknown_tool_call", message)
 
 
-def _repeated(repeated: Duplicate, row: TurnRow, questions: list[OpenQuestion]) -> TakenResults:
-    if not repeated.same:
+def _repeated(repeated: Repeated, row: TurnRow, questions: list[OpenQuestion]) -> TakenResults:
+    receipt = repeated.receipt
+    if isinstance(receipt, Duplicate) and not receipt.same:
         message = "Other results were sent for these tool calls before, and were used."
         raise ResultsRefused(409, "tool_results_conflict", message)
-    if repeated.after:
-        return TakenResults(receipt=repeated)
+    if receipt.after:
+        return TakenResults(receipt=receipt, claim=repeated.claim)
     # These results were kept while a question was open.
     if questions:
-        return TakenResults(receipt=Accepted(id=repeated.id, reply=_asked(questions)))
-    receipt = Accepted(id=repeated.id, turn=row.id, after=row.epoch * EPOCH)
-    return TakenResults(receipt=receipt)
+        return TakenResults(receipt=Accepted(id=receipt.id, reply=_asked(questions)))
+    after = row.epoch * EPOCH
+    return TakenResults(receipt=Accepted(id=receipt.id, turn=row.id, after=after))
 
 
 def _asked(questions: list[OpenQuestion]) -> str:

@@ -198,6 +198,11 @@ class Hub:
     def get(self, turn: TurnId) -> Log | None:
         return self._logs.get(turn)
 
+    def expect(self, turn: TurnId, epoch: int) -> None:
+        """The turn is about to run again: those who read it wait for the events of that claim."""
+        if (log := self._logs.get(turn)) is not None and log.epoch:
+            log.begin(epoch)
+
     def begin(self, turn: TurnId, epoch: int) -> Log:
         log = self._logs.setdefault(turn, Log(turn))
         log.begin(epoch)

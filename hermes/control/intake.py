@@ -9,9 +9,12 @@ from hermes.control.client_calls import ClientCalls
 from hermes.control.commands import CommandTable
 from hermes.control.event_content import answer_text, files_of
 from hermes.control.hub import EPOCH
+from hermes.control.repeats import repeat
 from hermes.state import deliveries, inbox, turns
+from hermes.state.codec import record
 from hermes.state.turns import OpenQuestion, TurnRow
 from hermes.types.commands import CommandContext, CommandReply, OpenTurn
+from hermes.types.events import AgentEvent, TextDelta, TurnFinished
 from hermes.types.identity import PersonId, SessionKey, Target, TurnId, new_id
 from hermes.types.messages import (
     APPROVE,
@@ -52,21 +55,20 @@ class Intake:
     def take(
         self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
     ) -> Work[IntakeResult]:
-        match event.body:
-            case Edited():
-                reason = "changed messages are not answered again"
-                return IntakeResult(receipt=Refused(reason=reason))
-            case Asked(results=(_, *_)):
-                taken = yield from self._client_calls.take(event, event.body, key, person, now)
-                return IntakeResult(receipt=taken.receipt, claim=taken.claim)
-            case Asked(stateless=True):
-                return (yield from self._begin(event, key, person, now))
-            case _:
-                return (yield from self._in_session(event, key, person, now))
+        if isinstance(event.body, Asked) and event.body.results:
+            taken = yield from self._client_calls.take(event, event.body, key, person, now)
+            return IntakeResult(receipt=taken.receipt, claim=taken.claim)
+        if event.fingerprint and (repeated := (yield from repeat(self._desk, event, now))):
+            return IntakeResult(receipt=repeated.receipt, claim=repeated.claim)
+        return (yield from self._take(event, key, person, now))
 
-    def _in_session(
+    def _take(
         self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
     ) -> Work[IntakeResult]:
+        if isinstance(event.body, Edited):
+            return IntakeResult(receipt=Refused(reason="changed messages are not answered again"))
+        if isinstance(event.body, Asked) and event.body.stateless:
+            return (yield from self._begin(event, key, person, now))
         turn = yield from turns.open_in(str(key))
         if command := self._commands.find(event):
             action, argument = command
@@ -170,6 +172,10 @@ class Intake:
     ) -> Work[IntakeResult]:
         """Answers at once, without a turn."""
         receipt = Accepted(id=id, reply=done.reply)
+        if event.fingerprint:
+            # The request may be repeated: then its reply is read like the events of a turn.
+            told: list[AgentEvent] = [TextDelta(text=done.reply), TurnFinished(outcome="completed")]
+            yield from turns.keep_events(TurnId(id), 1, record(1, told))
         target = event.origin.reply_to
         if target is not None:
             yield from deliveries.owe(target, Content(text=done.reply), key.agent, None, now)

@@ -71,6 +71,7 @@ class TurnRunner:
         if claim.before is not None:
             self._desk.histories.keep(claim.row.session, claim.before)
         self._scopes[claim.turn.id] = anyio.CancelScope()
+        self._hub.expect(claim.turn.id, claim.row.epoch)
         if not claim.detached:
             self._fleeting.add(claim.turn.id)
 
@@ -128,7 +129,8 @@ class TurnRunner:
                 return None
             except Exception:
                 log.exception("turn %s failed", turn.id)
-                return Failed(reason="Something went wrong inside; the log says what.")
+                reason = "Something went wrong inside; the log says what."
+                return Failed(reason=reason, temporary=True)
         match self._whys.get(turn.id):
             case "shutdown":
                 return None
@@ -143,6 +145,7 @@ class TurnRunner:
                     " turn (agent.turn_timeout).",
                     code="deadline",
                     status=504,
+                    temporary=True,
                 )
 
     async def _close(

@@ -183,7 +183,8 @@ def _plain_outcome(message: AssistantMessage) -> Outcome:
         return Completed(message=message)
     if message.cut:
         return CUT_ANSWER if message.cut == "length" else FILTERED_ANSWER
-    return Failed(reason="The model gave an empty answer. Ask again.", code="empty_answer")
+    empty = "The model gave an empty answer. Ask again."
+    return Failed(reason=empty, code="empty_answer", temporary=True)
 
 
 def _gave_up(call: ToolCall) -> Outcome:

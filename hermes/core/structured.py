@@ -43,6 +43,7 @@ async def structured_outcome(
             reason=f"The model's answer does not have the form that was asked for: {checked}.",
             code="invalid_structured_output",
             status=502,
+            temporary=True,
         )
     return checked
 

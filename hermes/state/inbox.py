@@ -59,15 +59,25 @@ def insert(
             event.received_at,
         ),
     )
-    if taken:
-        return None
+    return None if taken else (yield from find(event))
+
+
+def find(event: MessageEvent) -> Work[Duplicate | None]:
+    """The row that was taken in under the event's key, if there is one."""
     rows = yield (
         "select id, turn, fingerprint, after_seq from inbox where dedupe_key = ?",
         (event.dedupe_key,),
     )
-    earlier, turn, fingerprint, after = rows[0]
+    if not rows:
+        return None
+    id, turn, fingerprint, after = rows[0]
     same = fingerprint == event.fingerprint
-    return Duplicate(id=earlier, turn=turn, same=same, after=after)
+    return Duplicate(id=id, turn=turn, same=same, after=after)
+
+
+def release_key(id: str) -> Work[None]:
+    """Lets another message have the key of the row."""
+    yield "update inbox set dedupe_key = 'released:' || id where id = ?", (id,)
 
 
 def first_pending(session: str, owner: OwnerId) -> Work[Waiting | None]:

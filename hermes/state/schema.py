@@ -214,3 +214,14 @@ alter table inbox add column after_seq integer not null default 0;
 """,
     )
 )
+
+
+MIGRATIONS.append(
+    (
+        "m007_temporary_failures",
+        """
+-- Whether a turn failed for a reason that may be gone when its request is repeated.
+alter table turns add column temporary integer not null default 0;
+""",
+    )
+)

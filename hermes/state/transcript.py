@@ -139,6 +139,16 @@ def _usable(rows: list[Row]) -> list[tuple[Row, Message]]:
     return [(row, said) for row, said in found if row[1] not in damaged or row[2] < 0]
 
 
+def ends_with(turn: str, session: str, generation: int) -> Work[bool]:
+    """Whether no message of another turn follows those of the turn in its conversation."""
+    rows = yield (
+        "select turn from messages where session = ? and generation = ? and transient = 0"
+        " order by id desc limit 1",
+        (session, generation),
+    )
+    return bool(rows) and rows[0][0] == turn
+
+
 def of_turn(turn: str) -> Work[list[Message]]:
     rows = yield "select body from messages where turn = ? order by step, idx", (turn,)
     return [decode_message.decode(row[0]) for row in rows]

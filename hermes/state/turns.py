@@ -178,17 +178,20 @@ def close(
     now: float,
     usage: UsageReported = NOTHING_USED,
     reason: tuple[str, str] = ("", ""),
+    *,
+    temporary: bool = False,
 ) -> Work[None]:
     """Ends the claim; `reason` is (text, code) where the turn did not complete."""
     rows = yield (
         f"update turns set state = ?, finished_at = ?, shown = steps, {_USED},"  # noqa: S608
-        " reason = ?, code = ?"
+        " reason = ?, code = ?, temporary = ?"
         " where id = ? and epoch = ? and state = 'running' returning id",
         (
             state,
             None if state == "suspended" else now,
             *_used(usage),
             *reason,
+            int(temporary),
             turn,
             epoch,
         ),
@@ -200,6 +203,29 @@ def close(
 def set_request(turn: TurnId, request: str) -> Work[None]:
     """From now on, the options of this message count."""
     yield "update turns set request = ? where id = ?", (request, turn)
+
+
+def failed_temporarily(turn: str) -> Work[TurnRow | None]:
+    """The turn, if it failed for a reason that may be gone; None otherwise."""
+    rows = yield (
+        f"select {_COLUMNS} from turns"  # noqa: S608
+        " where id = ? and state = 'failed' and temporary = 1",
+        (turn,),
+    )
+    return _row(rows[0]) if rows else None
+
+
+def reopen(turn: TurnRow) -> Work[None]:
+    """Takes back the end of a turn that failed: it stands at its last checkpoint, unclaimed."""
+    rows = yield (
+        "update turns set state = 'suspended', finished_at = null, stop_requested = null,"
+        " reason = null, code = null, temporary = 0"
+        " where id = ? and epoch = ? and state = 'failed' returning id",
+        (turn.id, turn.epoch),
+    )
+    if not rows:
+        raise ClaimLost(f"turn {turn.id} was taken over by another process")
+    yield "delete from run_events where turn = ? and first_seq > ?", (turn.id, turn.seq)
 
 
 def request_stop(turn: TurnId, who: str) -> Work[None]:

@@ -1,19 +1,21 @@
 """The errors that are raised on purpose, named for the party that acts on them.
 
+Errors marked with * are possibly temporary: the same request may succeed later.
+
 HermesError             code                     status
-├── ConfigError         config_error             503     the operator: a setting is wrong or missing
-├── StoreUnavailable    store_unavailable        503     retried: the disk is full or it fails
-│   ├── TransactionConflict transaction_conflict 503     the store: it runs the transaction again
-│   └── StoreDamaged    store_unavailable        503     the operator: the file is damaged
+├── ConfigError         config_error             503*    the operator: a setting is wrong or missing
+├── StoreUnavailable    store_unavailable        503*    retried: the disk is full or it fails
+│   ├── TransactionConflict transaction_conflict 503*    the store: it runs the transaction again
+│   └── StoreDamaged    store_unavailable        503*    the operator: the file is damaged
 ├── ClaimLost           claim_lost               409     nobody: another process took the work over
-├── IntakeClosed        gateway_draining         503     the client: come back after the restart
-├── TooBusy             rate_limit_exceeded      429     the client: come back later
-├── RateLimited         rate_limited             429     retried after the pause that was asked for
-├── Disconnected        disconnected             502     retried with backoff
+├── IntakeClosed        gateway_draining         503*    the client: come back after the restart
+├── TooBusy             rate_limit_exceeded      429*    the client: come back later
+├── RateLimited         rate_limited             429*    retried after the pause that was asked for
+├── Disconnected        disconnected             502*    retried with backoff
 ├── Rejected            rejected                 400     nobody: it will never be accepted
 │   ├── TooLong         context_length_exceeded  400     the client: send fewer or shorter messages
 │   └── NotAccepted     files_not_supported      400     the client: use another model
-├── AuthFailed          auth_failed              502     the operator: a credential is wrong
+├── AuthFailed          auth_failed              502*    the operator: a credential is wrong
 └── ToolFailed          tool_failed              500     the model: the call did not work, and why
 
 Other modules derive errors of their own from these: `ApiError` in `entry/http/errors.py`,
@@ -31,6 +33,8 @@ class HermesError(Exception):
     """The HTTP status of a request that ends with this error."""
     retry_after: float | None = None
     """Seconds after which a new attempt makes sense; None when that is not known."""
+    temporary: bool = False
+    """Whether the same request may succeed later, without any change to it."""
 
     def __init__(self, message: str = "", retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -41,11 +45,13 @@ class HermesError(Exception):
 class ConfigError(HermesError):
     code = "config_error"
     status = 503
+    temporary = True
 
 
 class StoreUnavailable(HermesError):
     code = "store_unavailable"
     status = 503
+    temporary = True
     retry_after = 5.0
 
 
@@ -65,12 +71,14 @@ class ClaimLost(HermesError):
 class IntakeClosed(HermesError):
     code = "gateway_draining"
     status = 503
+    temporary = True
     retry_after = 1.0
 
 
 class TooBusy(HermesError):
     code = "rate_limit_exceeded"
     status = 429
+    temporary = True
     retry_after = 1.0
 
 
@@ -79,11 +87,13 @@ class RateLimited(HermesError):
 
     code = "rate_limited"
     status = 429
+    temporary = True
 
 
 class Disconnected(HermesError):
     code = "disconnected"
     status = 502
+    temporary = True
 
 
 class Rejected(HermesError):
@@ -108,6 +118,7 @@ class NotAccepted(Rejected):
 class AuthFailed(HermesError):
     code = "auth_failed"
     status = 502
+    temporary = True
 
 
 class ToolFailed(HermesError):

@@ -150,11 +150,17 @@ class Failed(Value, tag=True):
     """The HTTP status of an API request whose turn failed like this."""
     retry_after: float | None = None
     """Seconds after which a new attempt makes sense; None when that is not known."""
+    temporary: bool = False
+    """Whether the same request may succeed later: with an idempotency key, it is run again."""
 
     @classmethod
     def of(cls, error: HermesError) -> "Failed":
         return cls(
-            reason=str(error), code=error.code, status=error.status, retry_after=error.retry_after
+            reason=str(error),
+            code=error.code,
+            status=error.status,
+            retry_after=error.retry_after,
+            temporary=error.temporary,
         )
 
 

@@ -468,3 +468,23 @@ async def test_the_events_of_a_run_name_the_calls_that_wait(tmp_path: Path) -> N
         last = [envelope.event async for envelope in client.service.gateway.follow(turn)][-1]
     assert isinstance(last, TurnFinished)
     assert [call.id for call in last.calls] == ids_of(asked)
+
+
+@pytest.mark.parametrize("session", [True, False], ids=["session", "stateless"])
+async def test_results_whose_turn_failed_for_a_time_are_sent_again_and_answered(
+    tmp_path: Path, session: bool
+) -> None:
+    async with talking(tmp_path, session=session, HERMES_API_MAX_RETRIES="0") as client:
+        model = client.service.model
+        look = PlannedCall(name="look", arguments="{}")
+        model.script += [Plan(text="Let me see.", calls=(look,)), Plan(status=401)]
+        client.results(client.heard(await client.ask("go on")), look="blue")
+        with pytest.raises(openai.APIStatusError):
+            await client.send()
+        answer = text_of(await client.send())
+        assert "blue" in answer
+        assert "Let me see." not in answer
+        assert model.stats.calls == 3
+        assert text_of(await client.send()) == answer
+        assert model.stats.calls == 3
+    assert states_in(tmp_path) == ["completed"]

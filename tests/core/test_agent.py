@@ -22,7 +22,7 @@ from hermes.testing.scripted import Answer, ScriptedModel, calls, fails, says
 from hermes.testing.tools import TEST_TOOLS, append
 from hermes.testing.turns import CHOICE, NO_SPILL, Notebook, a_turn, an_agent
 from hermes.types.client_tools import ClientTool
-from hermes.types.errors import AuthFailed, ClaimLost, HermesError, RateLimited, TooLong
+from hermes.types.errors import AuthFailed, ClaimLost, HermesError, RateLimited, Rejected, TooLong
 from hermes.types.events import AgentEvent, ContextCompacted, ToolFinished, ToolStarted
 from hermes.types.identity import CallId
 from hermes.types.messages import (
@@ -104,11 +104,15 @@ async def test_the_budget_counts_the_steps_of_earlier_runs() -> None:
 @pytest.mark.parametrize(
     ("error", "failed"),
     [
-        (AuthFailed("no key"), Failed(reason="no key", code="auth_failed", status=502)),
+        (
+            AuthFailed("no key"),
+            Failed(reason="no key", code="auth_failed", status=502, temporary=True),
+        ),
         (
             RateLimited("slow", 7.0),
-            Failed(reason="slow", code="rate_limited", status=429, retry_after=7.0),
+            Failed(reason="slow", code="rate_limited", status=429, retry_after=7.0, temporary=True),
         ),
+        (Rejected("no"), Failed(reason="no", code="rejected", status=400)),
     ],
 )
 async def test_a_failure_of_the_model_has_a_sentence_a_code_a_status_and_a_pause(

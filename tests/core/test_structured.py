@@ -128,7 +128,8 @@ async def test_a_refusal_is_an_error_that_says_what_the_model_said() -> None:
 
 async def test_a_provider_that_fails_in_the_repair_fails_the_turn() -> None:
     turn = Structured(says("seven"), fails(Disconnected("away"), after='{"age"'))
-    assert await turn.outcome() == Failed(reason="away", code="disconnected", status=502)
+    away = Failed(reason="away", code="disconnected", status=502, temporary=True)
+    assert await turn.outcome() == away
     assert turn.said == []
 
 

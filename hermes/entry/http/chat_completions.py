@@ -2,6 +2,7 @@
 
 import time
 from functools import partial
+from urllib.parse import quote
 
 import msgspec
 from starlette.requests import Request
@@ -93,7 +94,7 @@ class ChatCompletions:
         if isinstance(receipt, Refused):
             raise ApiError(403, f"Not accepted: {receipt.reason}.", "refused")
         if isinstance(receipt, Duplicate) and not receipt.same:
-            message = "This Idempotency-Key was used for another request."
+            message = "This Idempotency-Key was used for another request or in another session."
             raise ApiError(409, message, "idempotency_key_conflict")
         return receipt
 
@@ -213,9 +214,9 @@ def to_event(
         unique, mark = _results_key(said)
     else:
         unique = f"key:{key}" if key else f"request:{new_id()}"
-        mark = fingerprint(body) if key else ""
+        mark = fingerprint(session, body) if key else ""
     return MessageEvent(
-        dedupe_key=f"api:{principal.name}:{unique}",
+        dedupe_key=f"api:{quote(principal.name, safe='')}:{unique}",
         fingerprint=mark,
         source=source,
         origin=Origin(trigger="api", principal=principal),
@@ -242,7 +243,7 @@ def _results_key(said: ReadMessages) -> tuple[str, str]:
     assert place is not None, "only results for calls of ours are read as results"
     ordered = sorted(said.results, key=lambda result: result.call)
     content = msgspec.json.encode((ordered, said.messages))
-    return f"results:{place.turn}_{place.step}", fingerprint(content)
+    return f"results:{place.turn}_{place.step}", fingerprint("", content)
 
 
 def _session(request: Request) -> str:

@@ -121,5 +121,6 @@ def _decoded(body: bytes) -> ChatCompletionRequest:
         return _decoder.decode(body)
 
 
-def fingerprint(body: bytes) -> str:
-    return hashlib.sha256(body).hexdigest()
+def fingerprint(session: str, body: bytes) -> str:
+    """Identifies what a request asks for: another session or body has another fingerprint."""
+    return hashlib.sha256(session.encode() + b"\0" + body).hexdigest()

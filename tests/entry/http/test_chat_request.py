@@ -95,5 +95,7 @@ def test_a_body_that_can_not_be_read_says_where(body: bytes, code: str, param: s
     assert (caught.value.status, caught.value.code, caught.value.param) == (400, code, param)
 
 
-def test_the_same_body_has_the_same_fingerprint() -> None:
-    assert fingerprint(b"a") == fingerprint(b"a") != fingerprint(b"b")
+def test_a_fingerprint_is_that_of_the_session_and_the_body() -> None:
+    pairs = [("", b"a"), ("", b"b"), ("s", b"a"), ("sa", b"")]
+    assert fingerprint(*pairs[0]) == fingerprint(*pairs[0])
+    assert len({fingerprint(*pair) for pair in pairs}) == len(pairs)

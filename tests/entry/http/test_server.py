@@ -322,7 +322,7 @@ async def test_head_has_the_headers_of_get_and_no_body(tmp_path: Path) -> None:
         _, headers, _ = await request(service.port, "POST", CHAT, HELLO)
         run = headers["x-hermes-run-id"]
         for method, pattern, _ in ROUTES:
-            path = pattern.format(run_id=run)
+            path = pattern.format(run_id=run, model_id="main")
             status, headers, body = await request(service.port, "HEAD", path)
             if method == "POST":
                 assert status == 405
