@@ -1,7 +1,7 @@
 """The wire format of OpenAI's chat completions, which most other servers speak too."""
 
 from base64 import b32encode
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from hashlib import sha256
 
@@ -33,6 +33,7 @@ from hermes.types.messages import (
     AssistantMessage,
     Message,
     ResponseFormat,
+    Sampling,
     ToolMessage,
     UserMessage,
 )
@@ -88,6 +89,9 @@ class OpenAIChat:
 
     def declare(self, tool: AnyTool) -> Mapping[str, object]:
         return function(tool)
+
+    def left_out(self, choice: ModelChoice, sampling: Sampling) -> Collection[str]:
+        return ()
 
     def body(self, request: ModelRequest) -> bytes:
         choice = request.choice

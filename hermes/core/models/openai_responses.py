@@ -1,6 +1,6 @@
 """The wire format of OpenAI's responses; nothing is stored at the provider."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 
 import msgspec
@@ -13,6 +13,7 @@ from hermes.core.models.request_fields import (
     cache_name,
     call_arguments,
     extra_fields,
+    given_options,
     system_text,
     user_text,
 )
@@ -29,6 +30,7 @@ from hermes.types.messages import (
     AssistantMessage,
     Message,
     ResponseFormat,
+    Sampling,
     ToolMessage,
     UserMessage,
 )
@@ -65,6 +67,7 @@ class _Options(Struct, omit_defaults=True):
     reasoning: dict[str, str] = {}
 
 
+_PASSED_ON = {"max_tokens", "temperature", "top_p", "reasoning_effort"}
 _encoder = msgspec.json.Encoder()
 
 
@@ -88,6 +91,9 @@ class OpenAIResponses:
     def declare(self, tool: AnyTool) -> Mapping[str, object]:
         # A strict schema has no optional fields.
         return {"type": "function", **named_schema(tool), "strict": False}
+
+    def left_out(self, choice: ModelChoice, sampling: Sampling) -> Collection[str]:
+        return given_options(sampling) - _PASSED_ON
 
     def body(self, request: ModelRequest) -> bytes:
         choice = request.choice

@@ -18,7 +18,7 @@ from hermes.entry.http.chat_request import (
 )
 from hermes.entry.http.endpoint import body_of
 from hermes.entry.http.errors import ApiError, bad_request, failed_turn
-from hermes.entry.http.ignored import ignored_header
+from hermes.entry.http.ignored import IgnoredOptions, ignored_header
 from hermes.entry.http.models import Models
 from hermes.entry.http.response_format import response_format
 from hermes.entry.http.responses import JsonResponse
@@ -36,6 +36,7 @@ from hermes.types.messages import (
     Receipt,
     Refused,
     ResponseFormat,
+    Sampling,
 )
 
 HEADER = 256
@@ -50,12 +51,16 @@ UNFINISHED = TurnFinished(
     retry_after=1.0,
 )
 COMPLETED = TurnFinished(outcome="completed")
+PLAIN_SAMPLING = Sampling()
 
 
 class ChatCompletions:
-    def __init__(self, gateway: Gateway, models: Models, patience: float) -> None:
+    def __init__(
+        self, gateway: Gateway, models: Models, ignored_options: IgnoredOptions, patience: float
+    ) -> None:
         self._gateway = gateway
         self._models = models
+        self._ignored_options = ignored_options
         self._patience = patience
 
     async def __call__(self, request: Request) -> ASGIApp:
@@ -70,6 +75,8 @@ class ChatCompletions:
         if session := request.headers.get("x-hermes-session-id"):
             headers["x-hermes-session-id"] = session
         ignored = ["model"] if model.ignored else []
+        if (sampling := asked.sampling()) != PLAIN_SAMPLING:
+            ignored += sorted(self._ignored_options(model.override, sampling))
         headers |= ignored_header([*ignored, *asked.ignored(), *unknown_fields(asked, body)])
         if asked.stream:
             write = partial(self._write, asked, receipt, turn, headers, form)
