@@ -6,7 +6,7 @@ import secrets
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from pathlib import Path
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hermes.settings import Settings
     from hermes.types.commands import SlashCommand
     from hermes.types.deployment import GatewayRegistration, RunningGateway
-    from hermes.types.messages import AssistantMessage, Origin
+    from hermes.types.messages import AssistantMessage, Origin, Sampling
     from hermes.types.offers import ModelOffers, ModelResolver
     from hermes.types.platforms import AnyPlatform
     from hermes.types.profile import ModelChoice
@@ -117,6 +117,13 @@ class Application:
         from hermes.app.models import reachable
 
         return reachable(settings)
+
+    def ignored_options(
+        self, settings: Settings
+    ) -> Callable[[str | None, Sampling], Collection[str]]:
+        from hermes.app.models import ignored_options
+
+        return ignored_options(settings)
 
     async def refresh_models(self, settings: Settings, place: ModelChoice, *, fresh: bool) -> None:
         from hermes.app.models import refresh_models

@@ -1,6 +1,8 @@
 """Work of the command line on models without a gateway: calls, lists and downloads them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+
+from msgspec.structs import replace
 
 from hermes.app.agent import choose_model
 from hermes.app.builtins import all_plugins, configured_models
@@ -11,9 +13,10 @@ from hermes.core.models.client import ModelClient
 from hermes.core.models.download import fetch
 from hermes.core.models.local import EMBEDDED, check_installed, local_models
 from hermes.core.models.model_discovery import ModelDiscovery
+from hermes.core.models.wires import find_wire
 from hermes.settings import Settings
 from hermes.types.errors import ConfigError
-from hermes.types.messages import AssistantMessage, UserMessage
+from hermes.types.messages import AssistantMessage, Sampling, UserMessage
 from hermes.types.models import ModelRequest
 from hermes.types.profile import AgentProfile, ModelChoice
 from hermes.types.protocols import Emit
@@ -31,6 +34,22 @@ def reachable(settings: Settings) -> Callable[[str], bool]:
         return True
 
     return is_reachable
+
+
+def ignored_options(settings: Settings) -> Callable[[str | None, Sampling], Collection[str]]:
+    models, profile = configured_models(settings, all_plugins()), AgentProfile(id=DEFAULT_AGENT)
+    # Settings are read at the start, so the agent's own model stays the same.
+    profile = replace(profile, model=models.main())
+
+    def ignored(model: str | None, sampling: Sampling) -> Collection[str]:
+        try:
+            choice = choose_model(models, profile, model)
+        except ConfigError:
+            # The turn fails, and says what is missing.
+            return ()
+        return find_wire(models.wires, choice.wire).left_out(choice, sampling)
+
+    return ignored
 
 
 async def refresh_models(settings: Settings, place: ModelChoice, *, fresh: bool) -> None:

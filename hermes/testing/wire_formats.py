@@ -28,6 +28,7 @@ from msgspec.structs import replace
 from hermes.core.models.answer import StreamedAnswer
 from hermes.core.models.client import ModelClient
 from hermes.core.models.prefixes import CACHED_FROM
+from hermes.core.models.request_fields import given_options
 from hermes.core.models.stream import PayloadStream
 from hermes.core.tools.schema import schema_of
 from hermes.testing.histories import histories, texts
@@ -52,6 +53,7 @@ from hermes.types.messages import (
     AttachmentKind,
     Echo,
     Message,
+    Sampling,
     ToolCall,
     ToolMessage,
     UserMessage,
@@ -67,6 +69,13 @@ CALLS = (
 RESULTS = (
     ToolMessage(call=CALLS[0].id, text="sky"),
     ToolMessage(call=CALLS[1].id, text="birds", failed=True),
+)
+SAMPLINGS = (
+    Sampling(temperature=0.5),
+    Sampling(top_p=0.5),
+    Sampling(temperature=0.5, reasoning_effort="high", max_tokens=9000),
+    Sampling(reasoning_effort="high", max_tokens=9000, stop=("end",)),
+    Sampling(seed=7, presence_penalty=0.5, frequency_penalty=0.5),
 )
 GARBAGE = (b"7", b'{"type":7,"choices":7}', b'{"type":"\xff"}', b"[" * 9999, b"nonsense")
 
@@ -253,6 +262,20 @@ class WireFormatContract:
         quirks = Quirks(extra_body='{"x_extra":{"deep":true}}')
         body = self.wire().body(request_to(replace(self.choice(), quirks=quirks)))
         assert msgspec.json.decode(body)["x_extra"] == {"deep": True}
+
+    @pytest.mark.parametrize("reasoning", ["budget", "effort"])
+    @pytest.mark.parametrize("sampling", SAMPLINGS, ids=lambda one: "+".join(given_options(one)))
+    def test_an_option_reaches_the_model_or_is_known_to_be_left_out(
+        self, sampling: Sampling, reasoning: Literal["budget", "effort"]
+    ) -> None:
+        choice = replace(self.choice(), quirks=Quirks(reasoning=reasoning))
+        request = request_to(choice)
+        whole = self.wire().body(replace(request, sampling=sampling))
+        left_out = self.wire().left_out(choice, sampling)
+        for name in given_options(sampling):
+            unset = replace(sampling, **{name: getattr(Sampling(), name)})
+            without = self.wire().body(replace(request, sampling=unset))
+            assert (whole == without) == (name in left_out), name
 
     # --- answers -----------------------------------------------------------------------------
 

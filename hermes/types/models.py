@@ -1,6 +1,6 @@
 """Types for calls to models, shared by the agent, the HTTP client and the wire formats."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -138,6 +138,10 @@ class WireFormat(Protocol):
 
     def declare(self, tool: DeclaredTool) -> Mapping[str, object]:
         """The declaration of a tool, to be encoded as JSON."""
+        ...
+
+    def left_out(self, choice: ModelChoice, sampling: Sampling) -> Collection[str]:
+        """Names of the options in `sampling` that `body` does not pass on to this model."""
         ...
 
     def body(self, request: ModelRequest) -> bytes:

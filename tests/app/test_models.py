@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
-from hermes.app.models import ask_model, reachable
+import pytest
+
+from hermes.app.models import ask_model, ignored_options, reachable
 from hermes.settings import load
 from hermes.testing.upstream import STREAM, answering, choice_of
 from hermes.types.events import AgentEvent, TextDelta
+from hermes.types.messages import Sampling
 
 PAYLOADS = Path(__file__).parents[1] / "core" / "models" / "payloads"
 
@@ -13,6 +16,23 @@ PAYLOADS = Path(__file__).parents[1] / "core" / "models" / "payloads"
 def test_a_model_can_be_reached_only_with_a_key(tmp_path: Path) -> None:
     assert not reachable(load(tmp_path, {}))("openai/gpt-5")
     assert reachable(load(tmp_path, {"OPENAI_API_KEY": "k"}))("openai/gpt-5")
+
+
+@pytest.mark.parametrize(
+    ("keys", "model", "expected"),
+    [
+        ({"OPENAI_API_KEY": "k"}, None, {"seed"}),
+        ({"OPENAI_API_KEY": "k", "MISTRAL_API_KEY": "k"}, "mistral/m", set()),
+        ({"ANTHROPIC_API_KEY": "k"}, None, {"seed", "temperature"}),
+        ({"OPENAI_API_KEY": "k"}, "mistral/m", set()),
+        ({}, None, set()),
+    ],
+)
+def test_the_options_that_a_model_is_not_given_are_known(
+    tmp_path: Path, keys: dict[str, str], model: str | None, expected: set[str]
+) -> None:
+    ignored = ignored_options(load(tmp_path, keys))
+    assert set(ignored(model, Sampling(temperature=0.5, seed=1))) == expected
 
 
 async def test_one_question_is_put_to_a_model_without_a_gateway(tmp_path: Path) -> None:

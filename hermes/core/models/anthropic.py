@@ -1,6 +1,6 @@
 """The wire format of Anthropic's messages, with marks for the provider's prompt cache."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -10,11 +10,11 @@ from hermes.core.models.anthropic_schema import enforced_schema
 from hermes.core.models.message_events import MessageEvents
 from hermes.core.models.prefixes import Prefixes, joined
 from hermes.core.models.request_fields import (
-    answer_limit,
     cache_name,
     call_arguments,
     extra_fields,
     file_name,
+    given_options,
     user_parts,
     user_text,
 )
@@ -27,6 +27,7 @@ from hermes.types.messages import (
     Attachment,
     AttachmentKind,
     Message,
+    Sampling,
     ToolMessage,
     UserMessage,
 )
@@ -107,10 +108,21 @@ class AnthropicMessages:
         schema = parameters_of(tool)
         return {"name": tool.name, "description": tool.description, "input_schema": schema}
 
+    def left_out(self, choice: ModelChoice, sampling: Sampling) -> Collection[str]:
+        options = _options(choice, sampling)
+        passed_on = {
+            "max_tokens": True,
+            "stop": bool(options.stop_sequences),
+            "temperature": options.temperature is not None,
+            "top_p": options.top_p is not None,
+            "reasoning_effort": bool(options.thinking),
+        }
+        return {name for name in given_options(sampling) if not passed_on.get(name, False)}
+
     def body(self, request: ModelRequest) -> bytes:
         choice = request.choice
         schema = enforced_schema(request)
-        options = _options(request)
+        options = _options(choice, request.sampling)
         if schema is not None:
             options.output_config["format"] = {"type": "json_schema", "schema": schema}
         form = form_in_words(request.response_format, request.response_format if schema else None)
@@ -151,14 +163,13 @@ def _system(request: ModelRequest, form: str) -> bytes:
     return b",".join(blocks)
 
 
-def _options(request: ModelRequest) -> _Options:
-    sampling = request.sampling
+def _options(choice: ModelChoice, sampling: Sampling) -> _Options:
     options = _Options(
-        answer_limit(request) or ANSWER_TOKENS,
+        sampling.max_tokens or choice.max_tokens or ANSWER_TOKENS,
         stop_sequences=tuple(stop for stop in sampling.stop if stop.strip()),
     )
     effort = sampling.reasoning_effort or ""
-    if request.choice.quirks.reasoning == "effort":
+    if choice.quirks.reasoning == "effort":
         if effort in THINKING_TOKENS:
             options.thinking = {"type": "adaptive", "display": "summarized"}
             options.output_config = {"effort": "low" if effort == "minimal" else effort}

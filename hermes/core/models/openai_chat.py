@@ -1,7 +1,7 @@
 """The wire format of OpenAI's chat completions, which most other servers speak too."""
 
 from base64 import b32encode
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from hashlib import sha256
 
@@ -39,6 +39,7 @@ from hermes.types.messages import (
     AttachmentKind,
     Message,
     ResponseFormat,
+    Sampling,
     ToolMessage,
     UserMessage,
 )
@@ -95,6 +96,9 @@ class OpenAIChat:
 
     def declare(self, tool: DeclaredTool) -> Mapping[str, object]:
         return function(tool)
+
+    def left_out(self, choice: ModelChoice, sampling: Sampling) -> Collection[str]:
+        return ()
 
     def body(self, request: ModelRequest) -> bytes:
         choice = request.choice

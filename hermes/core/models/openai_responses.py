@@ -1,6 +1,6 @@
 """The wire format of OpenAI's responses; nothing is stored at the provider."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 
 import msgspec
@@ -15,6 +15,7 @@ from hermes.core.models.request_fields import (
     data_url,
     extra_fields,
     file_name,
+    given_options,
     system_text,
     user_parts,
     user_text,
@@ -35,6 +36,7 @@ from hermes.types.messages import (
     AttachmentKind,
     Message,
     ResponseFormat,
+    Sampling,
     ToolMessage,
     UserMessage,
 )
@@ -71,6 +73,7 @@ class _Options(Struct, omit_defaults=True):
     reasoning: dict[str, str] = {}
 
 
+_PASSED_ON = {"max_tokens", "temperature", "top_p", "reasoning_effort"}
 _encoder = msgspec.json.Encoder()
 
 
@@ -96,6 +99,9 @@ class OpenAIResponses:
         # A strict schema has no optional fields.
         strict = isinstance(tool, ClientTool) and bool(tool.strict)
         return {"type": "function", **named_schema(tool), "strict": strict}
+
+    def left_out(self, choice: ModelChoice, sampling: Sampling) -> Collection[str]:
+        return given_options(sampling) - _PASSED_ON
 
     def body(self, request: ModelRequest) -> bytes:
         choice = request.choice

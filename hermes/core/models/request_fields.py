@@ -2,7 +2,7 @@
 
 import msgspec
 
-from hermes.types.messages import Attachment, ToolCall, UserMessage
+from hermes.types.messages import Attachment, Sampling, ToolCall, UserMessage
 from hermes.types.models import ModelRequest
 from hermes.types.profile import ModelChoice
 
@@ -23,6 +23,11 @@ def system_text(request: ModelRequest, form: str = "") -> str:
 def answer_limit(request: ModelRequest) -> int | None:
     """Tokens that the answer may have: as the request says, or else the model's setting."""
     return request.sampling.max_tokens or request.choice.max_tokens
+
+
+def given_options(sampling: Sampling) -> set[str]:
+    """Names of the options that are set."""
+    return set(msgspec.to_builtins(sampling))
 
 
 def user_text(message: UserMessage) -> str:

@@ -201,6 +201,7 @@ def api_options(runtime: Runtime, settings: Settings) -> ApiOptions:
         model_name=api.model_name,
         aliases=frozenset({"hermes-agent", *own}),
         reachable=runtime.reachable(settings),
+        ignored_options=runtime.ignored_options(settings),
         cors_origins=api.cors_origins,
         most_bytes=api.max_body_bytes,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from pathlib import Path
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hermes.settings import Settings
     from hermes.types.commands import SlashCommand
     from hermes.types.deployment import GatewayRegistration, RunningGateway
-    from hermes.types.messages import AssistantMessage, Origin
+    from hermes.types.messages import AssistantMessage, Origin, Sampling
     from hermes.types.offers import ModelOffers, ModelResolver
     from hermes.types.platforms import AnyPlatform
     from hermes.types.profile import ModelChoice
@@ -88,6 +88,15 @@ class Runtime(Protocol):
 
     def reachable(self, settings: Settings) -> Callable[[str], bool]:
         """A function that says whether a `provider/model` can be called with these settings."""
+        ...
+
+    def ignored_options(
+        self, settings: Settings
+    ) -> Callable[[str | None, Sampling], Collection[str]]:
+        """A function that names the options that a model is not given.
+
+        The model is a `provider/model`, or None for the one in the settings.
+        """
         ...
 
     async def refresh_models(self, settings: Settings, place: ModelChoice, *, fresh: bool) -> None:

@@ -27,7 +27,7 @@ from hermes.entry.http.client_tools import client_tools, tool_choice
 from hermes.entry.http.content_parts import collect
 from hermes.entry.http.endpoint import body_of
 from hermes.entry.http.errors import ApiError, bad_request, failed_turn
-from hermes.entry.http.ignored import ignored_header
+from hermes.entry.http.ignored import IgnoredOptions, ignored_header
 from hermes.entry.http.models import Models
 from hermes.entry.http.response_format import response_format
 from hermes.entry.http.responses import JsonResponse
@@ -45,6 +45,7 @@ from hermes.types.messages import (
     Receipt,
     Refused,
     ResponseFormat,
+    Sampling,
 )
 
 HEADER = 256
@@ -59,12 +60,14 @@ UNFINISHED = TurnFinished(
     retry_after=1.0,
 )
 COMPLETED = TurnFinished(outcome="completed")
+PLAIN_SAMPLING = Sampling()
 
 
 class ChatCompletions:
-    def __init__(self, gateway: Gateway, models: Models) -> None:
+    def __init__(self, gateway: Gateway, models: Models, ignored_options: IgnoredOptions) -> None:
         self._gateway = gateway
         self._models = models
+        self._ignored_options = ignored_options
 
     async def __call__(self, request: Request) -> ASGIApp:
         body = await body_of(request)
@@ -81,6 +84,8 @@ class ChatCompletions:
         if session:
             headers["x-hermes-session-id"] = session
         ignored = ["model"] if model.ignored else []
+        if (sampling := asked.sampling()) != PLAIN_SAMPLING:
+            ignored += sorted(self._ignored_options(model.override, sampling))
         headers |= ignored_header([*ignored, *asked.ignored(), *unknown_fields(asked, body)])
         if asked.stream:
             write = partial(self._write, asked, receipt, turn, headers, form)

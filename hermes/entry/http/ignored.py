@@ -1,8 +1,12 @@
 """The header that names the parts of a request that had no effect."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
+from hermes.types.messages import Sampling
+
+IgnoredOptions = Callable[[str | None, Sampling], Collection[str]]
+"""Names the options that a model is not given: those that its wire format has no field for."""
 IGNORED_HEADER = "x-hermes-ignored"
 MOST_NAMES = 32
 _NAME = re.compile(r"[\w.\[\]-]{1,64}", re.ASCII)

@@ -21,6 +21,7 @@ from hermes.entry.http.descriptors import most_connections
 from hermes.entry.http.endpoint import Endpoint, EndpointFunction
 from hermes.entry.http.errors import ApiError
 from hermes.entry.http.health import health, readiness
+from hermes.entry.http.ignored import IgnoredOptions
 from hermes.entry.http.middleware import (
     AccessLogMiddleware,
     BodyLimitMiddleware,
@@ -70,6 +71,8 @@ class ApiOptions(Value):
     """Further names that stand for it."""
     reachable: Callable[[str], bool] = lambda name: False
     """Whether a `provider/model` can be asked for."""
+    ignored_options: IgnoredOptions = lambda model, sampling: ()
+    """Names the sampling options that a `provider/model`, or the agent's own, is not given."""
     cors_origins: tuple[str, ...] = ()
     most_bytes: int = 10_000_000
     limits: ClientLimits = ClientLimits()
@@ -94,7 +97,7 @@ def build_app(
     sole = len(gateway.agents) == 1
     models = Models(listed, options.aliases, options.reachable, sole=sole)
     functions: dict[str, EndpointFunction] = {
-        "/v1/chat/completions": ChatCompletions(gateway, models),
+        "/v1/chat/completions": ChatCompletions(gateway, models, options.ignored_options),
         "/v1/models": models.listing,
         "/v1/models/{model_id}": models.one,
         "/v1/runs/{run_id}/events": RunEvents(gateway),

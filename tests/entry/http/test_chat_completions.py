@@ -15,9 +15,10 @@ from hermes.state.search import search
 from hermes.testing.rows import EVERYBODY
 from hermes.testing.running import rows, until
 from hermes.testing.scripted import Plan, calls_in, is_complete
-from hermes.testing.service import MODEL, PARTS, SERVICE_KEY, Service, serving
+from hermes.testing.service import MODEL, OPTIONS, PARTS, SERVICE_KEY, Service, serving
 from hermes.types.agents import AgentHome
 from hermes.types.identity import AgentId
+from hermes.types.messages import Sampling
 
 SESSION = {"X-Hermes-Session-Id": "kitchen"}
 
@@ -305,6 +306,23 @@ async def test_options_that_cannot_be_honoured_are_named(tmp_path: Path) -> None
         sent = service.model.requests[-1]
     assert raw.headers["x-hermes-ignored"] == "logprobs, user, top_k, ?"
     assert sent.temperature == 0.5
+
+
+async def test_options_that_the_model_is_not_given_are_named(tmp_path: Path) -> None:
+    def ignored(model: str | None, sampling: Sampling) -> list[str]:
+        assert (model, sampling) == (None, Sampling(seed=1, stop=("x",), temperature=0.5))
+        return ["stop", "seed"]
+
+    options = replace(OPTIONS, ignored_options=ignored)
+    async with serving(tmp_path, options) as service, client_of(service) as client:
+        raw = await client.chat.completions.with_raw_response.create(
+            model="main", messages=says("hello"), seed=1, stop="x", temperature=0.5
+        )
+        plain = await client.chat.completions.with_raw_response.create(
+            model="main", messages=says("hello")
+        )
+    assert raw.headers["x-hermes-ignored"] == "seed, stop"
+    assert "x-hermes-ignored" not in plain.headers
 
 
 async def test_the_same_idempotency_key_runs_once_and_answers_twice(tmp_path: Path) -> None:
