@@ -23,6 +23,7 @@ from hermes.entry.cli.main import Commands, sole
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.http.server import ApiOptions, serve_http
 from hermes.entry.messaging import configured_routes, make_adapters, serve
+from hermes.entry.output import say, say_json
 from hermes.settings import Settings
 from hermes.settings.platforms import check_platforms
 from hermes.settings.sources import ENVIRONMENT
@@ -62,7 +63,7 @@ def run(
     key = runtime.api_key(settings) if settings.api_server.enabled else ""
     start_logging(settings.logging.level, runtime.secrets(settings) | {key})
     for warning in settings.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        say(f"warning: {warning}", err=True)
     _refuse_twin(runtime, settings)
     with runtime.register_gateway(settings.home.run) as registration:
         service = GatewayService(runtime, settings, registration, hello)
@@ -74,9 +75,9 @@ def run(
             if not isinstance(error, ConfigError) or not isinstance(error.__cause__, OSError):
                 raise
             # The address is taken: another try may well succeed, unlike after a wrong setting.
-            click.echo(str(error), err=True)
+            say(error, err=True)
             sys.exit(1)
-        click.echo("stopped")
+        say("stopped")
 
 
 def _refuse_twin(runtime: Runtime, settings: Settings) -> None:
@@ -85,10 +86,10 @@ def _refuse_twin(runtime: Runtime, settings: Settings) -> None:
     other = next((one for one in others if port and one.port == port), None)
     if other is None:
         for one in others:
-            click.echo(f"A gateway runs already for this home ({named(one)}): they share the work.")
+            say(f"A gateway runs already for this home ({named(one)}): they share the work.")
         return
     where = f", {other.url}" if other.url else ""
-    click.echo(
+    say(
         f"A gateway for {settings.home.root} is running already (pid {other.pid}{where}):"
         " `hermes gateway stop` ends it, --port chooses another port.",
         err=True,
@@ -133,7 +134,7 @@ class GatewayService:
 
         platforms = self._runtime.platforms()
         for warning in check_platforms(self._settings, platforms):
-            click.echo(f"warning: {warning}", err=True)
+            say(f"warning: {warning}", err=True)
         for adapter in make_adapters(self._settings, platforms):
             doors.start_soon(serve, gateway, adapter)
         webhooks = configured_routes(self._settings, platforms)
@@ -141,7 +142,7 @@ class GatewayService:
             options = api_options(self._runtime, self._settings)
             doors.start_soon(serve_http, gateway, options, listening, webhooks)
         else:
-            click.echo(f"Hermes {__version__} runs; its HTTP API is off (api_server.enabled).")
+            say(f"Hermes {__version__} runs; its HTTP API is off (api_server.enabled).")
 
     async def _end(
         self,
@@ -153,7 +154,7 @@ class GatewayService:
         await anext(signals)
         seconds = self._settings.agent.drain_seconds
         told = f"stopping: running turns have {seconds:g} s to finish; again to stop at once"
-        click.echo(told, err=True)
+        say(told, err=True)
 
         async with anyio.create_task_group() as group:
             group.start_soon(_exit_at, signals)
@@ -166,11 +167,11 @@ class GatewayService:
         port = self._settings.api_server.port
         port = port or int(url.rpartition(":")[2])
         self._registration.write(RunningGateway(pid=os.getpid(), port=port, url=url))
-        click.echo(f"Hermes {__version__} listens on {url}")
-        click.echo(model_line(self._settings, self._runtime.models(self._settings)))
+        say(f"Hermes {__version__} listens on {url}")
+        say(model_line(self._settings, self._runtime.models(self._settings)))
         if self._hello:
             await say_hello(url, self._runtime.api_key(self._settings), self._hello)
-        click.echo("\n".join(ways_in(self._settings, url)))
+        say("\n".join(ways_in(self._settings, url)))
 
 
 def tune_interpreter() -> None:
@@ -184,7 +185,7 @@ def tune_interpreter() -> None:
 
 async def _exit_at(signals: AsyncIterator[signal.Signals]) -> None:
     await anext(signals)
-    click.echo("stopped at once: what was running goes on at the next start", err=True)
+    say("stopped at once: what was running goes on at the next start", err=True)
     logging.shutdown()
     os._exit(1)
 
@@ -215,12 +216,12 @@ def status(runtime: Runtime, as_json: bool) -> None:
         gateways = [msgspec.to_builtins(one) for one in running]
         first = gateways[0] if gateways else {}
         shown = {"running": bool(running), "home": str(home.root), **first, "gateways": gateways}
-        click.echo(msgspec.json.encode(shown).decode())
+        say_json(msgspec.json.encode(shown).decode())
     elif not running:
-        click.echo(f"No gateway runs for {home.root}.")
+        say(f"No gateway runs for {home.root}.")
     for one in [] if as_json else running:
         where = f" and listens on {one.url}" if one.url else ""
-        click.echo(f"A gateway for {home.root} runs as pid {one.pid}{where}.")
+        say(f"A gateway for {home.root} runs as pid {one.pid}{where}.")
     sys.exit(0 if running else 1)
 
 
@@ -237,12 +238,12 @@ def stop(runtime: Runtime, port: int | None, everything: bool) -> None:
     settings = configuration.load()
     running = runtime.running_gateways(settings.home.run)
     if not running:
-        click.echo(f"No gateway runs for {settings.home.root}.", err=True)
+        say(f"No gateway runs for {settings.home.root}.", err=True)
         sys.exit(1)
     meant = running if everything else _meant(settings, running, port)
     if not meant:
         known = "; ".join(map(named, running))
-        click.echo(f"Which one? --port names it, --all means every one: {known}", err=True)
+        say(f"Which one? --port names it, --all means every one: {known}", err=True)
         sys.exit(1)
     for one in meant:
         os.kill(one.pid, signal.SIGTERM)
@@ -263,10 +264,10 @@ def _meant(
 def _await_end(runtime: Runtime, settings: Settings, told: RunningGateway, deadline: float) -> None:
     while any(one.pid == told.pid for one in runtime.running_gateways(settings.home.run)):
         if time.monotonic() > deadline:
-            click.echo(f"pid {told.pid} was told to stop and has not; it may need kill -9")
+            say(f"pid {told.pid} was told to stop and has not; it may need kill -9")
             sys.exit(1)
         time.sleep(0.05)
-    click.echo(f"stopped (pid {told.pid})")
+    say(f"stopped (pid {told.pid})")
 
 
 def named(one: RunningGateway) -> str:
