@@ -24,6 +24,7 @@ from hermes.core.models.catalog import LOCAL
 from hermes.core.models.client import ModelClient
 from hermes.core.models.fallback import Fallback
 from hermes.core.models.local import local_models
+from hermes.core.models.markers import EscapedMarkers
 from hermes.core.models.resolver import ConfiguredModels
 from hermes.core.models.retry import Retrying
 from hermes.core.prompt import Prompter
@@ -82,11 +83,11 @@ class AgentBuilder:
         self._settings = settings
         self._store = store
         self._session = session
-        self._model = model
+        self._model = EscapedMarkers(model)
         self._commands = backend is not None
         self._backend = backend or LocalBackend(settings.home.processes, None)
         self._models = models
-        self._auxiliary = Auxiliary(model, lambda main: self._models.auxiliary() or main)
+        self._auxiliary = Auxiliary(self._model, lambda main: self._models.auxiliary() or main)
         self._memory = Memory(limits)
         secrets = tuple(settings.secrets())
         self._hide = partial(hide_secrets, secrets=secrets)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from hermes.core.tools.results import Redact, Results, redacted
 from hermes.core.tools.summary import summarize, summarize_result
+from hermes.text.role_markers import restore_arguments
 from hermes.types.errors import ClaimLost, StoreUnavailable, ToolFailed
 from hermes.types.events import ToolFinished, ToolProgress, ToolStarted
 from hermes.types.execution import ExecutionBackend, Sandbox, SandboxScope
@@ -141,7 +142,7 @@ class CallRunner:
         if tool is None:
             known = ", ".join(sorted(self._tools)) or "none"
             raise ToolFailed(f"There is no tool {call.name!r}. The tools are: {known}.")
-        run = tool.bind(call.arguments)
+        run = tool.bind(restore_arguments(call.arguments))
         if not tool.repeatable:
             if call.id in self._turn.interrupted:
                 raise ToolFailed(UNKNOWN_OUTCOME)
