@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hermes.control.gateway import Gateway
     from hermes.settings import Settings
     from hermes.types.commands import SlashCommand
+    from hermes.types.context_files import ContextFiles
     from hermes.types.deployment import GatewayRegistration, RunningGateway
     from hermes.types.messages import AssistantMessage, Origin
     from hermes.types.offers import ModelOffers, ModelResolver
@@ -101,6 +102,11 @@ class Application:
 
         profiles = agent_settings(settings, all_plugins())
         return frozenset().union(*(own.secrets() for own in profiles.values()))
+
+    def context_files(self, settings: Settings) -> ContextFiles:
+        from hermes.state.context_trust import ContextTrust
+
+        return ContextTrust(settings.home.context)
 
     def models(self, settings: Settings) -> ModelResolver:
         from hermes.app.builtins import all_plugins, configured_models

@@ -76,6 +76,7 @@ SUBCOMMANDS = {
     "sessions": Lazy("hermes.entry.cli.sessions:sessions", "Look at earlier conversations."),
     "model": Lazy("hermes.entry.cli.model:model", "Show and change the model that answers."),
     "prompt": Lazy("hermes.entry.cli.prompt:prompt", "Look at what the model is told first."),
+    "context": Lazy("hermes.entry.cli.context:context", "Decide about context files."),
     "config": Lazy("hermes.entry.cli.config:config", "Show, explain and change the configuration."),
 }
 
