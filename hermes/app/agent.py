@@ -107,6 +107,15 @@ class AgentBuilder:
             write_title=self._write_title if self._models.has_auxiliary else None,
         )
 
+    def runs_commands_here(self, tools: Sequence[AnyTool]) -> bool:
+        """Whether one of its conversations may run commands on this machine without a sandbox."""
+        settings, registry = self._settings, Registry(tools)
+        own = [one.toolsets for one in settings.platforms.values() if one.toolsets is not None]
+        return self._backend.isolation == "none" and any(
+            registry.offers("terminal", allowed, settings.agent.disabled_toolsets)
+            for allowed in (settings.agent.toolsets, *own)
+        )
+
     def _runner(self, tools: Sequence[AnyTool]) -> AgentLoop:
         settings, compression = self._settings, self._settings.compression
         registry = Registry(tools)

@@ -103,6 +103,12 @@ class Application:
         profiles = agent_settings(settings, all_plugins())
         return frozenset().union(*(own.secrets() for own in profiles.values()))
 
+    def unused_data(self, settings: Settings) -> str:
+        from hermes.state.hermes_agent import found_data
+
+        installed = {platform.name for platform in self.platforms()}
+        return str(found_data(settings.home.root, settings.sources.environ, installed))
+
     def context_files(self, settings: Settings) -> ContextFiles:
         from hermes.state.context_trust import ContextTrust
 

@@ -10,13 +10,21 @@ import anyio
 from hermes.control.claims import Claim, Closing, Desk
 from hermes.control.hub import Hub, Log
 from hermes.control.outbox import Outbox
+from hermes.control.turn_log import log_finished
 from hermes.state import compactions, sessions, transcript, turns
 from hermes.state.compactions import Condensed
 from hermes.streaming.final import final_content
 from hermes.streaming.fold import View
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import ClaimLost, StoreUnavailable
-from hermes.types.events import AgentEvent, Notice, QuestionAsked, SegmentDiscarded, TurnFinished
+from hermes.types.events import (
+    NOTHING_USED,
+    AgentEvent,
+    Notice,
+    QuestionAsked,
+    SegmentDiscarded,
+    TurnFinished,
+)
 from hermes.types.identity import AgentId, CallId, TurnId, new_id
 from hermes.types.messages import AssistantMessage, Content, ToolMessage, UserMessage
 from hermes.types.store import Store, Work
@@ -170,6 +178,8 @@ class TurnRunner:
         )
         following = await persist(self._store, self._desk.close, claim, closing, time.time())
         live.end(last)
+        steps = checkpoint.steps + isinstance(outcome, Completed)
+        log_finished(claim, outcome, steps, checkpoint.used + closing.usage)
         if claim.turn.reply_to:
             self._outbox.wake(claim.turn.reply_to)
         return following
@@ -184,6 +194,8 @@ class TurnCheckpoint:
         self._live = live
         self.steps = claim.row.steps
         self.said_texts: list[str] = []
+        self.used = NOTHING_USED
+        """What the steps so far have used, in this process."""
         self.prompt: Prompt | None = None
         """Of a new epoch, until it is kept."""
         self._spans = list(claim.spans)
@@ -205,6 +217,7 @@ class TurnCheckpoint:
             return number
 
         number = await persist(self._store, work)
+        self.used += usage
         self.prompt = None
         self._spans.append((number, number))
         self._live.keep(seq)
@@ -234,6 +247,7 @@ class TurnCheckpoint:
             return number
 
         number = await persist(self._store, work)
+        self.used += usage
         self._spans.append((number, number))
         self._live.keep(seq)
 

@@ -125,15 +125,18 @@ class CallRunner:
         result = ToolMessage(
             call=call.id, text=await self._results.fit(self._turn, call.id, text), failed=failed
         )
+        shown_as = summarize_result(result.text)
         self._emit(
             ToolFinished(
                 call=call.id,
                 name=call.name,
                 seconds=round(time.monotonic() - since, 3),
                 failed=failed,
-                result=summarize_result(result.text),
+                result=shown_as,
             )
         )
+        if failed:
+            log.info("the tool %s failed in turn %s: %s", call.name[:100], self._turn.id, shown_as)
         await self._checkpoint.answered(result)
         return result
 

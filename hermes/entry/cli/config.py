@@ -104,8 +104,10 @@ def check(runtime: Runtime) -> None:
     problems: tuple[str, ...] = ()
     try:
         settings = configuration.load()
-        for warning in settings.warnings:
+        for warning in (*settings.sources.ignored, *settings.warnings):
             say(f"warning: {warning}")
+        if unused := runtime.unused_data(settings):
+            say(f"warning: not taken over from Hermes Agent: {unused}")
         choice = runtime.models(settings).main()
         if choice is None:
             say("warning: no model is configured: set a provider's key, or model.base_url")

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import anyio
 import anyio.abc
@@ -18,7 +18,7 @@ from hermes import settings as configuration
 from hermes.control.gateway import Gateway
 from hermes.entry.cli.embedded import stand_in
 from hermes.entry.cli.hello import model_line, say_hello, ways_in
-from hermes.entry.cli.logs import start_logging
+from hermes.entry.cli.logs import start_service_log
 from hermes.entry.cli.main import Commands, sole
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.http.server import ApiOptions, serve_http
@@ -30,6 +30,10 @@ from hermes.settings.sources import ENVIRONMENT
 from hermes.types.deployment import GatewayRegistration, RunningGateway
 from hermes.types.errors import ConfigError
 
+log = logging.getLogger(__name__)
+
+MOST_LINES = 3
+"""Lines about one subject that the log has when the gateway starts."""
 STOP_WAIT_SECONDS = 10.0
 """How long `stop` waits beyond the time that running turns are given."""
 
@@ -43,17 +47,31 @@ def gateway() -> None:
 @click.option("--host", help="The address to listen on, instead of api_server.host.")
 @click.option("--port", type=int, help="The port, instead of api_server.port; 0 takes a free one.")
 @click.option("--embedded", is_flag=True, help="Without another model, answer with a demo model.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    help="The form of the log, instead of logging.format.",
+)
 @click.option("--hello", metavar="TEXT", help="Ask this at the start, and show the answer.")
 @click.pass_obj
 def run(
-    runtime: Runtime, host: str | None, port: int | None, embedded: bool, hello: str | None
+    runtime: Runtime,
+    host: str | None,
+    port: int | None,
+    embedded: bool,
+    log_format: str | None,
+    hello: str | None,
 ) -> None:
     """Run the service in the foreground, until Ctrl-C or SIGTERM.
 
     The embedded demo model runs in a process of this machine and has no tools; it is downloaded
     once.
     """
-    wished = {"API_SERVER_HOST": host, "API_SERVER_PORT": None if port is None else str(port)}
+    wished = {
+        "API_SERVER_HOST": host,
+        "API_SERVER_PORT": None if port is None else str(port),
+        "HERMES_LOG_FORMAT": log_format,
+    }
     given = {name: value for name, value in wished.items() if value is not None}
     environ = {**configuration.ENVIRON, **given}
     settings = configuration.load(environ=environ)
@@ -61,10 +79,9 @@ def run(
     if embedded:
         settings = stand_in(settings, runtime, environ)
     key = runtime.api_key(settings) if settings.api_server.enabled else ""
-    start_logging(settings.logging.level, runtime.secrets(settings) | {key})
-    for warning in settings.warnings:
-        say(f"warning: {warning}", err=True)
+    start_service_log(settings, runtime.secrets(settings) | {key})
     _refuse_twin(runtime, settings)
+    _log_findings(runtime, settings)
     with runtime.register_gateway(settings.home.run) as registration:
         service = GatewayService(runtime, settings, registration, hello)
         try:
@@ -78,6 +95,30 @@ def run(
             say(error, err=True)
             sys.exit(1)
         say("stopped")
+
+
+def _log_findings(runtime: Runtime, settings: Settings) -> None:
+    """Logs what the operator should know about the home, in a few lines."""
+    for line in shortened((*settings.warnings, *_ignored_keys(settings))):
+        log.warning(line)
+    if unused := runtime.unused_data(settings):
+        log.warning("found in the home, from Hermes Agent, and not taken over: %s", unused)
+
+
+def _ignored_keys(settings: Settings) -> list[str]:
+    ignored = settings.sources.ignored
+    if len(ignored) <= MOST_LINES:
+        return list(ignored)
+    name = settings.home.config.name
+    return [f"{name}: {len(ignored)} keys are ignored; `hermes config check` lists them"]
+
+
+def shortened(lines: Sequence[str]) -> list[str]:
+    """The first lines, and how many more there are."""
+    if len(lines) <= MOST_LINES:
+        return list(lines)
+    more = len(lines) - MOST_LINES
+    return [*lines[:MOST_LINES], f"{more} more lines; `hermes config check` shows them"]
 
 
 def _refuse_twin(runtime: Runtime, settings: Settings) -> None:
@@ -133,8 +174,8 @@ class GatewayService:
             doors.start_soon(self._welcome, url)
 
         platforms = self._runtime.platforms()
-        for warning in check_platforms(self._settings, platforms):
-            say(f"warning: {warning}", err=True)
+        for line in shortened(check_platforms(self._settings, platforms)):
+            log.warning(line)
         for adapter in make_adapters(self._settings, platforms):
             doors.start_soon(serve, gateway, adapter)
         webhooks = configured_routes(self._settings, platforms)
@@ -153,8 +194,7 @@ class GatewayService:
         """The first signal lets running turns finish, the second does not wait for them."""
         await anext(signals)
         seconds = self._settings.agent.drain_seconds
-        told = f"stopping: running turns have {seconds:g} s to finish; again to stop at once"
-        say(told, err=True)
+        log.info("stopping: running turns have %g s to finish; again to stop at once", seconds)
 
         async with anyio.create_task_group() as group:
             group.start_soon(_exit_at, signals)
@@ -185,7 +225,7 @@ def tune_interpreter() -> None:
 
 async def _exit_at(signals: AsyncIterator[signal.Signals]) -> None:
     await anext(signals)
-    say("stopped at once: what was running goes on at the next start", err=True)
+    log.warning("stopped at once: what was running goes on at the next start")
     logging.shutdown()
     os._exit(1)
 

@@ -79,6 +79,10 @@ class Runtime(Protocol):
         """The secrets of every hosted agent; none may be logged."""
         ...
 
+    def unused_data(self, settings: Settings) -> str:
+        """Data of a Hermes Agent in the home that is not taken over, in words; empty if none."""
+        ...
+
     def context_files(self, settings: Settings) -> ContextFiles:
         """The context files that the agent of this home has written."""
         ...

@@ -185,6 +185,7 @@ class KeyMiddleware:
             try:
                 scope["user"] = self._auth.principal(authorization, client[0] if client else "")
             except ApiError as refused:
+                log.warning("%d for %s: no valid key", refused.status, client[0] if client else "")
                 await error_response(refused)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
