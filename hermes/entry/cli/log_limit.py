@@ -1,6 +1,7 @@
 """Limits the log while a fault lasts: one line a minute, with the number of lines left out."""
 
 import asyncio
+import copy
 import logging
 from collections.abc import Callable
 
@@ -54,9 +55,10 @@ class RepeatedFaults(logging.Filter):
             if fault is not None and fault.left_out:
                 record.__dict__[REPEATED] = fault.left_out
             return True
-        # The first record had its traceback, which keeps the values of a whole stack alive.
-        record.exc_info = None
-        fault.latest = record
+        # Without the traceback, which would keep the values of a whole stack alive. A copy,
+        # because other handlers may need the traceback.
+        fault.latest = copy.copy(record)
+        fault.latest.exc_info = None
         fault.left_out += 1
         if fault.left_out == 1:
             self._report_later(key, fault, fault.logged_at + self._seconds - record.created)

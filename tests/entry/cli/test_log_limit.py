@@ -1,6 +1,7 @@
 """While a fault lasts, the log has one line a minute."""
 
 import logging
+import weakref
 
 from hermes.entry.cli.log_format import REPEATED
 from hermes.entry.cli.log_limit import MOST_FAULTS, SAME_FAULT_SECONDS, RepeatedFaults
@@ -93,10 +94,18 @@ async def test_a_fault_that_ended_is_reported_when_its_minute_is_over() -> None:
     assert log.written[1] == ("message 9 is lost", 8)
 
 
+class Large(Exception):
+    """Stands for an exception that keeps much alive."""
+
+
 def test_a_record_that_is_left_out_keeps_no_stack_alive() -> None:
-    log = Log()
+    log, error = Log(), Large()
+    alive = weakref.ref(error)
     log("it broke")
-    record = logging.LogRecord("hermes.test", logging.ERROR, "", 0, "it broke", (), None)
-    record.created, record.exc_info = log.now, (ValueError, ValueError(), None)
+    info = (Large, error, None)
+    record = logging.LogRecord("hermes.test", logging.ERROR, "", 0, "it broke", (), info)
+    record.created = log.now
     assert not log.limit.filter(record)
-    assert record.exc_info is None
+    assert record.exc_info is info, "other handlers may need it"
+    del record, info, error
+    assert alive() is None
