@@ -18,12 +18,16 @@ WAIT_SECONDS = 0.25
 MOST_WAITING = 1000
 """Lines that may wait at once."""
 
+ON_SCREEN = frozenset({"hermes.control.turn_log", "hermes.core.models.retry"})
+"""Loggers for turns and providers: a terminal shows their news with the answer."""
+
 LogSink = Callable[[str], None]
 
 
 def start_logging(level: str, secrets: Iterable[str], out: TextIO | None = None) -> None:
-    """From now on the log is written to stderr, or to `out`."""
-    _log_to([_stream(out or sys.stderr)], text_format, level, secrets)
+    """From now on the log is written to stderr, or to `out`, for a person who sees the answers."""
+    lines = _log_to([_stream(out or sys.stderr)], text_format, level, secrets)
+    lines.addFilter(lambda record: record.name not in ON_SCREEN)
 
 
 def start_service_log(settings: Settings, secrets: Iterable[str]) -> None:
@@ -36,7 +40,9 @@ def start_service_log(settings: Settings, secrets: Iterable[str]) -> None:
     _log_to(sinks, form, own.level, secrets)
 
 
-def _log_to(sinks: Sequence[LogSink], form: LogFormat, level: str, secrets: Iterable[str]) -> None:
+def _log_to(
+    sinks: Sequence[LogSink], form: LogFormat, level: str, secrets: Iterable[str]
+) -> "LogWriter":
     lines = LogWriter(sinks, form)
     if level != "DEBUG":
         faults = RepeatedFaults(lines.handle)
@@ -49,6 +55,7 @@ def _log_to(sinks: Sequence[LogSink], form: LogFormat, level: str, secrets: Iter
     logging._srcfile = None  # noqa: SLF001  # as the logging HOWTO says
     # Its starts and stops are ours to tell.
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    return lines
 
 
 def _stream(out: TextIO) -> LogSink:

@@ -1,6 +1,5 @@
 """The log on stderr and in the home."""
 
-import io
 import json
 import logging
 import stat
@@ -48,6 +47,14 @@ def test_secrets_do_not_reach_the_log(capsys: pytest.CaptureFixture[str]) -> Non
     logged = capsys.readouterr().err
     assert "hermes.test: the word is" in logged
     assert "a-very-secret-word" not in logged
+
+
+def test_a_terminal_logs_nothing_that_its_screen_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    start_logging("WARNING", ())
+    logging.getLogger("hermes.core.models.retry").warning("openai: a call of m failed: cut")
+    logging.getLogger("hermes.core.context_files").warning("AGENTS.md was written by the agent")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("AGENTS.md was written by the agent")
 
 
 def test_the_log_is_on_stderr_and_in_a_private_file(
@@ -157,7 +164,7 @@ def test_a_message_that_does_not_fit_its_arguments_is_no_error_of_the_caller(
 
 def test_the_two_lines_of_a_turn_cost_little(settings: Settings) -> None:
     """The bound is generous, because machines differ: about 16 µs were measured."""
-    start_logging("INFO", ["a" * 32], io.StringIO())
+    start_service_log(settings, ["a" * 32])
     accepted = {
         "message_id": "m" * 32,
         "session": "agent:main:telegram:private:42",
