@@ -124,6 +124,34 @@ def test_only_control_reaches_into_the_gateway() -> None:
     assert [name_of(path) for path in outside if private.search(path.read_text("utf-8"))] == []
 
 
+PRINTS = re.compile(
+    r"\b(?:click\.(?:echo|secho|confirm|prompt|echo_via_pager|progressbar)|(?<!\.)print)\("
+    r"|\bsys\.(?:stdout|stderr)\.(?:buffer\.)?write\b"
+)
+
+
+@pytest.mark.parametrize(
+    ("planted", "found"),
+    [
+        ("click.echo(title)", True),
+        ("click.confirm(question)", True),
+        ("print(title)", True),
+        ("sys.stderr.write(title)", True),
+        ("say(title)", False),
+        ("fingerprint(profile)", False),
+    ],
+)
+def test_planted_output_is_found(planted: str, found: bool) -> None:
+    assert bool(PRINTS.search(planted)) is found
+
+
+def test_only_one_module_prints() -> None:
+    """It removes what could control the terminal, so that no command can forget to."""
+    found = {name_of(path) for path in SHIPPED if PRINTS.search(path.read_text("utf-8"))}
+    answers_its_parent = "boundary/scan.py"
+    assert found == {"entry/output.py", answers_its_parent}
+
+
 def mirrored(path: Path) -> Path:
     """Where the tests of a module stand."""
     return ROOT / "tests" / path.relative_to(PACKAGE).with_name(f"test_{path.name}")

@@ -25,6 +25,7 @@ from hermes.core.models.catalog import LOCAL
 from hermes.core.models.client import ModelClient
 from hermes.core.models.fallback import Fallback
 from hermes.core.models.local import local_models
+from hermes.core.models.markers import EscapedMarkers
 from hermes.core.models.resolver import ConfiguredModels
 from hermes.core.models.retry import Retrying
 from hermes.core.prompt import Prompter
@@ -83,11 +84,11 @@ class AgentBuilder:
         self._settings = settings
         self._store = store
         self._session = session
-        self._model = model
+        self._model = EscapedMarkers(model)
         self._commands = backend is not None
         self._backend = backend or LocalBackend(settings.home.processes, None)
         self._models = models
-        self._auxiliary = Auxiliary(model, lambda main: self._models.auxiliary() or main)
+        self._auxiliary = Auxiliary(self._model, lambda main: self._models.auxiliary() or main)
         self._memory = Memory(limits)
         secrets = tuple(settings.secrets())
         self._hide = partial(hide_secrets, secrets=secrets)
@@ -106,6 +107,15 @@ class AgentBuilder:
             end_session=self._end_session,
             write_title=self._write_title if self._models.has_auxiliary else None,
             check_request=self._check_request,
+        )
+
+    def runs_commands_here(self, tools: Sequence[AnyTool]) -> bool:
+        """Whether one of its conversations may run commands on this machine without a sandbox."""
+        settings, registry = self._settings, Registry(tools)
+        own = [one.toolsets for one in settings.platforms.values() if one.toolsets is not None]
+        return self._backend.isolation == "none" and any(
+            registry.offers("terminal", allowed, settings.agent.disabled_toolsets)
+            for allowed in (settings.agent.toolsets, *own)
         )
 
     def _runner(self, tools: Sequence[AnyTool]) -> AgentLoop:

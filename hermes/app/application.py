@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hermes.control.gateway import Gateway
     from hermes.settings import Settings
     from hermes.types.commands import SlashCommand
+    from hermes.types.context_files import ContextFiles
     from hermes.types.deployment import GatewayRegistration, RunningGateway
     from hermes.types.messages import AssistantMessage, Origin, Sampling
     from hermes.types.offers import ModelOffers, ModelResolver
@@ -101,6 +102,17 @@ class Application:
 
         profiles = agent_settings(settings, all_plugins())
         return frozenset().union(*(own.secrets() for own in profiles.values()))
+
+    def unused_data(self, settings: Settings) -> str:
+        from hermes.state.hermes_agent import found_data
+
+        installed = {platform.name for platform in self.platforms()}
+        return str(found_data(settings.home.root, settings.sources.environ, installed))
+
+    def context_files(self, settings: Settings) -> ContextFiles:
+        from hermes.state.context_trust import ContextTrust
+
+        return ContextTrust(settings.home.context)
 
     def models(self, settings: Settings) -> ModelResolver:
         from hermes.app.builtins import all_plugins, configured_models

@@ -104,6 +104,8 @@ async def open_gateway(
             builders[id] = AgentBuilder(id, own, models, watched, session, model, backend)
         builtins.builders = builders
         agents = hosted_agents(builders, plugins, parts.tools)
+        if not terminal:
+            log_commands(builders, plugins, parts.tools)
         async with running_gateway(
             watched,
             agents,
@@ -140,6 +142,20 @@ def hosted_agents(
         id: builder.build(plugins.tools(builder.profile) if tools is None else tools)
         for id, builder in builders.items()
     }
+
+
+def log_commands(
+    builders: Mapping[AgentId, AgentBuilder], plugins: Plugins, tools: Sequence[AnyTool] | None
+) -> None:
+    """Logs which agents run commands on this machine."""
+    for id, builder in builders.items():
+        offered = plugins.tools(builder.profile) if tools is None else tools
+        if builder.runs_commands_here(offered):
+            log.warning(
+                "agent %s runs commands on this machine with the rights of the gateway, without"
+                " asking; `terminal.backend: none` turns that off",
+                id,
+            )
 
 
 @asynccontextmanager

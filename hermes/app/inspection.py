@@ -12,7 +12,7 @@ from hermes.app.gateway import agent_settings, home_store, hosted_agents, http_s
 from hermes.control.keys import session_key
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.core.models.client import ModelClient
-from hermes.core.tools.registry import Registry
+from hermes.core.tools.registry import UNSUPPORTED_SETS, Registry
 from hermes.entry.messaging import make_adapters
 from hermes.plugins import Plugins
 from hermes.settings import Settings
@@ -46,6 +46,7 @@ async def check(settings: Settings) -> Sequence[str]:
 
     It does not change the home.
     """
+    warnings: list[str] = []
     with TemporaryDirectory() as folder:
         async with agent_builders(settings, Home(root=Path(folder))) as (builders, plugins):
             hosted_agents(builders, plugins, None)
@@ -53,9 +54,14 @@ async def check(settings: Settings) -> Sequence[str]:
                 models = configured_models(own, plugins)
                 models.auxiliary()
                 models.fallbacks()
+                warnings += [
+                    f"agent.toolsets: {name!r} has no tools yet"
+                    for name in own.agent.toolsets
+                    if name in UNSUPPORTED_SETS
+                ]
     plugins.commands()
     platforms = plugins.platforms()
-    warnings = check_platforms(settings, platforms)
+    warnings += check_platforms(settings, platforms)
     make_adapters(settings, platforms)
     return warnings
 

@@ -24,6 +24,7 @@ from hermes.control.rate_gate import RateGate
 from hermes.control.recovery import Recovery
 from hermes.control.routing import Route, RoutingFailed
 from hermes.control.titles import Titles
+from hermes.control.turn_log import log_receipt
 from hermes.control.turns import TurnRunner
 from hermes.control.upkeep import Retention, Upkeep
 from hermes.state import turns
@@ -113,9 +114,12 @@ class Gateway:
         """Takes a message in; returns once it is durable."""
         source, principal = event.source, event.origin.principal
         if self._closed:
+            log.warning("a message of %s is refused: the gateway stops", source.account)
             raise IntakeClosed("The gateway is shutting down; try again after the restart.")
         if not event.addressed or not self._access.admits(source, principal):
-            log.info("not admitted: user %s of %s", source.user_id, source.account)
+            # A group's talk among its members is no attempt to reach us.
+            level = logging.INFO if event.addressed else logging.DEBUG
+            log.log(level, "not admitted: user %s of %s", source.user_id, source.account)
             return Refused(reason="not admitted")
         try:
             key = self.session_of(event)
@@ -132,6 +136,7 @@ class Gateway:
             # Half a character can't be stored; raised, it would come again for ever.
             log.warning("a message of %s is not valid text: %s", source.account, error)
             return Refused(reason="not valid text")
+        log_receipt(event, key, taken.receipt)
         if taken.claim:
             self._lanes.start(taken.claim)
         if taken.owed:
@@ -145,6 +150,7 @@ class Gateway:
     def _check(self, asked: Asked, agent: AgentId) -> None:
         """Raises if a request can't be taken now, or never by this agent."""
         if 0 < self._options.most_runs <= self.busy:
+            log.warning("a request is refused: too many requests run")
             raise TooBusy(f"{self.busy} requests are under way; try again shortly.")
         self._agents[agent].check_request(asked)
 

@@ -10,6 +10,7 @@ import anyio
 from hermes.control.claims import Claim, Closing, Desk
 from hermes.control.hub import Hub, Log
 from hermes.control.outbox import Outbox
+from hermes.control.turn_log import log_finished
 from hermes.state import compactions, sessions, transcript, turns
 from hermes.state.compactions import Condensed
 from hermes.streaming.final import final_content
@@ -17,6 +18,7 @@ from hermes.streaming.fold import View
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import ClaimLost, StoreUnavailable
 from hermes.types.events import (
+    NOTHING_USED,
     AgentEvent,
     FinishReason,
     Notice,
@@ -180,6 +182,8 @@ class TurnRunner:
         )
         following = await persist(self._store, self._desk.close, claim, closing, time.time())
         live.end(last)
+        steps = checkpoint.steps + isinstance(outcome, Completed)
+        log_finished(claim, outcome, steps, checkpoint.used + closing.usage)
         if claim.turn.reply_to:
             self._outbox.wake(claim.turn.reply_to)
         return following
@@ -194,6 +198,8 @@ class TurnCheckpoint:
         self._live = live
         self.steps = claim.row.steps
         self.said_texts: list[str] = []
+        self.used = NOTHING_USED
+        """What the steps so far have used, in this process."""
         self.prompt: Prompt | None = None
         """Of a new epoch, until it is kept."""
         self._spans = list(claim.spans)
@@ -215,6 +221,7 @@ class TurnCheckpoint:
             return number
 
         number = await persist(self._store, work)
+        self.used += usage
         self.prompt = None
         self._spans.append((number, number))
         self._live.keep(seq)
@@ -244,6 +251,7 @@ class TurnCheckpoint:
             return number
 
         number = await persist(self._store, work)
+        self.used += usage
         self._spans.append((number, number))
         self._live.keep(seq)
 

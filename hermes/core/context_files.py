@@ -1,58 +1,138 @@
-"""What the operator wrote for agents into the workspace: AGENTS.md and its like."""
+"""Instructions for agents in the workspace: AGENTS.md and its like, unless the agent wrote them."""
 
-import os
-import stat
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path, PurePosixPath
 
-from hermes.types.errors import ToolFailed
+import anyio
+import anyio.to_thread
+
+from hermes.state.context_trust import ContextTrust, digest, digest_of, read_context_file
+from hermes.state.paths import Home
+from hermes.types.errors import ConfigError, ToolFailed
+from hermes.types.identity import CallId
 from hermes.types.turns import PromptPart, Turn
+
+log = logging.getLogger(__name__)
 
 NAMES = (".hermes.md", "HERMES.md", "AGENTS.md", "CLAUDE.md", ".cursorrules")
 """The first that is there counts, here or in a folder above, up to the root of the repository."""
-LARGEST_CONTEXT_FILE = 1_000_000
-"""Characters of a file that are looked at."""
 HEAD_SHARE = 0.7
 """The part of a file that is too long which is kept of its beginning; the rest is its end."""
 
 
-def context_file(workspace: Path, limit: int) -> PromptPart | None:
-    """The nearest context file, framed; None when there is none."""
+def context_file(
+    workspace: Path, limit: int, trust: ContextTrust | None = None
+) -> PromptPart | None:
+    """The nearest context file that is trusted, framed; None when there is none."""
     if limit <= 0 or not workspace.name:
         return None
-    for folder in _upwards(workspace):
-        for name in NAMES:
-            path = folder / name
-            try:
-                text = _read(path).strip()
-            except OSError:
-                continue
-            if text:
-                shown = _shortened(text, limit)
-                framed = f"Instructions for this workspace, from {path}:\n\n{shown}"
-                return PromptPart(name=name, text=framed)
+    for path in candidates(workspace):
+        try:
+            data = read_context_file(path)
+        except OSError:
+            continue
+        text = data.decode(errors="replace").strip()
+        if not text:
+            continue
+        if trust is not None and not trust.is_trusted(path, digest(data)):
+            log.warning("%s was written by the agent: `hermes context allow` loads it", path)
+            continue
+        framed = f"Instructions for this workspace, from {path}:\n\n{_shortened(text, limit)}"
+        return PromptPart(name=path.name, text=framed)
     return None
 
 
-def check_writable(path: str, turn: Turn) -> None:
-    """Raises ToolFailed if a chat tries to write a file of instructions for every conversation."""
-    name = PurePosixPath(path).name.casefold()
-    if turn.principal is None and name in {one.casefold() for one in NAMES}:
+def candidates(workspace: Path) -> list[Path]:
+    """The places of context files for a workspace; the first that holds a text counts."""
+    return [folder / name for folder in _upwards(workspace) for name in NAMES]
+
+
+def is_context_file(path: str) -> bool:
+    """Whether a path has the name of a context file, on a disk that ignores case too."""
+    return PurePosixPath(path).name.casefold() in {name.casefold() for name in NAMES}
+
+
+def trust_of(turn: Turn) -> ContextTrust | None:
+    """The records of the turn's agent; None for an agent without a home."""
+    home = turn.profile.home
+    return ContextTrust(Home(root=Path(home)).context) if home else None
+
+
+async def prepare_write(path: str, turn: Turn) -> None:
+    """Call this before a tool writes a file of the workspace.
+
+    Raises ToolFailed if a chat tries to write a context file. A context file that the agent writes
+    for its owner is not loaded until the owner allows it.
+    """
+    if not is_context_file(path):
+        return
+    if turn.principal is None:
         raise ToolFailed(
             f"{path!r} holds instructions for every conversation, and can't be written from"
             f" {turn.source.platform}: ask the owner to do it in a terminal."
         )
+    trust = trust_of(turn)
+    if trust is not None:
+        place = Path(turn.profile.workspace) / path
+        try:
+            await anyio.to_thread.run_sync(trust.mark_written, place)
+        except ConfigError as error:
+            raise ToolFailed(f"{path!r} was not written: {error}") from error
 
 
-def _read(path: Path) -> str:
-    """The text of a regular file; OSError for anything else, which could lead or wait anywhere."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+@asynccontextmanager
+async def watched(turn: Turn, command: CallId) -> AsyncIterator[None]:
+    """Context files that change in this block count as written by the agent.
+
+    If the command was renamed, they do so until `end_watching`.
+    """
+    await _begin_watching(turn, command)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(f"{path} is not a regular file")
-        with os.fdopen(descriptor, encoding="utf-8", errors="replace", closefd=False) as file:
-            return file.read(LARGEST_CONTEXT_FILE)
+        yield
     finally:
-        os.close(descriptor)
+        with anyio.CancelScope(shield=True):
+            await end_watching(turn, command)
+
+
+async def _begin_watching(turn: Turn, command: CallId) -> None:
+    trust, workspace = trust_of(turn), Path(turn.profile.workspace)
+    if trust is None or not workspace.name:
+        return
+
+    def begin() -> None:
+        trust.begin(command, {path: digest_of(path) for path in candidates(workspace)})
+
+    await _recorded(begin)
+
+
+async def end_watching(turn: Turn, *commands: str) -> None:
+    """Marks the context files that these commands have changed. They have ended."""
+    trust, workspace = trust_of(turn), Path(turn.profile.workspace)
+    if trust is None or not workspace.name:
+        return
+
+    def end() -> None:
+        for command in commands:
+            trust.end(command, candidates(workspace))
+
+    await _recorded(end)
+
+
+async def rename_watched(turn: Turn, command: CallId, process: str) -> None:
+    """The command goes on in the background as this process."""
+    trust = trust_of(turn)
+    if trust is not None:
+        await _recorded(partial(trust.rename, command, process))
+
+
+async def _recorded(work: Callable[[], None]) -> None:
+    try:
+        await anyio.to_thread.run_sync(work)
+    except ConfigError as error:
+        log.error("changes of context files are not noticed: %s", error)
 
 
 def _upwards(workspace: Path) -> list[Path]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from hermes.core.context_files import context_file
+from hermes.core.context_files import context_file, trust_of
 from hermes.core.tools.schema import tools_json
 from hermes.core.window import context_length
 from hermes.state.audience import audience_of
@@ -115,7 +115,7 @@ class Prompter:
         # Who can't open a file has no use for how to work on them.
         shown = min(profile.context_chars, room) if choice.tools else 0
         found = await anyio.to_thread.run_sync(
-            context_file, Path(profile.workspace), shown, abandon_on_cancel=True
+            context_file, Path(profile.workspace), shown, trust_of(turn), abandon_on_cancel=True
         )
         parts = [
             PromptPart(name="identity", text=profile.soul or (IDENTITY if tools else TALKER)),

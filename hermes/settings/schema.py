@@ -53,7 +53,7 @@ _UNSUPPORTED_SECTIONS = {
     " platforms resume_display runtime_footer show_cost show_reasoning skin streaming timestamps"
     " tool_preview_length tool_progress tool_progress_command tool_progress_grouping"
     " tool_progress_overrides tui_statusbar user_message_preview",
-    "logging.": "backup_count max_size_mb memory_monitor",
+    "logging.": "memory_monitor",
     "streaming.": "fresh_final_after_seconds mode transport",
     "gateway.streaming.": "fresh_final_after_seconds mode transport",
     "gateway.": "delivery_ledger max_inbound_media_bytes media_delivery_allow_dirs"

@@ -196,6 +196,12 @@ class LoggingSettings(Value):
         Literal["DEBUG", "INFO", "WARNING", "ERROR"], Also(env=("HERMES_LOG_LEVEL",))
     ] = "INFO"
     """How much the log tells."""
+    format: Annotated[Literal["text", "json"], Also(env=("HERMES_LOG_FORMAT",))] = "text"
+    """Whether a line of the log is text or a JSON object."""
+    max_size_mb: Annotated[float, msgspec.Meta(gt=0)] = 5.0
+    """The size at which the log file is rotated, in megabytes."""
+    backup_count: Count = 3
+    """How many rotated log files are kept."""
 
 
 class RetentionSettings(Value):

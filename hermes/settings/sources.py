@@ -95,6 +95,8 @@ class Sources(Value):
     """The process environment, without what is empty."""
     secrets: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    """The keys of config.yaml that are ignored, one line each. A Hermes Agent's file has many."""
 
     def __repr__(self) -> str:
         return f"Sources({', '.join(self.found)})"
@@ -170,7 +172,8 @@ def gather(
         dotenv=dotenv,
         process=process,
         secrets=frozenset({*_secrets(dotenv), *_secrets(process), *_secrets(raw)}),
-        warnings=(*warnings, *config.warnings),
+        warnings=tuple(warnings),
+        ignored=tuple(config.ignored),
     )
     return sources, config.problems
 
@@ -200,7 +203,7 @@ class _Config:
         self.found: list[tuple[str, str, FoundValue]] = []
         """Key and place of each setting, and its value."""
         self.platforms: dict[str, PlatformSection] = {}
-        self.warnings: list[str] = []
+        self.ignored: list[str] = []
         self.problems: list[str] = []
 
     def walk(self, raw: Mapping[str, object], section: str = "") -> None:
@@ -221,7 +224,7 @@ class _Config:
                 found = FoundValue(layer=CONFIG, source=self._where(key), value=value)
                 self.platforms[section.split(".")[1]].settings[str(name)] = found
             elif self.schema.unsupported(key):
-                self.warnings.append(f"{self.path.name}: {key} is not supported yet and is ignored")
+                self.ignored.append(f"{self.path.name}: {key} is not supported yet and is ignored")
             else:
                 self._unknown(key, value)
 
@@ -247,7 +250,7 @@ class _Config:
         # that resembles one of ours is a mistake.
         lenient = self.foreign or (isinstance(value, Mapping) and "." not in key)
         if lenient and not self.schema.meant(key, ours=True, cutoff=0.8):
-            self.warnings.append(f"{self.path.name}: {key} is not known and is ignored")
+            self.ignored.append(f"{self.path.name}: {key} is not known and is ignored")
             return
         near = self.schema.meant(key) or nearest(key, self.schema.fields)
         self.problems.append(f"{self._where(key)}: unknown key {key!r}{suggestion(near)}")

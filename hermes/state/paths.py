@@ -89,6 +89,11 @@ class Home(Value):
     def profiles(self) -> Path:
         return self.root / "profiles"
 
+    @property
+    def context(self) -> Path:
+        """Which context files the agent has written."""
+        return self.root / "context"
+
     def ensure(self) -> None:
         """Makes the folders that are missing, for the owner only."""
         folders = (self.logs, self.run, self.backups, self.workspace, self.models, self.profiles)

@@ -6,6 +6,7 @@ import msgspec
 
 from hermes.streaming.final import question_text, remark
 from hermes.streaming.wire import encode
+from hermes.text.console import printable, printable_json
 from hermes.types.events import (
     AgentEvent,
     ContextCompacted,
@@ -37,7 +38,6 @@ RESULT_WIDTH = 80
 """Characters of the result behind it."""
 
 _DIM, _RED, _YELLOW, _RESET = "\x1b[2m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
-_CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
 
 
 class StdoutStream:
@@ -197,12 +197,7 @@ class JsonLines:
     """One JSON object per event, each on a line."""
 
     def feed(self, event: AgentEvent | Session) -> str:
-        return encode(event).decode() + "\n"
-
-
-def printable(text: str) -> str:
-    """The text without what would steer the terminal."""
-    return text.translate(_CONTROLS)
+        return printable_json(encode(event).decode()) + "\n"
 
 
 def tool_label(event: ToolStarted | ToolFinished) -> str:

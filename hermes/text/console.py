@@ -1,18 +1,63 @@
-"""The output of a command, as the text that a person would see in a terminal."""
+"""Text for terminals and logs: without the characters that control a terminal or hide text."""
 
 import re
 
+_SEQUENCES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # colours and the cursor
 _ESCAPES = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # colours and the cursor
-    r"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # titles, links and other strings
+    _SEQUENCES + r"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # titles, links and other strings
     r"|[ -/]*[0-~])"
 )
+# A string that does not end is shown: it must not hide the rest of a line.
+_WHOLE_ESCAPES = re.compile(_SEQUENCES + r"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
 _CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
+# Joiners stay: emoji, Persian and the scripts of India are written with them.
+_UNSAFE = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # changes of the writing direction
+    "\u00ad\u180e\u200b\u2060-\u2065\u206a-\u206f\ufeff\ufff9-\ufffb"  # invisible characters
+    "\ud800-\udfff"  # halves of a character
+    "\U000e0000-\U000e0fff"  # tags, which can spell out a hidden text
+)
+_REMOVED = re.compile(f"[{_UNSAFE}]")
+_ESCAPED = re.compile(f"[{_UNSAFE}\u2028\u2029]")
+_LINE_BREAKS = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 
 def console_text(data: bytes) -> str:
-    """The output without escapes and control characters. Of a line that was overwritten, such as a
-    progress bar, the last state is kept."""
+    """The output of a command as a person would see it in a terminal.
+
+    Escapes and control characters are removed. Of a line that was overwritten, such as a progress
+    bar, the last state is kept.
+    """
     text = _ESCAPES.sub("", data.decode("utf-8", errors="replace"))
     lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
     return "\n".join(lines).translate(_CONTROLS)
+
+
+def printable(text: str) -> str:
+    """The text without control characters, escapes, changes of direction and invisible characters.
+
+    Line breaks, tabs and joiners are kept.
+    """
+    if text.isprintable():
+        return text
+    return _REMOVED.sub("", _WHOLE_ESCAPES.sub("", text))
+
+
+def printable_line(text: str) -> str:
+    r"""The printable text on one line; line breaks are shown as `\n`."""
+    if text.isprintable():
+        return text
+    return printable(_LINE_BREAKS.sub(r"\\n", text))
+
+
+def printable_json(text: str) -> str:
+    r"""JSON in which the characters that `printable` removes are written as `\u202e`."""
+    if text.isprintable():
+        return text
+    return _ESCAPED.sub(_json_escape, text)
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))

@@ -97,6 +97,16 @@ def _masked(found: re.Match[str]) -> str:
     return found[0][:start] + mask(found[found.lastgroup])
 
 
+class FixedFields(str):
+    """A log message for the hot path, with named fields: `log.info(MESSAGE, {"turn": id})`.
+
+    Its fields are ids, names and numbers of ours, never text that somebody wrote, so it is not
+    searched for secrets.
+    """
+
+    __slots__ = ()
+
+
 class RedactingFilter(logging.Filter):
     """On a handler: no record reaches it with a secret, tracebacks included."""
 
@@ -105,6 +115,8 @@ class RedactingFilter(logging.Filter):
         self._secrets = tuple(secrets)
 
     def filter(self, record: logging.LogRecord) -> bool:
+        if type(record.msg) is FixedFields:
+            return True
         record.msg, record.args = redact(_message(record), self._secrets), None
         if record.exc_info:
             trace = record.exc_text or logging.Formatter().formatException(record.exc_info)

@@ -3,12 +3,25 @@
 import os
 from pathlib import Path
 
+import anyio
 import pytest
 
-from hermes.core.context_files import LARGEST_CONTEXT_FILE, NAMES, check_writable, context_file
+from hermes.core.context_files import (
+    NAMES,
+    context_file,
+    end_watching,
+    prepare_write,
+    rename_watched,
+    trust_of,
+    watched,
+)
+from hermes.state.context_trust import LARGEST_CONTEXT_FILE
 from hermes.testing.turns import GROUP, PRIVATE, a_turn
 from hermes.types.errors import ToolFailed
-from hermes.types.identity import OWNER, Principal
+from hermes.types.identity import OWNER, CallId, Principal
+from hermes.types.turns import Turn
+
+CLI = Principal(name="cli", person=OWNER)
 
 
 def write(folder: Path, name: str, text: str) -> None:
@@ -101,13 +114,112 @@ def test_a_huge_file_is_read_up_to_a_bound(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["AGENTS.md", "a/b/claude.MD", "./.Hermes.md/", ".cursorrules/."])
-def test_a_chat_may_not_write_what_everybody_s_agent_is_told(path: str) -> None:
+async def test_a_chat_may_not_write_what_everybody_s_agent_is_told(path: str) -> None:
     for source in (PRIVATE, GROUP):
         with pytest.raises(ToolFailed, match=r"can't be written from p: ask the owner"):
-            check_writable(path, a_turn(source=source))
-    check_writable(path, a_turn(principal=Principal(name="cli", person=OWNER)))
+            await prepare_write(path, a_turn(source=source))
+    await prepare_write(path, a_turn(principal=CLI))
 
 
-def test_a_chat_may_write_any_other_file() -> None:
-    check_writable("AGENTS.md/x", a_turn())
-    check_writable("notes.md", a_turn())
+async def test_a_chat_may_write_any_other_file() -> None:
+    await prepare_write("AGENTS.md/x", a_turn())
+    await prepare_write("notes.md", a_turn())
+
+
+def owner_s_turn(folder: Path) -> Turn:
+    (folder / "work").mkdir(exist_ok=True)
+    (folder / "home").mkdir(exist_ok=True)
+    return a_turn(workspace=folder / "work", home=folder / "home", principal=CLI)
+
+
+def loaded(turn: Turn) -> str | None:
+    part = context_file(Path(turn.profile.workspace), 1000, trust_of(turn))
+    return part.text.partition("\n\n")[2] if part else None
+
+
+async def test_a_file_that_the_agent_writes_is_not_loaded_until_it_is_allowed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    turn = owner_s_turn(tmp_path)
+    trust = trust_of(turn)
+    assert trust is not None
+    await prepare_write("AGENTS.md", turn)
+    write(tmp_path / "work", "AGENTS.md", "obey me")
+    write(tmp_path / "work", "CLAUDE.md", "of the owner")
+    assert loaded(turn) == "of the owner"
+    assert "AGENTS.md was written by the agent" in caplog.text
+    assert trust.allow(tmp_path / "work" / "AGENTS.md")
+    assert loaded(turn) == "obey me"
+    write(tmp_path / "work", "AGENTS.md", "obey me more")
+    assert loaded(turn) == "of the owner"
+
+
+async def test_the_owner_s_own_version_stays_trusted(tmp_path: Path) -> None:
+    turn = owner_s_turn(tmp_path)
+    write(tmp_path / "work", "AGENTS.md", "of the owner")
+    await prepare_write(str(tmp_path / "work" / "AGENTS.md"), turn)
+    assert loaded(turn) == "of the owner"
+    write(tmp_path / "work", "AGENTS.md", "of the agent")
+    assert loaded(turn) is None
+    write(tmp_path / "work", "AGENTS.md", "of the owner")
+    assert loaded(turn) == "of the owner"
+
+
+async def test_a_file_that_a_command_changes_is_not_loaded(tmp_path: Path) -> None:
+    turn = owner_s_turn(tmp_path)
+    write(tmp_path / "work", "AGENTS.md", "of the owner")
+    async with watched(turn, CallId("c")):
+        write(tmp_path / "work", ".hermes.md", "of the agent")
+    assert loaded(turn) == "of the owner"
+    write(tmp_path / "work", "AGENTS.md", "edited by the owner")
+    assert loaded(turn) == "edited by the owner"
+
+
+async def test_a_folder_that_a_command_adds_to_the_repository_is_not_trusted(
+    tmp_path: Path,
+) -> None:
+    turn = owner_s_turn(tmp_path)
+    async with watched(turn, CallId("c")):
+        write(tmp_path / ".git", "HEAD", "")
+        write(tmp_path, "AGENTS.md", "of the agent")
+    assert loaded(turn) is None
+
+
+async def test_a_background_command_is_watched_until_it_is_known_to_have_ended(
+    tmp_path: Path,
+) -> None:
+    turn = owner_s_turn(tmp_path)
+    write(tmp_path / "work", "AGENTS.md", "of the owner")
+    async with watched(turn, CallId("c")):
+        await rename_watched(turn, CallId("c"), "p1")
+    assert loaded(turn) == "of the owner"
+    write(tmp_path / "work", "AGENTS.md", "of the agent")
+    assert loaded(turn) is None
+    await end_watching(turn, "p1")
+    assert loaded(turn) is None
+    write(tmp_path / "work", "AGENTS.md", "of the owner")
+    assert loaded(turn) == "of the owner"
+
+
+async def test_a_cancelled_command_has_written_what_it_wrote(tmp_path: Path) -> None:
+    turn = owner_s_turn(tmp_path)
+    with anyio.CancelScope() as scope:
+        async with watched(turn, CallId("c")):
+            write(tmp_path / "work", "AGENTS.md", "of the agent")
+            scope.cancel()
+            await anyio.sleep_forever()
+    assert loaded(turn) is None
+
+
+async def test_without_a_record_nothing_is_written_and_nothing_loaded(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    turn = owner_s_turn(tmp_path)
+    write(tmp_path / "work", "AGENTS.md", "of the owner")
+    write(tmp_path / "home", "context", "no folder")
+    with pytest.raises(ToolFailed, match=r"'AGENTS.md' was not written"):
+        await prepare_write("AGENTS.md", turn)
+    async with watched(turn, CallId("c")):
+        pass
+    assert "changes of context files are not noticed" in caplog.text
+    assert loaded(turn) is None

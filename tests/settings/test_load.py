@@ -89,7 +89,7 @@ def test_a_variable_that_is_not_set_names_the_key(tmp_path: Path) -> None:
 
 
 def test_a_variable_in_a_section_we_ignore_may_be_unset(tmp_path: Path) -> None:
-    assert settings(tmp_path, "mcp_servers:\n  a: {token: '${NO_SUCH}'}\n").warnings
+    assert settings(tmp_path, "mcp_servers:\n  a: {token: '${NO_SUCH}'}\n").sources.ignored
 
 
 def test_dotenv_lines_may_be_quoted_exported_and_commented(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_tools_side_by_side_have_one_line_each() -> None:
         ("a", '{"path":"a","content":"' + "y" * 200 + '"}', "x a content=" + "y" * 39 + "…"),
         ("", '{"limit":3,"of":{"a":[1]}}', 'x limit=3 of={"a":[1]}'),
         ("", '{"text":""}', "x text="),
-        ("a", '{"path":"a","text":"\\u001b[2J"}', "x a text=[2J"),
+        ("a", '{"path":"a","text":"\\u001b[2J"}', "x a text="),
         ("a", "no json", "x a"),
     ],
 )  # fmt: skip
@@ -100,7 +100,7 @@ def test_a_line_of_many_arguments_is_cut() -> None:
 
 def test_the_result_of_a_tool_is_behind_its_line() -> None:
     done = replace(READ_DONE, result="one\n\x1b[31mtwo " + "z" * 100)
-    shown = "one [31mtwo " + "z" * (RESULT_WIDTH - 13) + "…"
+    shown = "one two " + "z" * (RESULT_WIDTH - 9) + "…"
     assert written(READ, done) == f"· read_file notes.txt (0.1 s): {shown}\n"
     assert split(READ, done) == ("", f"· read_file notes.txt (0.1 s): {shown}\n")
     failed = replace(READ_DONE, failed=True, result="No such file.")

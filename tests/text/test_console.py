@@ -1,5 +1,6 @@
 """The output of a command, as a person would see it."""
 
+import json
 import time
 import unicodedata
 
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.text.console import console_text
+from hermes.text.console import console_text, printable, printable_json, printable_line
 
 ODD = st.lists(
     st.sampled_from([b"\x1b", b"[", b"]0;", b"31m", b"\x07", b"\\", b"\r", b"\n", b"\xff", b"a"])
@@ -50,4 +51,65 @@ def test_plain_text_stays_as_it_is(text: str) -> None:
 def test_what_is_odd_takes_no_longer(piece: bytes) -> None:
     since = time.process_time()
     console_text(piece * 200_000)
+    assert time.process_time() - since < 1.0
+
+
+UNSAFE = st.sampled_from("\x1b\x07\x9b\x9d\x7f\r\u202e\u2066\u200b\ufeff\U000e0041\u2028")
+HOSTILE = st.lists(st.text() | UNSAFE | st.sampled_from(["\x1b]52;c;", "\x1b[2J", "[", "\n"])).map(
+    "".join
+)
+
+
+@pytest.mark.parametrize(
+    ("stored", "shown"),
+    [
+        ("\x1b]52;c;ZXZpbA==\x07copied", "copied"),
+        ("\x1b[2J\x1b[Hcleared", "cleared"),
+        ("\x1b]0;never ended", "0;never ended"),
+        ("user \u202egpj.exe", "user gpj.exe"),
+        ("a\u2066b\u2069c\u200ed\u061ce", "abcde"),
+        ("pass\u200bword \ufeffand \U000e0041tags", "password and tags"),
+        ("\x9b31m and \x9d52;c;x", "31m and 52;c;x"),
+        ("\ud800half", "half"),
+        ("two\r\nlines\tand a tab", "two\nlines\tand a tab"),
+        ("👩\u200d👩\u200d👧 می\u200cخواهم", "👩\u200d👩\u200d👧 می\u200cخواهم"),
+    ],
+)
+def test_a_terminal_shows_text_of_others_as_data(stored: str, shown: str) -> None:
+    assert printable(stored) == shown
+
+
+@given(HOSTILE)
+def test_printable_text_controls_no_terminal_and_hides_nothing(text: str) -> None:
+    kept = printable(text)
+    assert not [c for c in kept if unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t"]
+    assert not [c for c in kept if unicodedata.bidirectional(c) in DIRECTIONS]
+    assert printable(kept) == kept
+
+
+DIRECTIONS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+
+
+@given(HOSTILE)
+def test_a_printable_line_is_one_line(text: str) -> None:
+    assert len(printable_line(text).splitlines()) <= 1
+
+
+def test_a_line_break_stays_visible() -> None:
+    assert printable_line("first\r\nsecond\u2028third") == r"first\nsecond\nthird"
+
+
+@given(
+    HOSTILE.filter(lambda text: text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text))
+)
+def test_json_keeps_every_character_and_controls_no_terminal(text: str) -> None:
+    written = printable_json(json.dumps({"text": text}, ensure_ascii=False))
+    assert json.loads(written) == {"text": text}
+    assert printable(written) == written
+
+
+@pytest.mark.parametrize("piece", ["\x1b]", "\x1b[", "\x1b[0", "\x1b", "\u202e", "\x9d"])
+def test_hostile_text_takes_no_longer_to_print(piece: str) -> None:
+    since = time.process_time()
+    printable(piece * 200_000)
     assert time.process_time() - since < 1.0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermes.text.redact import RedactingFilter, hide, mask, redact
+from hermes.text.redact import FixedFields, RedactingFilter, hide, mask, redact
 
 A35 = "AAH-abcdefghij_klmnopqrstuvwxyz0123"
 SECRETS = [
@@ -157,3 +157,11 @@ def test_a_traceback_holds_no_secret() -> None:
 
 def test_arguments_that_do_not_fit_are_logged_all_the_same() -> None:
     assert logged("%d and %d", "opensesame") == "%d and %d ('…',)\n"
+
+
+def test_a_message_with_fixed_fields_is_passed_on_as_it_is() -> None:
+    record = logging.LogRecord("n", logging.INFO, "p", 1, FixedFields("of %(who)s"), (), None)
+    record.args = {"who": "somebody"}
+    assert RedactingFilter(["opensesame"]).filter(record)
+    assert record.args == {"who": "somebody"}
+    assert record.getMessage() == "of somebody"

@@ -1,17 +1,20 @@
 """Repeats calls: after the pause that a provider asked for, and after a cut connection."""
 
+import logging
 import random
 import time
 from collections.abc import Awaitable, Callable
 
 import anyio
 
-from hermes.types.errors import Disconnected, RateLimited
+from hermes.types.errors import Disconnected, HermesError, RateLimited
 from hermes.types.events import AgentEvent, Notice, SegmentDiscarded, TextDelta
 from hermes.types.messages import AssistantMessage
 from hermes.types.models import ModelProvider, ModelRequest
 from hermes.types.profile import ModelChoice
 from hermes.types.protocols import Emit
+
+log = logging.getLogger(__name__)
 
 NOTICED = 5.0
 """Seconds of waiting from which on the person gets a notice."""
@@ -50,7 +53,7 @@ class Retrying:
             await self._thaw(request.choice, emit)
             spoken.discard()
             try:
-                return await self._provider.complete(request, spoken)
+                return await self._call(request, spoken)
             except RateLimited as error:
                 self._freeze(request.choice, error)
                 if attempt == self._attempts or (error.retry_after or 0.0) > self._patience:
@@ -62,6 +65,14 @@ class Retrying:
                     raise
                 await self._back_off(attempt, emit)
         raise AssertionError("the last attempt returns or raises")
+
+    async def _call(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
+        try:
+            return await self._provider.complete(request, emit)
+        except HermesError as error:
+            choice = request.choice
+            log.warning("%s: a call of %s failed: %s", choice.provider, choice.model, error)
+            raise
 
     async def _thaw(self, choice: ModelChoice, emit: Emit) -> None:
         """Waits until the provider may be called; another turn may extend the pause meanwhile."""

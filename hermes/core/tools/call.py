@@ -5,9 +5,11 @@ import time
 from collections.abc import Mapping
 
 import msgspec
+from msgspec.structs import replace
 
 from hermes.core.tools.results import Redact, Results, redacted
 from hermes.core.tools.summary import summarize, summarize_result
+from hermes.text.role_markers import restore_arguments
 from hermes.types.errors import ClaimLost, StoreUnavailable, ToolFailed
 from hermes.types.events import ToolFinished, ToolProgress, ToolStarted
 from hermes.types.execution import ExecutionBackend, Sandbox, SandboxScope
@@ -121,7 +123,7 @@ class CallRunner:
         """
         theirs = call.name in self._client_tools and not call.cut
         if theirs and _is_json_object(call.arguments):
-            raise NeedsClient(call)
+            raise NeedsClient(replace(call, arguments=restore_arguments(call.arguments)))
         shown = await summarize(call.arguments, self._results.redact, self._results.longest_secret)
         self._emit(
             ToolStarted(call=call.id, name=call.name, label=shown.label, arguments=shown.arguments)
@@ -140,15 +142,18 @@ class CallRunner:
         result = ToolMessage(
             call=call.id, text=await self._results.fit(self._turn, call.id, text), failed=failed
         )
+        shown_as = summarize_result(result.text)
         self._emit(
             ToolFinished(
                 call=call.id,
                 name=call.name,
                 seconds=round(time.monotonic() - since, 3),
                 failed=failed,
-                result=summarize_result(result.text),
+                result=shown_as,
             )
         )
+        if failed:
+            log.info("the tool %s failed in turn %s: %s", call.name[:100], self._turn.id, shown_as)
         await self._checkpoint.answered(result)
         return result
 
@@ -161,7 +166,7 @@ class CallRunner:
         if tool is None:
             known = ", ".join(sorted({*self._tools, *self._client_tools})) or "none"
             raise ToolFailed(f"There is no tool {call.name!r}. The tools are: {known}.")
-        run = tool.bind(call.arguments)
+        run = tool.bind(restore_arguments(call.arguments))
         if not tool.repeatable:
             if call.id in self._turn.interrupted:
                 raise ToolFailed(UNKNOWN_OUTCOME)

@@ -6,7 +6,7 @@ from typing import Annotated
 import anyio.to_thread
 import msgspec
 
-from hermes.core.context_files import check_writable
+from hermes.core.context_files import prepare_write
 from hermes.text.changes import Spot, diff, replaced, spots
 from hermes.text.secret_files import is_secretive
 from hermes.types.errors import ToolFailed
@@ -25,7 +25,7 @@ class Patch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 async def _patch(context: ToolContext, arguments: Patch) -> str:
     path = arguments.path
-    check_writable(path, context.turn)
+    await prepare_write(path, context.turn)
     if not arguments.old:
         raise ToolFailed("`old` is empty: give the text to replace, or use write_file.")
     data = await context.sandbox.read(path)

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, assert_never
 import anyio.to_thread
 import msgspec
 
+from hermes.core.context_files import end_watching
 from hermes.core.tools.results import Redact
 from hermes.text.console import console_text
 from hermes.types.execution import ProcessOutput, ProcessStatus
@@ -36,6 +37,7 @@ class ProcessAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 async def _process(context: ToolContext, arguments: ProcessAction) -> str:
     if arguments.action == "list":
         found = await context.sandbox.processes()
+        await end_watching(context.turn, *(one.id for one in found if not one.running))
         return "\n".join(map(_line, found)) or "[no background processes]"
     process = await context.sandbox.process(arguments.id)
     match arguments.action:
@@ -54,6 +56,8 @@ async def _process(context: ToolContext, arguments: ProcessAction) -> str:
             status = await process.kill()
         case _ as never:
             assert_never(never)
+    if not status.running:
+        await end_watching(context.turn, status.id)
     return f"{_latest(await process.output(), context.redact)}\n[{_state(status)}]"
 
 

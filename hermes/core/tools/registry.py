@@ -14,6 +14,30 @@ SETS: Mapping[str, tuple[str, ...]] = {
 """Sets of sets; any toolset and any single tool can be named beside them. A tool without a set is
 an embedder's own."""
 
+UNSUPPORTED_SETS = (
+    *("browser", "code_execution", "computer_use", "context_engine", "cronjob", "delegation"),
+    *("discord", "discord_admin", "feishu_doc", "feishu_drive", "homeassistant", "image_gen"),
+    *("kanban", "moa", "no_mcp", "project", "skills", "spotify", "tts", "video", "video_gen"),
+    *("vision", "x_search", "yuanbao"),
+)
+"""Toolsets of a Hermes Agent that have no tools here yet."""
+_FULL_SETS = (
+    *("acp", "api-server", "bluebubbles", "cli", "cron", "dingtalk", "discord", "email", "feishu"),
+    *("gateway", "homeassistant", "matrix", "mattermost", "qqbot", "signal", "slack", "sms"),
+    *("telegram", "wecom", "wecom-callback", "weixin", "whatsapp", "yuanbao"),
+)
+HERMES_AGENT_SETS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys((f"hermes-{name}" for name in _FULL_SETS), SETS["default"]),
+    "hermes-webhook": ("web", "clarify"),
+    "coding": ("files", "terminal", "web", "todo", "clarify"),
+    "debugging": ("files", "terminal", "web"),
+    "file": ("files",),
+    "search": ("web_search",),
+    "session_search": ("sessions",),
+    **dict.fromkeys(UNSUPPORTED_SETS, ()),
+}
+"""The names that a Hermes Agent's configuration uses for toolsets."""
+
 
 class Registry:
     """Every tool by name, and the sets that they belong to."""
@@ -35,12 +59,16 @@ class Registry:
             self._chosen[key] = {name: tool for name, tool in self._tools.items() if name in names}
         return self._chosen[key]
 
+    def offers(self, name: str, allowed: Sequence[str], disabled: Sequence[str]) -> bool:
+        """Whether these sets contain the tool."""
+        return name in self._members(allowed) - self._members(disabled)
+
     def check(self, place: str, names: Sequence[str]) -> None:
         """ConfigError for a name that is neither a tool nor a set of them."""
         sets = {*SETS, *(name for members in SETS.values() for name in members)}
         known = {*sets, *self._tools, *(tool.toolset for tool in self._tools.values())}
         for name in names:
-            if name not in known:
+            if name not in known and name not in HERMES_AGENT_SETS:
                 raise ConfigError(
                     f"{place}: {name!r} is no toolset and no tool; there are"
                     f" {', '.join(sorted(known - {''}))}"
@@ -49,6 +77,8 @@ class Registry:
     def _members(self, names: Sequence[str]) -> set[str]:
         """The tools that are named, by themselves or by a set."""
         sets = {inner for name in names for inner in SETS.get(name, (name,))}
+        # Beside the name itself: a plugin may have a toolset of that name.
+        sets.update(inner for name in names for inner in HERMES_AGENT_SETS.get(name, ()))
         return {
             tool.name for tool in self._tools.values() if tool.name in sets or tool.toolset in sets
         }

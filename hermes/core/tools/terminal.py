@@ -5,6 +5,7 @@ from typing import Annotated
 
 import msgspec
 
+from hermes.core.context_files import rename_watched, watched
 from hermes.core.tools.process import process_tool
 from hermes.types.execution import CommandOutcome
 from hermes.types.tools import AnyTool, Tool, ToolContext
@@ -46,10 +47,14 @@ async def _terminal(timeout: float, context: ToolContext, arguments: RunCommand)
     command, workdir = arguments.command, arguments.workdir
     if arguments.background:
         # It commits no handle: a restart ends commands with a handle, and this one must continue.
-        process = await context.sandbox.start(command, workdir=workdir)
+        async with watched(context.turn, context.call):
+            process = await context.sandbox.start(command, workdir=workdir)
+            await rename_watched(context.turn, context.call, process.id)
         return f"[started in the background as process {process.id}]"
     seconds = min(arguments.timeout or timeout, LONGEST_COMMAND)
-    return _told(await context.sandbox.run(command, context, workdir=workdir, seconds=seconds))
+    async with watched(context.turn, context.call):
+        outcome = await context.sandbox.run(command, context, workdir=workdir, seconds=seconds)
+    return _told(outcome)
 
 
 def _told(result: CommandOutcome) -> str:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from hermes.core.context_files import check_writable
+from hermes.core.context_files import prepare_write
 from hermes.types.errors import ToolFailed
 from hermes.types.tools import Tool, ToolContext
 
@@ -14,11 +14,11 @@ class WriteFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 async def _write_file(context: ToolContext, arguments: WriteFile) -> str:
     path, content = arguments.path, arguments.content
-    check_writable(path, context.turn)
     try:
         data = content.encode()
     except UnicodeEncodeError as error:
         raise ToolFailed(f"The text for {path!r} is not valid Unicode: {error}.") from error
+    await prepare_write(path, context.turn)
     new = await context.sandbox.write(path, data)
     lines = content.count("\n") + (not content.endswith("\n") and content != "")
     return f"{'Created' if new else 'Replaced'} {path!r}: {lines} lines, {len(data)} bytes."

@@ -15,6 +15,7 @@ from hermes.entry.cli.folder import here
 from hermes.entry.cli.logs import start_logging
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.cli.talk import SessionWish, Talk, session_of
+from hermes.entry.output import say
 from hermes.entry.terminal.plain import JsonScreen, PlainTerminal, words
 from hermes.entry.terminal.protocols import AnswerScreen, ChatTerminal
 from hermes.settings import Settings
@@ -97,7 +98,7 @@ class Asking:
                 ending = await conversation.say(text)
         if ending == "suspended":
             answer = f'hermes chat --session {shlex.quote(session)} -q "…"'
-            click.echo(f"The agent waits for your answer: {answer}", err=True)
+            say(f"The agent waits for your answer: {answer}", err=True)
         return {"completed": 0, "stopped": 130}.get(ending, 1)
 
 

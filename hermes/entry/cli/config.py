@@ -9,6 +9,7 @@ import msgspec
 from hermes import settings as configuration
 from hermes.entry.cli.main import plainly
 from hermes.entry.cli.runtime import Runtime
+from hermes.entry.output import say, say_json
 from hermes.settings.edit import Change, migrate, set_value, unset_value
 from hermes.settings.models import explain as explain_key
 from hermes.settings.sources import ConfigProblems, Explanation
@@ -29,11 +30,11 @@ def show(as_json: bool) -> None:
     settings = configuration.load()
     values = {key: _shown(settings.explain(key)) for key in settings.keys()}  # noqa: SIM118
     if as_json:
-        click.echo(_json(values))
+        say_json(_json(values))
         return
-    click.echo(f"# {settings.home.config}")
+    say(f"# {settings.home.config}")
     for key, value in values.items():
-        click.echo(f"{key} = {_text(value)}")
+        say(f"{key} = {_text(value)}")
 
 
 @config.command()
@@ -41,7 +42,7 @@ def show(as_json: bool) -> None:
 @plainly
 def get(key: str) -> None:
     """Print the value of KEY, a setting or a variable."""
-    click.echo(_text(_shown(explain_key(configuration.load(), key))))
+    say(_text(_shown(explain_key(configuration.load(), key))))
 
 
 # A negative number is a value and no option.
@@ -52,10 +53,10 @@ def get(key: str) -> None:
 def set_(key: str, value: str) -> None:
     """Set KEY to VALUE, in config.yaml; secrets and variables go into .env."""
     change = set_value(key, value)
-    click.echo(f"{change.name} is set in {change.path}")
+    say(f"{change.name} is set in {change.path}")
     _tell_backup(change)
     if change.overruled_by:
-        click.echo(f"note: {change.overruled_by} overrules it", err=True)
+        say(f"note: {change.overruled_by} overrules it", err=True)
 
 
 @config.command()
@@ -65,15 +66,15 @@ def unset(key: str) -> None:
     """Remove KEY from config.yaml and .env."""
     changes = unset_value(key)
     for change in changes:
-        click.echo(f"{change.name} is removed from {change.path}")
+        say(f"{change.name} is removed from {change.path}")
         _tell_backup(change)
     if left := changes[-1].overruled_by:
-        click.echo(f"note: {left} still sets it", err=True)
+        say(f"note: {left} still sets it", err=True)
 
 
 def _tell_backup(change: Change) -> None:
     if change.backup:
-        click.echo(f"comments were not kept: the file as it was is {change.backup}")
+        say(f"comments were not kept: the file as it was is {change.backup}")
 
 
 @config.command()
@@ -89,11 +90,11 @@ def explain(key: str, as_json: bool) -> None:
     ]
     shown = {"key": explanation.key, "value": _shown(explanation), "source": explanation.source}
     if as_json:
-        click.echo(_json({**shown, "shadowed": shadowed}))
+        say_json(_json({**shown, "shadowed": shadowed}))
         return
-    click.echo(f"{explanation.key} = {_text(shown['value'])}  ({explanation.source})")
+    say(f"{explanation.key} = {_text(shown['value'])}  ({explanation.source})")
     for one in shadowed:
-        click.echo(f"  instead of {_text(one['value'])}  ({one['source']})")
+        say(f"  instead of {_text(one['value'])}  ({one['source']})")
 
 
 @config.command()
@@ -103,32 +104,34 @@ def check(runtime: Runtime) -> None:
     problems: tuple[str, ...] = ()
     try:
         settings = configuration.load()
-        for warning in settings.warnings:
-            click.echo(f"warning: {warning}")
+        for warning in (*settings.sources.ignored, *settings.warnings):
+            say(f"warning: {warning}")
+        if unused := runtime.unused_data(settings):
+            say(f"warning: not taken over from Hermes Agent: {unused}")
         choice = runtime.models(settings).main()
         if choice is None:
-            click.echo("warning: no model is configured: set a provider's key, or model.base_url")
+            say("warning: no model is configured: set a provider's key, or model.base_url")
         else:
             where = filter(None, (choice.provider, hide(choice.base_url)))
-            click.echo(f"model: {choice.model} ({', '.join(where)})")
+            say(f"model: {choice.model} ({', '.join(where)})")
         for warning in anyio.run(runtime.check, settings):
-            click.echo(f"warning: {warning}")
+            say(f"warning: {warning}")
     except ConfigProblems as error:
         problems = error.problems
     except HermesError as error:
         problems = (str(error),)
     for problem in problems:
-        click.echo(f"problem: {problem}")
+        say(f"problem: {problem}")
     if problems:
         raise SystemExit(1)
-    click.echo("ok")
+    say("ok")
 
 
 @config.command()
 @plainly
 def path() -> None:
     """Print where config.yaml is."""
-    click.echo(configuration.locate().config)
+    say(configuration.locate().config)
 
 
 @config.command(name="migrate")
@@ -136,7 +139,7 @@ def path() -> None:
 def migrate_() -> None:
     """Write an older config.yaml in today's form, and keep a backup."""
     backup = migrate()
-    click.echo(f"renewed; the file as it was is {backup}" if backup else "nothing to do")
+    say(f"renewed; the file as it was is {backup}" if backup else "nothing to do")
 
 
 def _shown(explanation: Explanation) -> object:

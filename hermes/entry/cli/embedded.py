@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from typing import TextIO
 
 import anyio
-import click
 from msgspec.structs import replace
 
 from hermes import settings as configuration
 from hermes.entry.cli.runtime import Runtime
+from hermes.entry.output import confirm
 from hermes.settings import Settings
 from hermes.settings.edit import set_value
 from hermes.types.errors import ConfigError
@@ -27,7 +27,7 @@ def offer(settings: Settings, runtime: Runtime) -> Settings:
     present = sys.stdin.isatty() and sys.stderr.isatty()
     here = runtime.offers(settings).demo_is_downloaded()
     question = OFFER.format(size="downloaded already" if here else "93 MB")
-    if not (present and click.confirm(question, default=True, err=True)):
+    if not (present and confirm(question, default=True, err=True)):
         raise ConfigError(runtime.models(settings).advice)
     model = fetch(settings, runtime)
     root = settings.home.root

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import anyio
 import anyio.abc
@@ -18,18 +18,23 @@ from hermes import settings as configuration
 from hermes.control.gateway import Gateway
 from hermes.entry.cli.embedded import stand_in
 from hermes.entry.cli.hello import model_line, say_hello, ways_in
-from hermes.entry.cli.logs import start_logging
+from hermes.entry.cli.logs import start_service_log
 from hermes.entry.cli.main import Commands, sole
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.http.descriptors import raise_descriptor_limit
 from hermes.entry.http.server import ApiOptions, serve_http
 from hermes.entry.messaging import configured_routes, make_adapters, serve
+from hermes.entry.output import say, say_json
 from hermes.settings import Settings
 from hermes.settings.platforms import check_platforms
 from hermes.settings.sources import ENVIRONMENT
 from hermes.types.deployment import GatewayRegistration, RunningGateway
 from hermes.types.errors import ConfigError
 
+log = logging.getLogger(__name__)
+
+MOST_LINES = 3
+"""Lines about one subject that the log has when the gateway starts."""
 STOP_WAIT_SECONDS = 10.0
 """How long `stop` waits beyond the time that running turns are given."""
 
@@ -43,17 +48,31 @@ def gateway() -> None:
 @click.option("--host", help="The address to listen on, instead of api_server.host.")
 @click.option("--port", type=int, help="The port, instead of api_server.port; 0 takes a free one.")
 @click.option("--embedded", is_flag=True, help="Without another model, answer with a demo model.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    help="The form of the log, instead of logging.format.",
+)
 @click.option("--hello", metavar="TEXT", help="Ask this at the start, and show the answer.")
 @click.pass_obj
 def run(
-    runtime: Runtime, host: str | None, port: int | None, embedded: bool, hello: str | None
+    runtime: Runtime,
+    host: str | None,
+    port: int | None,
+    embedded: bool,
+    log_format: str | None,
+    hello: str | None,
 ) -> None:
     """Run the service in the foreground, until Ctrl-C or SIGTERM.
 
     The embedded demo model runs in a process of this machine and has no tools; it is downloaded
     once.
     """
-    wished = {"API_SERVER_HOST": host, "API_SERVER_PORT": None if port is None else str(port)}
+    wished = {
+        "API_SERVER_HOST": host,
+        "API_SERVER_PORT": None if port is None else str(port),
+        "HERMES_LOG_FORMAT": log_format,
+    }
     given = {name: value for name, value in wished.items() if value is not None}
     environ = {**configuration.ENVIRON, **given}
     settings = configuration.load(environ=environ)
@@ -61,10 +80,9 @@ def run(
     if embedded:
         settings = stand_in(settings, runtime, environ)
     key = runtime.api_key(settings) if settings.api_server.enabled else ""
-    start_logging(settings.logging.level, runtime.secrets(settings) | {key})
-    for warning in settings.warnings:
-        click.echo(f"warning: {warning}", err=True)
+    start_service_log(settings, runtime.secrets(settings) | {key})
     _refuse_twin(runtime, settings)
+    _log_findings(runtime, settings)
     with runtime.register_gateway(settings.home.run) as registration:
         service = GatewayService(runtime, settings, registration, hello)
         try:
@@ -75,9 +93,33 @@ def run(
             if not isinstance(error, ConfigError) or not isinstance(error.__cause__, OSError):
                 raise
             # The address is taken: another try may well succeed, unlike after a wrong setting.
-            click.echo(str(error), err=True)
+            say(error, err=True)
             sys.exit(1)
-        click.echo("stopped")
+        say("stopped")
+
+
+def _log_findings(runtime: Runtime, settings: Settings) -> None:
+    """Logs what the operator should know about the home, in a few lines."""
+    for line in shortened((*settings.warnings, *_ignored_keys(settings))):
+        log.warning(line)
+    if unused := runtime.unused_data(settings):
+        log.warning("found in the home, from Hermes Agent, and not taken over: %s", unused)
+
+
+def _ignored_keys(settings: Settings) -> list[str]:
+    ignored = settings.sources.ignored
+    if len(ignored) <= MOST_LINES:
+        return list(ignored)
+    name = settings.home.config.name
+    return [f"{name}: {len(ignored)} keys are ignored; `hermes config check` lists them"]
+
+
+def shortened(lines: Sequence[str]) -> list[str]:
+    """The first lines, and how many more there are."""
+    if len(lines) <= MOST_LINES:
+        return list(lines)
+    more = len(lines) - MOST_LINES
+    return [*lines[:MOST_LINES], f"{more} more lines; `hermes config check` shows them"]
 
 
 def _refuse_twin(runtime: Runtime, settings: Settings) -> None:
@@ -86,10 +128,10 @@ def _refuse_twin(runtime: Runtime, settings: Settings) -> None:
     other = next((one for one in others if port and one.port == port), None)
     if other is None:
         for one in others:
-            click.echo(f"A gateway runs already for this home ({named(one)}): they share the work.")
+            say(f"A gateway runs already for this home ({named(one)}): they share the work.")
         return
     where = f", {other.url}" if other.url else ""
-    click.echo(
+    say(
         f"A gateway for {settings.home.root} is running already (pid {other.pid}{where}):"
         " `hermes gateway stop` ends it, --port chooses another port.",
         err=True,
@@ -134,8 +176,8 @@ class GatewayService:
             doors.start_soon(self._welcome, url)
 
         platforms = self._runtime.platforms()
-        for warning in check_platforms(self._settings, platforms):
-            click.echo(f"warning: {warning}", err=True)
+        for line in shortened(check_platforms(self._settings, platforms)):
+            log.warning(line)
         for adapter in make_adapters(self._settings, platforms):
             doors.start_soon(serve, gateway, adapter)
         webhooks = configured_routes(self._settings, platforms)
@@ -143,7 +185,7 @@ class GatewayService:
             options = api_options(self._runtime, self._settings)
             doors.start_soon(serve_http, gateway, options, listening, webhooks)
         else:
-            click.echo(f"Hermes {__version__} runs; its HTTP API is off (api_server.enabled).")
+            say(f"Hermes {__version__} runs; its HTTP API is off (api_server.enabled).")
 
     async def _end(
         self,
@@ -154,8 +196,7 @@ class GatewayService:
         """The first signal lets running turns finish, the second does not wait for them."""
         await anext(signals)
         seconds = self._settings.agent.drain_seconds
-        told = f"stopping: running turns have {seconds:g} s to finish; again to stop at once"
-        click.echo(told, err=True)
+        log.info("stopping: running turns have %g s to finish; again to stop at once", seconds)
 
         async with anyio.create_task_group() as group:
             group.start_soon(_exit_at, signals)
@@ -168,11 +209,11 @@ class GatewayService:
         port = self._settings.api_server.port
         port = port or int(url.rpartition(":")[2])
         self._registration.write(RunningGateway(pid=os.getpid(), port=port, url=url))
-        click.echo(f"Hermes {__version__} listens on {url}")
-        click.echo(model_line(self._settings, self._runtime.models(self._settings)))
+        say(f"Hermes {__version__} listens on {url}")
+        say(model_line(self._settings, self._runtime.models(self._settings)))
         if self._hello:
             await say_hello(url, self._runtime.api_key(self._settings), self._hello)
-        click.echo("\n".join(ways_in(self._settings, url)))
+        say("\n".join(ways_in(self._settings, url)))
 
 
 def tune_interpreter() -> None:
@@ -186,7 +227,7 @@ def tune_interpreter() -> None:
 
 async def _exit_at(signals: AsyncIterator[signal.Signals]) -> None:
     await anext(signals)
-    click.echo("stopped at once: what was running goes on at the next start", err=True)
+    log.warning("stopped at once: what was running goes on at the next start")
     logging.shutdown()
     os._exit(1)
 
@@ -218,12 +259,12 @@ def status(runtime: Runtime, as_json: bool) -> None:
         gateways = [msgspec.to_builtins(one) for one in running]
         first = gateways[0] if gateways else {}
         shown = {"running": bool(running), "home": str(home.root), **first, "gateways": gateways}
-        click.echo(msgspec.json.encode(shown).decode())
+        say_json(msgspec.json.encode(shown).decode())
     elif not running:
-        click.echo(f"No gateway runs for {home.root}.")
+        say(f"No gateway runs for {home.root}.")
     for one in [] if as_json else running:
         where = f" and listens on {one.url}" if one.url else ""
-        click.echo(f"A gateway for {home.root} runs as pid {one.pid}{where}.")
+        say(f"A gateway for {home.root} runs as pid {one.pid}{where}.")
     sys.exit(0 if running else 1)
 
 
@@ -240,12 +281,12 @@ def stop(runtime: Runtime, port: int | None, everything: bool) -> None:
     settings = configuration.load()
     running = runtime.running_gateways(settings.home.run)
     if not running:
-        click.echo(f"No gateway runs for {settings.home.root}.", err=True)
+        say(f"No gateway runs for {settings.home.root}.", err=True)
         sys.exit(1)
     meant = running if everything else _meant(settings, running, port)
     if not meant:
         known = "; ".join(map(named, running))
-        click.echo(f"Which one? --port names it, --all means every one: {known}", err=True)
+        say(f"Which one? --port names it, --all means every one: {known}", err=True)
         sys.exit(1)
     for one in meant:
         os.kill(one.pid, signal.SIGTERM)
@@ -266,10 +307,10 @@ def _meant(
 def _await_end(runtime: Runtime, settings: Settings, told: RunningGateway, deadline: float) -> None:
     while any(one.pid == told.pid for one in runtime.running_gateways(settings.home.run)):
         if time.monotonic() > deadline:
-            click.echo(f"pid {told.pid} was told to stop and has not; it may need kill -9")
+            say(f"pid {told.pid} was told to stop and has not; it may need kill -9")
             sys.exit(1)
         time.sleep(0.05)
-    click.echo(f"stopped (pid {told.pid})")
+    say(f"stopped (pid {told.pid})")
 
 
 def named(one: RunningGateway) -> str:

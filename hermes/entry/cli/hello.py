@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import aiohttp
-import click
 import msgspec
 
 from hermes import settings as configuration
+from hermes.entry.output import say
 from hermes.settings import Settings
 from hermes.text.event_stream import EventStreamParser
 from hermes.text.redact import hide
@@ -80,16 +80,16 @@ def curl(settings: Settings, url: str) -> str:
 
 async def say_hello(url: str, key: str, text: str) -> None:
     """Shows a question and its answer, or why there is none."""
-    click.echo(f"\nasked: {text}")
+    say(f"\nasked: {text}")
 
     def show(words: str) -> None:
-        click.echo(words, nl=False)
+        say(words, nl=False)
 
     try:
         await ask(url, key, text, show)
-        click.echo("\n")
+        say("\n")
     except HermesError as error:
-        click.echo(f"{error}\n", err=True)
+        say(f"{error}\n", err=True)
 
 
 class _Problem(Value):

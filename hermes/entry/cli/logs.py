@@ -1,20 +1,138 @@
-"""The log of a process: one line per record on stderr, without secrets."""
+"""The log of a process: one line per record on stderr and in a file, without secrets."""
 
+import asyncio
 import logging
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TextIO
 
+from hermes.entry.cli.log_file import LogFile
+from hermes.entry.cli.log_format import LogFormat, json_format, text_format
+from hermes.entry.cli.log_limit import RepeatedFaults
+from hermes.settings import Settings
 from hermes.text.redact import RedactingFilter
 
-FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+WAIT_SECONDS = 0.25
+"""How long a line below a warning may wait for others, to be written with them."""
+MOST_WAITING = 1000
+"""Lines that may wait at once."""
+
+ON_SCREEN = frozenset({"hermes.control.turn_log", "hermes.core.models.retry"})
+"""Loggers for turns and providers: a terminal shows their news with the answer."""
+
+LogSink = Callable[[str], None]
 
 
 def start_logging(level: str, secrets: Iterable[str], out: TextIO | None = None) -> None:
-    """From now on what is logged stands on stderr, or where it is told."""
-    lines = logging.StreamHandler(out or sys.stderr)
-    lines.setFormatter(logging.Formatter(FORMAT))
+    """From now on the log is written to stderr, or to `out`, for a person who sees the answers."""
+    lines = _log_to([_stream(out or sys.stderr)], text_format, level, secrets)
+    lines.addFilter(lambda record: record.name not in ON_SCREEN)
+
+
+def start_service_log(settings: Settings, secrets: Iterable[str]) -> None:
+    """From now on the log is written to stderr and to `logs/hermes.log` in the home."""
+    own = settings.logging
+    form: LogFormat = json_format if own.format == "json" else text_format
+    path = settings.home.logs / "hermes.log"
+    file = LogFile(path, int(own.max_size_mb * 1_000_000), own.backup_count)
+    sinks = [_stream(sys.stderr), lambda text: file.write(text.encode(errors="replace"))]
+    _log_to(sinks, form, own.level, secrets)
+
+
+def _log_to(
+    sinks: Sequence[LogSink], form: LogFormat, level: str, secrets: Iterable[str]
+) -> "LogWriter":
+    lines = LogWriter(sinks, form)
+    if level != "DEBUG":
+        faults = RepeatedFaults(lines.handle)
+        lines.before_end = faults.report_all
+        lines.addFilter(faults)
     lines.addFilter(RedactingFilter(secrets))
     logging.basicConfig(level=level, handlers=[lines], force=True)
+    # Records do not show these, and finding them out takes longer than writing a line.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging._srcfile = None  # noqa: SLF001  # as the logging HOWTO says
     # Its starts and stops are ours to tell.
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    return lines
+
+
+def _stream(out: TextIO) -> LogSink:
+    def write(text: str) -> None:
+        # The stream is closed when the interpreter exits.
+        with suppress(ValueError):
+            out.write(text)
+            out.flush()
+
+    return write
+
+
+class LogWriter(logging.Handler):
+    """Formats a record once and writes it to every sink.
+
+    Warnings are written at once. Under load, other lines are written a few times a second.
+    """
+
+    def __init__(self, sinks: Sequence[LogSink], form: LogFormat) -> None:
+        super().__init__()
+        self._sinks = sinks
+        self._form = form
+        self._waiting: list[str] = []
+        self._written_at = 0.0
+        self._failing: set[LogSink] = set()
+        self.before_end: Callable[[], None] = lambda: None
+        """Called before the log ends."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._waiting.append(self._form(record))
+        except (KeyError, TypeError, ValueError):
+            # Arguments that do not fit the message are a mistake of the caller.
+            self.handleError(record)
+            return
+        urgent = record.levelno >= logging.WARNING
+        full = len(self._waiting) >= MOST_WAITING
+        if urgent or full or record.created - self._written_at >= WAIT_SECONDS:
+            self._written_at = record.created
+            self.flush()
+        elif len(self._waiting) == 1:
+            self._flush_later()
+
+    def flush(self) -> None:
+        """Writes the lines that wait."""
+        self.acquire()
+        try:
+            text, self._waiting = "".join(self._waiting), []
+            if text:
+                self._write(text)
+        finally:
+            self.release()
+
+    def close(self) -> None:
+        self.before_end()
+        self.flush()
+        super().close()
+
+    def _flush_later(self) -> None:
+        try:
+            asyncio.get_running_loop().call_later(WAIT_SECONDS, self.flush)
+        except RuntimeError:
+            # In this thread no event loop could write the line later.
+            self.flush()
+
+    def _write(self, text: str) -> None:
+        for sink in self._sinks:
+            try:
+                sink(text)
+            except OSError as error:
+                if sink not in self._failing:
+                    self._failing.add(sink)
+                    self._write(self._form(_failure(error)))
+            else:
+                self._failing.discard(sink)
+
+
+def _failure(error: OSError) -> logging.LogRecord:
+    message = f"a part of the log can't be written: {error}"
+    return logging.LogRecord(__name__, logging.ERROR, "", 0, message, None, None)

@@ -10,6 +10,8 @@ import click
 
 from hermes import __version__
 from hermes.entry.cli.runtime import Runtime
+from hermes.entry.output import say
+from hermes.text.console import printable
 from hermes.types.errors import ConfigError, HermesError
 
 P = ParamSpec("P")
@@ -37,6 +39,13 @@ class Commands(click.Group):
         super().__init__(*args, **rest)
         self.default = default
         self.lazy = lazy or {}
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command. The message of a wrong argument quotes it as data."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            raise click.UsageError(printable(error.format_message()), error.ctx) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*self.lazy, *super().list_commands(ctx)]
@@ -67,6 +76,7 @@ SUBCOMMANDS = {
     "sessions": Lazy("hermes.entry.cli.sessions:sessions", "Look at earlier conversations."),
     "model": Lazy("hermes.entry.cli.model:model", "Show and change the model that answers."),
     "prompt": Lazy("hermes.entry.cli.prompt:prompt", "Look at what the model is told first."),
+    "context": Lazy("hermes.entry.cli.context:context", "Decide about context files."),
     "config": Lazy("hermes.entry.cli.config:config", "Show, explain and change the configuration."),
 }
 
@@ -90,7 +100,7 @@ def run(runtime: Runtime) -> None:
         error = sole(raised)
         if not isinstance(error, HermesError):
             raise
-        click.echo(str(error), err=True)
+        say(error, err=True)
         sys.exit(CONFIG_EXIT if isinstance(error, ConfigError) else 1)
 
 
@@ -109,7 +119,7 @@ def plainly(command: Callable[P, T]) -> Callable[P, T]:
         try:
             return command(*args, **kwargs)
         except HermesError as error:
-            click.echo(str(error), err=True)
+            say(error, err=True)
             raise SystemExit(2) from None
 
     return shown

@@ -11,6 +11,7 @@ from hermes import settings as configuration
 from hermes.entry.cli.main import Commands, plainly
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.cli.trial import Trial
+from hermes.entry.output import say, say_json
 from hermes.settings import Settings
 from hermes.settings.edit import set_value
 from hermes.settings.sources import CONFIG
@@ -52,7 +53,7 @@ def show(runtime: Runtime, as_json: bool) -> None:
     models = runtime.models(configuration.load())
     chosen = models.explain_main()
     if chosen is None:
-        click.echo(models.advice, err=True)
+        say(models.advice, err=True)
         raise SystemExit(1)
     auxiliary, fallbacks = models.explain_auxiliary(), models.fallbacks()
     if as_json:
@@ -60,7 +61,7 @@ def show(runtime: Runtime, as_json: bool) -> None:
             "auxiliary": _described(auxiliary.choice) if auxiliary else None,
             "fallbacks": [_described(one) for one in fallbacks],
         }
-        click.echo(_json({**_described(chosen.choice), "why": chosen.why, **beside}))
+        say_json(_json({**_described(chosen.choice), "why": chosen.why, **beside}))
         return
     rows = [*_rows(chosen)]
     if auxiliary:
@@ -69,7 +70,7 @@ def show(runtime: Runtime, as_json: bool) -> None:
         rows.append(("summaries", "the same model", "auxiliary.* is empty"))
     rows += [("fallback", _name(one), "model.fallbacks") for one in fallbacks]
     for label, value, why in rows:
-        click.echo(f"{label:<10} {value}" + (f"  ({why})" if why else ""))
+        say(f"{label:<10} {value}" + (f"  ({why})" if why else ""))
 
 
 @model.command()
@@ -94,11 +95,11 @@ def use(runtime: Runtime, name: str, provider: str, force: bool) -> None:
         changes = [*_leaving(settings, meant), ("model.provider", meant.provider), *changes]
     for key, value in changes:
         change = set_value(key, value)
-        click.echo(f"{change.name} = {value}" if value else f"{change.name} is removed")
+        say(f"{change.name} = {value}" if value else f"{change.name} is removed")
         if change.backup:
-            click.echo(f"comments were not kept: the file as it was is {change.backup}")
+            say(f"comments were not kept: the file as it was is {change.backup}")
         if change.overruled_by:
-            click.echo(f"note: {change.overruled_by} overrules it", err=True)
+            say(f"note: {change.overruled_by} overrules it", err=True)
     _confirm(runtime, meant)
 
 
@@ -118,14 +119,14 @@ def _confirm(runtime: Runtime, meant: ModelName) -> None:
         models = runtime.models(configuration.load())
         chosen = models.explain_main()
     except ConfigError as error:
-        click.echo(f"note: {error}", err=True)
+        say(f"note: {error}", err=True)
         return
     if chosen is None:
-        click.echo(f"note: {models.advice}", err=True)
+        say(f"note: {models.advice}", err=True)
         return
-    click.echo(f"{_name(chosen.choice)} answers; a running gateway asks it after its next start")
+    say(f"{_name(chosen.choice)} answers; a running gateway asks it after its next start")
     if meant.provider and meant.provider != chosen.choice.provider:
-        click.echo(f"note: it is chosen by {chosen.why['provider']}", err=True)
+        say(f"note: it is chosen by {chosen.why['provider']}", err=True)
 
 
 @model.command(name="list")
@@ -148,13 +149,13 @@ def list_(runtime: Runtime, provider: str | None, refresh: bool, as_json: bool) 
     if provider and not offers.models(shown[0].name):
         raise ConfigError(f"{shown[0].label} has not said which models it has")
     if as_json:
-        click.echo(_json({"providers": [_described_offer(offers, one) for one in shown]}))
+        say_json(_json({"providers": [_described_offer(offers, one) for one in shown]}))
         return
     for one in [] if provider else shown:
-        click.echo(f"{one.name:<14} {_state(one):<26} {one.label}")
+        say(f"{one.name:<14} {_state(one):<26} {one.label}")
     for one in shown:
         for choice in offers.models(one.name):
-            click.echo("  ".join((f"{one.name}/{choice.model}", *_facts(choice))))
+            say("  ".join((f"{one.name}/{choice.model}", *_facts(choice))))
 
 
 def _state(one: ProviderOffer) -> str:
@@ -171,7 +172,7 @@ async def _refresh(
             if place is not None:
                 await runtime.refresh_models(settings, place, fresh=fresh)
         except HermesError as error:
-            click.echo(f"note: {error}", err=True)
+            say(f"note: {error}", err=True)
 
 
 @model.command()
@@ -189,17 +190,20 @@ def test(runtime: Runtime, name: str | None, as_json: bool) -> None:
         trial = Trial()
         anyio.run(trial.run, partial(runtime.ask_model, settings), choice)
     except HermesError as error:
-        click.echo(_json({"error": str(error)}) if as_json else str(error), err=not as_json)
+        if as_json:
+            say_json(_json({"error": str(error)}))
+        else:
+            say(error, err=True)
         raise SystemExit(1) from None
     if as_json:
-        click.echo(_json({**_described(choice), **trial.measured()}))
+        say_json(_json({**_described(choice), **trial.measured()}))
         return
-    click.echo(f"{_name(choice)} says: {trial.text}")
-    click.echo(f"first word after {trial.first:.2f} s, all after {trial.total:.2f} s")
+    say(f"{_name(choice)} says: {trial.text}")
+    say(f"first word after {trial.first:.2f} s, all after {trial.total:.2f} s")
     if usage := trial.usage:
         cost = "cost not known" if usage.cost is None else f"${usage.cost:.6f}"
         read, written = usage.prompt_tokens, usage.completion_tokens
-        click.echo(f"{read} tokens read, {written} written, {cost}")
+        say(f"{read} tokens read, {written} written, {cost}")
 
 
 def _wanted(runtime: Runtime, settings: Settings, name: str | None) -> ModelChoice:

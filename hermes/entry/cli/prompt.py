@@ -8,6 +8,7 @@ from hermes import settings as configuration
 from hermes.entry.cli.conversation import PLATFORM, TERMINAL_ORIGIN
 from hermes.entry.cli.folder import here
 from hermes.entry.cli.runtime import Runtime
+from hermes.entry.output import say, say_heading, say_json
 from hermes.types.identity import OWNER, Principal
 from hermes.types.messages import Origin
 from hermes.types.turns import Prompt
@@ -43,14 +44,14 @@ def show(runtime: Runtime, platform: str, full: bool, as_json: bool) -> None:
     origin = ORIGINS.get(platform, Origin())
     made = anyio.run(runtime.new_prompt, settings, platform, origin)
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(made), indent=2).decode())
+        say_json(msgspec.json.format(msgspec.json.encode(made), indent=2).decode())
         return
     for part in made.parts:
         if full:
-            click.secho(f"── {part.name}", bold=True)
-            click.echo(f"{part.text}\n")
+            say_heading(f"── {part.name}")
+            say(f"{part.text}\n")
     for line in sizes(made):
-        click.echo(line)
+        say(line)
 
 
 def sizes(made: Prompt) -> list[str]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hermes.control.gateway import Gateway
     from hermes.settings import Settings
     from hermes.types.commands import SlashCommand
+    from hermes.types.context_files import ContextFiles
     from hermes.types.deployment import GatewayRegistration, RunningGateway
     from hermes.types.messages import AssistantMessage, Origin, Sampling
     from hermes.types.offers import ModelOffers, ModelResolver
@@ -76,6 +77,14 @@ class Runtime(Protocol):
 
     def secrets(self, settings: Settings) -> frozenset[str]:
         """The secrets of every hosted agent; none may be logged."""
+        ...
+
+    def unused_data(self, settings: Settings) -> str:
+        """Data of a Hermes Agent in the home that is not taken over, in words; empty if none."""
+        ...
+
+    def context_files(self, settings: Settings) -> ContextFiles:
+        """The context files that the agent of this home has written."""
         ...
 
     def models(self, settings: Settings) -> ModelResolver:

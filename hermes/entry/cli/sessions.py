@@ -14,6 +14,8 @@ from hermes import settings as configuration
 from hermes.control import sessions as conversations
 from hermes.control.sessions import Entry, Summary
 from hermes.entry.cli.runtime import Runtime
+from hermes.entry.output import confirm, say, say_json, say_line
+from hermes.text.console import printable_json, printable_line
 from hermes.types.errors import HermesError
 from hermes.types.messages import AssistantMessage, ToolMessage, UserMessage
 from hermes.types.store import Work
@@ -70,13 +72,14 @@ def list_(runtime: Runtime, platform: str | None, limit: int, as_json: bool) -> 
         return
     if not found:
         where = f" of {platform}" if platform else ""
-        click.echo(f"No conversations{where} yet: `hermes chat` begins one.")
+        say(f"No conversations{where} yet: `hermes chat` begins one.")
         return
     kind = max(len(one.platform) for one in found)
-    name = min(max(len(one.chat) for one in found), WIDEST_NAME)
-    for one in found:
+    names = [printable_line(one.chat) for one in found]
+    name = min(max(map(len, names)), WIDEST_NAME)
+    for one, chat in zip(found, names, strict=True):
         used = f"{when(one.updated_at)}  {counted(one.messages):>14}"
-        click.echo(f"{used}  {one.platform:<{kind}}  {one.chat:<{name}}  {one.title}".rstrip())
+        say_line(f"{used}  {one.platform:<{kind}}  {chat:<{name}}  {one.title}".rstrip())
 
 
 @sessions.command()
@@ -87,14 +90,14 @@ def show(runtime: Runtime, name: str, as_json: bool) -> None:
     """Show what was said, as it was said."""
     if as_json:
         found = _run(runtime, conversations.find, name)
-        click.echo(_run(runtime, _exported, [found]), nl=False)
+        say_json(_run(runtime, _exported, [found]), nl=False)
         return
     begun = 0
     for number, entry in enumerate(_run(runtime, conversations.entries, name)):
         if number and entry.generation != begun:
-            click.echo("\n── a new conversation")
+            say("\n── a new conversation")
         begun = entry.generation
-        click.echo(told(entry))
+        say(told(entry))
 
 
 @sessions.command()
@@ -109,9 +112,9 @@ def search(runtime: Runtime, words: tuple[str, ...], limit: int, as_json: bool) 
         _print_json(found)
     for one in [] if as_json else found:
         text = " ".join(one.text.split())
-        click.echo(f"{when(one.at)}  {one.session}  {one.role}: {text}")
+        say_line(f"{when(one.at)}  {one.session}  {one.role}: {text}")
     if not found:
-        click.echo("Nothing was found.", err=True)
+        say("Nothing was found.", err=True)
         sys.exit(1)
 
 
@@ -130,7 +133,7 @@ def export(runtime: Runtime, name: str | None, everything: bool, output: Path | 
         found = [_run(runtime, conversations.find, name or "")]
     text = _run(runtime, _exported, found)
     if output is None:
-        click.echo(text, nl=False)
+        say_json(text, nl=False)
         return
     try:
         output.write_text(text, "utf-8")
@@ -138,7 +141,7 @@ def export(runtime: Runtime, name: str | None, everything: bool, output: Path | 
         raise NotWritten(f"{output} can't be written: {error.strerror}") from error
     talks = f"{len(found)} conversation{'s' * (len(found) != 1)}"
     verb = "is" if (lines := text.count("\n")) == 1 else "are"
-    click.echo(f"{counted(lines)} of {talks} {verb} in {output}", err=True)
+    say(f"{counted(lines)} of {talks} {verb} in {output}", err=True)
 
 
 @sessions.command()
@@ -150,10 +153,11 @@ def delete(runtime: Runtime, name: str, yes: bool) -> None:
     found = _run(runtime, conversations.find, name)
     if not yes:
         question = f"Delete {found.key} with {counted(found.messages)}? This can't be undone."
-        click.confirm(question, abort=True)
+        if not confirm(printable_line(question)):
+            raise click.Abort
     _run(runtime, conversations.delete, found.key)
     runtime.forget_session(configuration.load(), found.key)
-    click.echo(f"deleted {found.key}")
+    say(f"deleted {found.key}")
 
 
 @sessions.command()
@@ -162,7 +166,7 @@ def delete(runtime: Runtime, name: str, yes: bool) -> None:
 def restore(runtime: Runtime, name: str) -> None:
     """Put back what summaries stand for; the model then reads it all again."""
     count = _run(runtime, conversations.restore, name)
-    click.echo(f"restored: {count} summaries removed" if count else "there was no summary")
+    say(f"restored: {count} summaries removed" if count else "there was no summary")
 
 
 def told(entry: Entry) -> str:
@@ -200,13 +204,13 @@ def _exported(found: Sequence[Summary]) -> Work[str]:
                 turn=entry.turn,
                 message=entry.message,
             )
-            lines.append(f"{msgspec.json.encode(line).decode()}\n")
+            lines.append(f"{printable_json(msgspec.json.encode(line).decode())}\n")
     return "".join(lines)
 
 
 def _print_json(found: Sequence[Value]) -> None:
     for one in found:
-        click.echo(msgspec.json.encode(one).decode())
+        say_json(msgspec.json.encode(one).decode())
 
 
 def _run(

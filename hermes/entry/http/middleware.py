@@ -217,6 +217,7 @@ class KeyMiddleware:
                 address = client[0] if client else ""
                 scope["user"] = await self._auth.principal(authorization, address)
             except ApiError as refused:
+                log.warning("%d for %s: no valid key", refused.status, client[0] if client else "")
                 await error_response(refused)(scope, receive, send)
                 return
         await self._app(scope, receive, send)

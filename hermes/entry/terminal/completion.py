@@ -8,6 +8,8 @@ from pathlib import Path
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
+from hermes.text.console import printable
+
 LISTED = 200
 """Names that a folder offers at most."""
 _COMMAND = re.compile(r"/[\w-]*")
@@ -37,7 +39,7 @@ class Completions(Completer):
             path = word.removeprefix("@")
             start = -len(path.rpartition("/")[2])
             for name in names(self._folder, path):
-                yield Completion(name, start)
+                yield Completion(name, start, display=printable(name))
 
 
 def names(folder: Path, begun: str) -> Iterator[str]:

@@ -12,13 +12,14 @@ from typing import TextIO
 import anyio
 from rich.text import Text
 
+from hermes.entry.output import write
 from hermes.entry.terminal.completion import Completions
 from hermes.entry.terminal.draft import Draft
 from hermes.entry.terminal.page import Page
 from hermes.entry.terminal.plain import PlainTerminal
 from hermes.entry.terminal.prompt import MARK, LinePrompt
 from hermes.entry.terminal.screen import Screen
-from hermes.streaming.stdout import printable
+from hermes.text.console import printable
 
 RECALLED = 600
 """Characters of what was said before that are shown again."""
@@ -41,7 +42,7 @@ class InteractiveTerminal:
     def greet(self, title: str, notes: Sequence[str]) -> None:
         name, _, rest = printable(title).partition(" · ")
         self._page.put(Text.assemble((name, "bold"), f" · {rest}"))
-        self._page.put(*(Text(note, "dim") for note in notes))
+        self._page.put(*(Text(printable(note), "dim") for note in notes))
 
     def remark(self, text: str) -> None:
         self._page.put(Text(printable(text), "dim"))
@@ -62,12 +63,11 @@ class InteractiveTerminal:
         quiet[0] &= ~termios.ICRNL
         quiet[3] &= ~(termios.ECHO | termios.ICANON)
         termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
-        sys.stdout.write(_PASTE_ON)
+        write(_PASTE_ON)
         try:
             yield
         finally:
-            sys.stdout.write(_PASTE_OFF)
-            sys.stdout.flush()
+            write(_PASTE_OFF)
             termios.tcsetattr(descriptor, termios.TCSANOW, before)
 
     async def overhear(self, say: Callable[[str], Awaitable[None]]) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import anyio
-import click
 
+from hermes.entry.output import say, write
 from hermes.entry.terminal.protocols import AnswerScreen
 from hermes.streaming.stdout import JsonLines, Session, SplitStream, StdoutStream
 from hermes.types.events import AgentEvent, Notice
@@ -28,10 +28,10 @@ class PlainScreen:
         write(self._stream.feed(event))
 
     def tell(self, text: str) -> None:
-        click.echo(text)
+        say(text)
 
     def remark(self, text: str) -> None:
-        click.echo(text)
+        say(text)
 
     def note(self, text: str) -> None:
         self.show(Notice(text=text))
@@ -49,13 +49,13 @@ class SplitScreen:
     def show(self, event: AgentEvent) -> None:
         written = self._stream.feed(event)
         write(written.answer)
-        click.echo(written.aside, nl=False, err=True)
+        say(written.aside, nl=False, err=True)
 
     def tell(self, text: str) -> None:
-        click.echo(text)
+        say(text)
 
     def remark(self, text: str) -> None:
-        click.echo(text, err=True)
+        say(text, err=True)
 
     def note(self, text: str) -> None:
         self.show(Notice(text=text))
@@ -87,12 +87,6 @@ class JsonScreen:
         return math.inf
 
 
-def write(text: str) -> None:
-    if text:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-
-
 def words(*, color: bool) -> AnswerScreen:
     """The screen for plain text: one stream if stdout and stderr are both a terminal."""
     together = sys.stdout.isatty() and sys.stderr.isatty()
@@ -108,13 +102,13 @@ class PlainTerminal:
         self._ended = False
 
     def greet(self, title: str, notes: Sequence[str]) -> None:
-        click.echo("\n".join([title, *notes]))
+        say("\n".join([title, *notes]))
 
     def remark(self, text: str) -> None:
-        click.echo(text)
+        say(text)
 
     def recall(self, asked: str, answer: str) -> None:
-        click.echo(f"{PROMPT}{asked}\n{answer}")
+        say(f"{PROMPT}{asked}\n{answer}")
 
     def new_screen(self) -> AnswerScreen:
         return words(color=self._color)
@@ -132,12 +126,12 @@ class PlainTerminal:
     async def read(self) -> str | None:
         if self._ended:
             return None
-        click.echo(PROMPT, nl=False)
+        say(PROMPT, nl=False)
         typed: str | None = None
         with anyio.CancelScope() as self._reading:
             typed = await read_lines(sys.stdin.fileno())
         if typed is None:
-            click.echo()
+            say()
         return typed
 
     def leave(self) -> None:

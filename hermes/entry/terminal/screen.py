@@ -11,7 +11,8 @@ from hermes.entry.terminal.markdown import render
 from hermes.entry.terminal.page import Page
 from hermes.entry.terminal.status import Status, spent
 from hermes.streaming.final import question_text, remark
-from hermes.streaming.stdout import CUT, printable, took, tool_label
+from hermes.streaming.stdout import CUT, took, tool_label
+from hermes.text.console import printable
 from hermes.text.growing import Growing, Piece, pieces
 from hermes.types.events import (
     AgentEvent,

@@ -4,7 +4,8 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from hermes.streaming.stdout import printable, tool_label
+from hermes.streaming.stdout import tool_label
+from hermes.text.console import printable
 from hermes.types.events import (
     AgentEvent,
     ContextCompacted,

@@ -179,3 +179,14 @@ def test_what_was_taken_back_is_not_taken_back_again() -> None:
     spoken(SegmentDiscarded(from_seq=0))
     spoken.discard()
     assert events == [TextDelta(text="hel"), SegmentDiscarded(from_seq=0)]
+
+
+async def test_each_failed_call_has_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    model, _ = retrying(Clock(), fails(Disconnected("cut")), fails(AuthFailed("no such key")))
+    with pytest.raises(AuthFailed):
+        await model.complete(request(), lambda event: None)
+    choice = request().choice
+    assert caplog.messages == [
+        f"{choice.provider}: a call of {choice.model} failed: {reason}"
+        for reason in ("cut", "no such key")
+    ]

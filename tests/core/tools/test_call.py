@@ -176,3 +176,20 @@ async def test_the_sandbox_of_a_turn_is_that_of_its_workspace(tmp_path: Path) ->
     runtime, turn = ToolRuntime(FILES_ONLY, NO_SPILL), a_turn(workspace=tmp_path)
     made = await runtime.for_turn(turn, {"look": tool}, lambda event: None, Notebook())
     assert (await made.run(call("look", "{}"))).text == "here"
+
+
+async def test_a_failed_call_has_a_line_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    await runner(tmp_path, Notebook(), [], append).run(call("append", '{"token": "x"}'))
+    assert caplog.messages == []
+    await runner(tmp_path, Notebook(), [], append).run(call("remove", "{}"))
+    (line,) = caplog.messages
+    assert line.startswith("the tool remove failed in turn t: There is no tool 'remove'")
+
+
+async def test_markers_in_arguments_are_restored_before_the_tool_runs(tmp_path: Path) -> None:
+    shown = msgspec.json.encode({"token": "<\\|im_start|>"}).decode()
+    result = await runner(tmp_path, Notebook(), [], append).run(call("append", shown))
+    assert result.text == "appended <|im_start|>"

@@ -23,3 +23,30 @@ def test_two_tools_of_one_name_are_refused() -> None:
 def test_an_empty_list_for_a_platform_is_no_tool_at_all() -> None:
     profile = AgentProfile(id=DEFAULT_AGENT, platform_toolsets={"p": ()})
     assert Registry([slow]).for_turn(replace(a_turn(), profile=profile)) == {}
+
+
+def names(*toolsets: str, disabled: tuple[str, ...] = ()) -> set[str]:
+    profile = AgentProfile(id=DEFAULT_AGENT, toolsets=toolsets, disabled_toolsets=disabled)
+    tools = [
+        replace(slow, name=name, toolset=toolset)
+        for name, toolset in (("read_file", "files"), ("terminal", "terminal"), ("look", "browser"))
+    ]
+    registry = Registry(tools)
+    registry.check("agent.toolsets", toolsets)
+    return set(registry.for_turn(replace(a_turn(), profile=profile)))
+
+
+def test_the_toolsets_of_a_hermes_agent_are_known() -> None:
+    assert names("hermes-cli") == names("hermes-telegram") == {"read_file", "terminal"}
+    assert names("file") == {"read_file"}
+    assert names("hermes-webhook", "vision") == set()
+    assert names("hermes-cli", disabled=("file",)) == {"terminal"}
+
+
+def test_a_plugin_may_have_a_toolset_with_such_a_name() -> None:
+    assert names("browser") == {"look"}
+
+
+def test_a_misspelt_toolset_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"agent.toolsets: 'hermes-clli' is no toolset"):
+        names("hermes-clli")

@@ -26,6 +26,9 @@ class FakeRuntime:
     def models(self, settings: Settings) -> ModelResolver:
         return models_of(settings)
 
+    def unused_data(self, settings: Settings) -> str:
+        return "3 skills" if (settings.home.root / "skills").exists() else ""
+
     async def check(self, _settings: Settings) -> tuple[str, ...]:
         if self.error:
             raise self.error
@@ -243,3 +246,10 @@ def test_migrate_renews_an_older_file(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("model: m\nbase_url: http://x\n", encoding="utf-8")
     assert "the file as it was is" in hermes(tmp_path, "migrate").stdout
     assert hermes(tmp_path, "migrate").stdout == "nothing to do\n"
+
+
+def test_check_tells_what_is_not_taken_over(tmp_path: Path) -> None:
+    (tmp_path / "skills").mkdir()
+    checked = hermes(tmp_path, "check")
+    assert checked.exit_code == 0
+    assert "warning: not taken over from Hermes Agent: 3 skills" in checked.stdout

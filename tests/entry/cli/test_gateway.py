@@ -1,7 +1,9 @@
 """`hermes gateway`: started, asked, stopped."""
 
+import hashlib
 import json
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -11,9 +13,14 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import psutil
 import pytest
+
+from hermes.state.paths import Home
+from hermes.testing.used_home import make_used_home
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -156,6 +163,86 @@ def test_without_a_network_the_embedded_model_is_missed_in_one_sentence(
     assert "Traceback" not in done.stderr
 
 
+HERMES_AGENT_CONFIG = Path(__file__).parents[2] / "settings" / "hermes_agent_config.yaml"
+"""Every key of the default configuration of Hermes Agent 0.19, with its value."""
+
+
+def digests(home: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(home)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in home.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_a_used_hermes_agent_home_starts_and_stays_as_it_is(
+    environ: dict[str, str], home: Path
+) -> None:
+    make_used_home(home)
+    if (home / "state.db") == Home(root=home).store:
+        (home / "state.db").unlink()
+    shutil.copy(HERMES_AGENT_CONFIG, home / "config.yaml")
+    (home / ".env").write_text("TELEGRAM_BOT_TOKEN=123456:abc\n")
+    before = digests(home)
+    with Service(environ, "--port", "0") as service:
+        assert "you said:" in service.curl()
+        service.process.send_signal(signal.SIGTERM)
+        code, logged = service.end()
+    assert code == 0
+    assert {name: digest for name, digest in digests(home).items() if name in before} == before
+    assert len([*service.lines, *logged.splitlines()]) <= 15
+    (found,) = (line for line in logged.splitlines() if "not taken over" in line)
+    assert found.endswith("2 cron jobs, 1 skill, tokens for telegram")
+    assert "keys are ignored; `hermes config check` lists them" in logged
+    assert "agent main runs commands on this machine" in logged
+
+
+def test_config_check_lists_what_a_start_sums_up(
+    environ: dict[str, str], home: Path, hermes: Run
+) -> None:
+    home.mkdir()
+    shutil.copy(HERMES_AGENT_CONFIG, home / "config.yaml")
+    done = hermes("config", "check")
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.splitlines()[-1] == "ok"
+    assert "config.yaml: browser is not supported yet and is ignored" in done.stdout
+    assert len(done.stdout.splitlines()) > 100
+
+
+def test_a_few_ignored_keys_are_named_at_the_start(environ: dict[str, str], home: Path) -> None:
+    home.mkdir()
+    (home / "config.yaml").write_text("browser: {}\ntts: {}\n")
+    with Service(environ, "--port", "0") as service:
+        service.process.send_signal(signal.SIGTERM)
+        _, logged = service.end()
+    assert "config.yaml: browser is not supported yet and is ignored" in logged
+    assert "commands on this machine" not in logged
+
+
+def test_the_log_tells_of_a_message_a_turn_and_a_wrong_key_and_is_kept_in_the_home(
+    environ: dict[str, str], home: Path
+) -> None:
+    with Service(environ, "--port", "0", "--log-format", "json") as service:
+        service.curl()
+        url = service.lines[0].rpartition(" ")[2]
+        for _ in range(5):
+            with pytest.raises(HTTPError) as refused:
+                urlopen(Request(f"{url}/v1/models", headers={"Authorization": "Bearer wrong"}))
+            refused.value.close()
+        service.process.send_signal(signal.SIGTERM)
+        _, logged = service.end()
+    records = [json.loads(line) for line in logged.splitlines()]
+    said = [one["message"] for one in records]
+    assert [text for text in said if text.startswith("accepted message")]
+    (finished,) = (one for one in records if one.get("outcome") == "completed")
+    assert finished["steps"] == 1
+    assert finished["tokens_in"] > 0
+    assert said.count("401 for 127.0.0.1: no valid key") == 2
+    (last,) = (one for one in records if one.get("repeated"))
+    assert last["repeated"] == 3
+    assert (home / "logs" / "hermes.log").read_text() == logged
+
+
 def test_status_and_stop_find_the_running_service(environ: dict[str, str], hermes: Run) -> None:
     assert hermes("gateway", "status").returncode == 1
     assert hermes("gateway", "stop").returncode == 1
@@ -244,7 +331,7 @@ def test_a_second_signal_does_not_wait(
         until_asked(model_url)
         service.process.send_signal(signal.SIGINT)
         assert service.process.stderr
-        assert "stopping" in service.process.stderr.readline()
+        assert any("stopping" in line for line in service.process.stderr)
         service.process.send_signal(signal.SIGINT)
         assert service.process.wait(5) == 1
         asking.communicate(timeout=10)

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from hermes import __version__
 from hermes.entry.cli.main import SUBCOMMANDS, Commands, cli, sole
+from hermes.text.console import printable
 from hermes.types.errors import ConfigError
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -30,6 +31,16 @@ def test_version_and_help_import_no_command(hermes: Run) -> None:
             [sys.executable, "-c", code], capture_output=True, text=True, check=True
         )
         assert "HEAVY set()" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "args", [("sessions", "show"), ("sessions", "show", "a"), ("config", "get")]
+)
+def test_an_error_quotes_an_argument_as_data(hermes: Run, args: tuple[str, ...]) -> None:
+    done = hermes(*args, "\x1b]52;c;ZXZpbA==\x07\x1b[2J\u202ename")
+    assert done.returncode != 0
+    assert "name" in done.stderr
+    assert printable(done.stderr) == done.stderr
 
 
 def test_version_is_quick(hermes: Run) -> None:

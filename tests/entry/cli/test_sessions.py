@@ -12,6 +12,7 @@ from hermes.app.application import Application
 from hermes.entry.cli.main import cli
 from hermes.entry.cli.sessions import told
 from hermes.state.transcript import Entry
+from hermes.text.console import printable
 from hermes.types.messages import Attachment, UserMessage
 
 KEY = "agent:main:cli:private:trip"
@@ -45,6 +46,45 @@ def talked(home: Path, tmp_path: Path, model_url: str) -> Run:
     own = tmp_path / "home"
     shutil.copytree(home, own)
     return lambda *args: hermes(own, model_url, *args)
+
+
+HOSTILE = (
+    "hi \x1b]52;c;ZXZpbA==\x07\x1b[2J\x9b31m \u202eexe.gpj\u200b\n[2026-01-01 10:00] you: forged"
+)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("list",),
+        ("list", "--json"),
+        ("show", "odd"),
+        ("show", "odd", "--json"),
+        ("search", "forged"),
+        ("search", "forged", "--json"),
+        ("export", "--all"),
+        ("show", "odd", "\x1b[2J\u202e"),
+        ("delete", "odd"),
+        ("delete", "odd", "--yes"),
+    ],
+    ids=" ".join,
+)
+def test_stored_text_can_t_control_the_terminal(
+    tmp_path: Path, model_url: str, command: tuple[str, ...]
+) -> None:
+    name = "odd\x1b]0;name\x07\u202e"
+    assert hermes(tmp_path, model_url, "chat", "-s", name, "-q", HOSTILE).exit_code == 0
+    shown = hermes(tmp_path, model_url, "sessions", *command).output
+    assert shown
+    assert printable(shown) == shown
+    if command == ("list",):
+        assert len(shown.splitlines()) == 1
+
+
+def test_json_of_hostile_text_is_lossless(tmp_path: Path, model_url: str) -> None:
+    assert hermes(tmp_path, model_url, "chat", "-s", "odd", "-q", HOSTILE).exit_code == 0
+    first = hermes(tmp_path, model_url, "sessions", "export", "odd").stdout.splitlines()[0]
+    assert json.loads(first)["message"]["text"] == HOSTILE
 
 
 def test_conversations_are_listed_newest_first_with_their_first_words(talked: Run) -> None:

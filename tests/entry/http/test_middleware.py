@@ -188,7 +188,7 @@ async def test_each_request_is_one_line_of_the_log_at_level_debug(
     assert caplog.records == []
     with caplog.at_level(logging.DEBUG, logger="hermes.entry.http.middleware"):
         await call(guarded.app, http_scope("GET", "/extra\nforged", x_request_id="r2"))
-    (line,) = [record.getMessage() for record in caplog.records]
+    (line,) = (record.getMessage() for record in caplog.records if record.levelname == "DEBUG")
     assert line.startswith(r"GET '/extra\nforged': 401 in ")
     assert line.endswith(" ms (request r2)")
 
@@ -361,3 +361,13 @@ async def test_only_the_exact_open_paths_need_no_key(guarded: Guarded) -> None:
         assert msgspec.json.decode(response.body)["status"] in ("ok", "ready")
         for other in (f"{path}/", f"/{path}", f"{path}/../v1/models", path.upper()):
             assert (await call(guarded.app, http_scope("GET", other))).status == 401
+
+
+async def test_a_request_without_a_valid_key_has_a_line_in_the_log(
+    guarded: Guarded, caplog: pytest.LogCaptureFixture
+) -> None:
+    scope = http_scope("GET", "/extra", authorization="Bearer guessed")
+    assert (await call(guarded.app, scope)).status == 401
+    (line,) = (one for one in caplog.messages if "no valid key" in one)
+    assert line.startswith("401 for ")
+    assert "guessed" not in caplog.text

@@ -1,0 +1,81 @@
+"""The lines that the log has for messages and turns."""
+
+import logging
+import time
+
+from hermes.control.claims import Claim
+from hermes.text.redact import FixedFields
+from hermes.types.events import UsageReported
+from hermes.types.identity import SessionKey
+from hermes.types.messages import Accepted, MessageEvent, Receipt, Refused
+from hermes.types.turns import Completed, Failed, Outcome, Stopped, Suspended
+
+log = logging.getLogger(__name__)
+
+ACCEPTED = FixedFields("accepted message %(message_id)s of %(session)s for turn %(turn)s")
+FINISHED = FixedFields(
+    "turn %(turn)s of %(session)s %(outcome)s in %(seconds).1f s: %(steps)d steps,"
+    " %(tokens_in)d tokens in, %(tokens_out)d out"
+)
+PRICED = FixedFields(f"{FINISHED}, $%(cost).4f")
+
+
+def log_receipt(event: MessageEvent, key: SessionKey, receipt: Receipt) -> None:
+    """Logs a message that was accepted or refused; one that was taken before has its line."""
+    match receipt:
+        case Accepted(id=id, turn=turn):
+            if log.isEnabledFor(logging.INFO):
+                log.info(ACCEPTED, {"message_id": id, "session": str(key), "turn": turn or "none"})
+        case Refused(reason=reason):
+            log.info("refused a message of %s: %s", event.source.account, reason)
+
+
+def log_finished(claim: Claim, outcome: Outcome, steps: int, usage: UsageReported) -> None:
+    """Logs a turn that has ended, or waits for a person."""
+    if isinstance(outcome, Failed):
+        _log_failed(claim, outcome, steps, usage)
+        return
+    if not log.isEnabledFor(logging.INFO):
+        return
+    fields = {
+        "turn": claim.turn.id,
+        "session": claim.row.session,
+        "outcome": _name(outcome),
+        "seconds": _seconds(claim),
+        "steps": steps,
+        "tokens_in": usage.prompt_tokens,
+        "tokens_out": usage.completion_tokens,
+    }
+    if usage.cost is None:
+        log.info(FINISHED, fields)
+    else:
+        log.info(PRICED, {**fields, "cost": usage.cost})
+
+
+def _log_failed(claim: Claim, outcome: Failed, steps: int, usage: UsageReported) -> None:
+    # A warning, because a fault fails every turn: the log has one line a minute for each code.
+    log.warning(
+        "%s: turn %s of %s failed in %.1f s: %d steps, %d tokens in, %d out: %s",
+        outcome.code,
+        claim.turn.id,
+        claim.row.session,
+        _seconds(claim),
+        steps,
+        usage.prompt_tokens,
+        usage.completion_tokens,
+        outcome.reason,
+    )
+
+
+def _seconds(claim: Claim) -> float:
+    return round(time.time() - claim.row.started_at, 3)
+
+
+def _name(outcome: Completed | Suspended | Stopped) -> str:
+    match outcome:
+        case Completed():
+            return "completed"
+        case Suspended():
+            return "suspended"
+        case Stopped():
+            return "stopped"

@@ -1,0 +1,59 @@
+"""`hermes context`: context files that the agent has written, and which of them are loaded."""
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from hermes import settings as configuration
+from hermes.entry.cli.main import plainly
+from hermes.entry.cli.runtime import Runtime
+from hermes.entry.output import say, say_json, say_line
+
+
+@click.group()
+def context() -> None:
+    """Decide about context files.
+
+    A context file is AGENTS.md, CLAUDE.md, HERMES.md, .hermes.md or .cursorrules in the workspace.
+    One that the agent has written is not loaded as instructions until you allow it. A conversation
+    that goes on keeps the instructions that it began with.
+    """
+
+
+@context.command(name="list")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.pass_obj
+@plainly
+def list_(runtime: Runtime, as_json: bool) -> None:
+    """List the context files that the agent has written."""
+    found = runtime.context_files(configuration.load()).recorded()
+    for one in found:
+        if as_json:
+            say_json(msgspec.json.encode(one).decode())
+        else:
+            say_line(f"{one.state:<7}  {one.path}")
+    if not found and not as_json:
+        say("The agent has written no context file.")
+
+
+@context.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@click.pass_obj
+@plainly
+def allow(runtime: Runtime, path: Path) -> None:
+    """Load the context file PATH as it is now. A later change has to be allowed again."""
+    if runtime.context_files(configuration.load()).allow(path.absolute()):
+        say(f"allowed: {path} is loaded in new conversations while it stays as it is")
+    else:
+        say(f"nothing to do: no change of {path} by the agent waits to be allowed")
+
+
+@context.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@click.pass_obj
+@plainly
+def revoke(runtime: Runtime, path: Path) -> None:
+    """Do not load the context file PATH, whoever has written it, until it is allowed."""
+    runtime.context_files(configuration.load()).revoke(path.absolute())
+    say(f"revoked: {path} is not loaded in new conversations")

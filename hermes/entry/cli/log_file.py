@@ -1,0 +1,82 @@
+"""The log file of a home: private, bounded in size, and shared by the processes of the home."""
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+CHECK_SECONDS = 1.0
+"""How often the file is looked for under its name: another process may have rotated it."""
+
+
+class LogFile:
+    """Appends to a file. A full file is renamed to `hermes.log.1`, and the oldest one deleted."""
+
+    def __init__(
+        self,
+        path: Path,
+        most_bytes: int,
+        backups: int,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`backups` is the number of full files that are kept."""
+        self._path = path
+        self._most_bytes = most_bytes
+        self._backups = backups
+        self._clock = clock
+        self._descriptor: int | None = None
+        self._size = 0
+        self._checked = 0.0
+
+    def write(self, data: bytes) -> None:
+        """Appends whole lines; OSError if that fails. A later call tries again."""
+        now = self._clock()
+        if now - self._checked >= CHECK_SECONDS:
+            self._checked = now
+            self._check()
+        if self._descriptor is None:
+            self._open()
+        if self._size and self._size + len(data) > self._most_bytes:
+            self._rotate()
+        assert self._descriptor is not None
+        # One call, so that lines of two processes do not mix.
+        self._size += os.write(self._descriptor, data)
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _open(self) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._descriptor = os.open(self._path, flags, 0o600)
+        os.fchmod(self._descriptor, 0o600)
+        self._size = os.fstat(self._descriptor).st_size
+
+    def _check(self) -> None:
+        """Closes the file if it no longer has its name, and notices what others have added."""
+        if self._descriptor is None:
+            return
+        own = os.fstat(self._descriptor)
+        self._size = own.st_size
+        with suppress(FileNotFoundError):
+            named = self._path.stat()
+            if (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino):
+                return
+        self.close()
+
+    def _rotate(self) -> None:
+        self._check()
+        self.close()
+        for number in range(self._backups, 0, -1):
+            older = self._numbered(number - 1) if number > 1 else self._path
+            with suppress(FileNotFoundError):
+                older.replace(self._numbered(number))
+        if not self._backups:
+            self._path.unlink(missing_ok=True)
+        self._open()
+
+    def _numbered(self, number: int) -> Path:
+        return self._path.with_name(f"{self._path.name}.{number}")

@@ -1,0 +1,215 @@
+"""Records which context files the agent has written, and which of them the owner has allowed.
+
+A context file that the agent has not written is trusted. One that it has written is trusted while
+its content has a digest that the owner has allowed. The content from before the first write of the
+agent counts as allowed.
+"""
+
+import hashlib
+import logging
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from hermes.state.locks import FileLock
+from hermes.state.paths import file_name, write_private
+from hermes.types.context_files import RecordedFile
+from hermes.types.errors import ConfigError
+from hermes.types.value import Value
+
+log = logging.getLogger(__name__)
+
+LARGEST_CONTEXT_FILE = 1_000_000
+"""Bytes of a context file that are read."""
+WATCHED_SECONDS = 30 * 86_400.0
+"""Time after which a command that nobody has looked at again is no longer watched."""
+RECORDS_LOCK_SECONDS = 5.0
+
+
+class TrustRecords(Value):
+    """What is known about the context files."""
+
+    written: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    """Files that the agent has written, each with the digests that are allowed."""
+    commands: tuple[dict[str, str], ...] = ()
+    """For each command that is not known to have ended: the digests of the context files before it
+    began, by path; empty where there was no file."""
+
+
+class ContextTrust:
+    """The records of one home. Processes that share the home see each other's changes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._written = folder / "written.json"
+        self._commands = folder / "commands"
+
+    def is_trusted(self, path: Path, digest: str) -> bool:
+        """Whether a context file with this digest may be given to a model as instructions."""
+        try:
+            return _trusted(self._read(), _key(path), digest)
+        except ConfigError as error:
+            log.error("context files are not loaded: %s", error)
+            return False
+
+    def mark_written(self, path: Path) -> None:
+        """Call this before the agent writes the file."""
+        self._change(lambda records: _marked(records, {_key(path): digest_of(path)}))
+
+    def begin(self, command: str, digests: Mapping[Path, str]) -> None:
+        """Records a command of the agent and the context files as they were before it.
+
+        The record survives a kill of this process, but not a loss of power, in which the command
+        ends too.
+        """
+        named = {_key(path): digest for path, digest in digests.items()}
+        with _explained(self._commands):
+            self._commands.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._command(command).write_bytes(msgspec.json.encode(named))
+
+    def end(self, command: str, paths: Iterable[Path]) -> None:
+        """Marks the files that have changed since the command began, if it is recorded."""
+        with _explained(self._commands):
+            before = _digests(self._command(command))
+            if before is None:
+                return
+            now = {_key(path): digest_of(path) for path in paths}
+            changed = {
+                path: before.get(path, "")
+                for path, digest in now.items()
+                if digest and digest != before.get(path, "")
+            }
+            if changed:
+                # While the record of the command is there, its own changes are not trusted.
+                self._change(lambda records: _marked(records, changed))
+            self._command(command).unlink(missing_ok=True)
+
+    def rename(self, command: str, new: str) -> None:
+        """Gives the record of a command another name, if it is recorded."""
+        with _explained(self._commands), suppress(FileNotFoundError):
+            self._command(command).rename(self._command(new))
+
+    def allow(self, path: Path) -> bool:
+        """Allows the present content of the file; False if it was trusted already."""
+        key, digest = _key(path), digest_of(path)
+        if not digest:
+            raise ConfigError(f"{str(path)!r} is not a regular file that can be read")
+        if _trusted(self._read(), key, digest):
+            return False
+        self._change(lambda records: {key: (*records.written.get(key, ()), digest)})
+        return True
+
+    def revoke(self, path: Path) -> None:
+        """Allows no content of the file, whoever has written it."""
+        self._change(lambda records: {_key(path): ()})
+
+    def recorded(self) -> list[RecordedFile]:
+        """The files that the agent has written, or has changed with a command, by path."""
+        records = self._read()
+        watched = {path for digests in records.commands for path in digests}
+        found = []
+        for path in sorted({*records.written, *watched}):
+            digest = digest_of(Path(path))
+            trusted = _trusted(records, path, digest)
+            if path in records.written or (digest and not trusted):
+                state: Literal["allowed", "blocked", "missing"]
+                state = "missing" if not digest else "allowed" if trusted else "blocked"
+                found.append(RecordedFile(path=path, state=state))
+        return found
+
+    def _command(self, name: str) -> Path:
+        return self._commands / file_name(name)
+
+    def _read(self) -> TrustRecords:
+        with _explained(self._written):
+            known: list[dict[str, str] | None] = []
+            with suppress(FileNotFoundError):
+                known = [_digests(path) for path in self._commands.iterdir()]
+            commands = tuple(digests for digests in known if digests)
+            try:
+                data = self._written.read_bytes()
+            except FileNotFoundError:
+                return TrustRecords(commands=commands)
+            return TrustRecords(written=msgspec.json.decode(data, type=_WRITTEN), commands=commands)
+
+    def _change(self, make: Callable[[TrustRecords], Mapping[str, tuple[str, ...]]]) -> None:
+        """Replaces the records of some written files, under a lock."""
+        with _explained(self._written):
+            self._commands.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with FileLock(self._written.with_suffix(".lock")) as lock:
+                if not lock.acquire_within(RECORDS_LOCK_SECONDS):
+                    raise ConfigError(f"{lock.path} is locked by another process")
+                records = self._read()
+                after = {**records.written, **make(records)}
+                if after != records.written:
+                    write_private(self._written, msgspec.json.encode(after).decode())
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, msgspec.DecodeError) as error:
+        raise ConfigError(f"{path} can't be used: {error}") from error
+
+
+_WRITTEN = dict[str, tuple[str, ...]]
+
+
+def _digests(path: Path) -> dict[str, str] | None:
+    """The record of a command; None if there is none, it is old, or a loss of power damaged it."""
+    try:
+        if path.stat().st_mtime < time.time() - WATCHED_SECONDS:
+            return None
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, str])
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
+def read_context_file(path: Path) -> bytes:
+    """The beginning of a regular file; OSError for anything else, such as a link or a pipe."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(f"{path} is not a regular file")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(LARGEST_CONTEXT_FILE)
+    finally:
+        os.close(descriptor)
+
+
+def digest_of(path: Path) -> str:
+    """The digest of the part of the file that is read; empty if it can't be read."""
+    try:
+        return digest(read_context_file(path))
+    except OSError:
+        return ""
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _key(path: Path) -> str:
+    """The path with the links in its folder resolved."""
+    return str(path.absolute().parent.resolve() / path.name)
+
+
+def _trusted(records: TrustRecords, path: str, digest: str) -> bool:
+    if path in records.written:
+        return digest in records.written[path]
+    return all(digests.get(path, digest) == digest for digests in records.commands)
+
+
+def _marked(records: TrustRecords, before: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Entries for files that the agent writes for the first time; `before` has their digests."""
+    return {
+        path: (digest,) if digest and _trusted(records, path, digest) else ()
+        for path, digest in before.items()
+        if path not in records.written
+    }

@@ -1,0 +1,95 @@
+"""The log file is private and bounded, whoever else writes to it."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from hermes.entry.cli.log_file import CHECK_SECONDS, LogFile
+
+LINE = b"x" * 99 + b"\n"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += CHECK_SECONDS
+        return self.now
+
+
+def sizes(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
+
+
+def test_the_file_is_for_its_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "hermes.log"
+    path.touch(0o644)
+    file = LogFile(path, 1000, 3)
+    file.write(LINE)
+    file.close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert path.read_bytes() == LINE
+
+
+def test_full_files_are_kept_up_to_a_number(tmp_path: Path) -> None:
+    file = LogFile(tmp_path / "hermes.log", 1000, 2)
+    for _ in range(45):
+        file.write(LINE)
+    assert sizes(tmp_path) == {"hermes.log": 500, "hermes.log.1": 1000, "hermes.log.2": 1000}
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in tmp_path.iterdir())
+    file.close()
+
+
+def test_without_backups_a_full_file_begins_again(tmp_path: Path) -> None:
+    file = LogFile(tmp_path / "hermes.log", 1000, 0)
+    for _ in range(11):
+        file.write(LINE)
+    assert sizes(tmp_path) == {"hermes.log": 100}
+    file.close()
+
+
+def test_a_restart_continues_the_file(tmp_path: Path) -> None:
+    for _ in range(12):
+        file = LogFile(tmp_path / "hermes.log", 1000, 1)
+        file.write(LINE)
+        file.close()
+    assert sizes(tmp_path) == {"hermes.log": 200, "hermes.log.1": 1000}
+
+
+def test_two_processes_share_the_file_and_lose_no_line(tmp_path: Path) -> None:
+    one, other = (LogFile(tmp_path / "hermes.log", 1000, 9, clock=Clock()) for _ in range(2))
+    for _ in range(20):
+        one.write(LINE)
+        other.write(LINE)
+    assert sum(sizes(tmp_path).values()) == 40 * len(LINE)
+    assert sizes(tmp_path)["hermes.log"] <= 1000
+    one.close()
+    other.close()
+
+
+def test_a_file_that_was_moved_away_is_made_again(tmp_path: Path) -> None:
+    file = LogFile(tmp_path / "hermes.log", 1000, 3, clock=Clock())
+    file.write(LINE)
+    (tmp_path / "hermes.log").rename(tmp_path / "moved")
+    file.write(LINE)
+    assert sizes(tmp_path) == {"hermes.log": 100, "moved": 100}
+    file.close()
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "hermes.log").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match=r"[Ss]ymbolic|loop"):
+        LogFile(tmp_path / "hermes.log", 1000, 3).write(LINE)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_write_that_failed_is_tried_again_later(tmp_path: Path) -> None:
+    file = LogFile(tmp_path / "logs" / "hermes.log", 1000, 3)
+    with pytest.raises(FileNotFoundError):
+        file.write(LINE)
+    (tmp_path / "logs").mkdir()
+    file.write(LINE)
+    assert sizes(tmp_path / "logs") == {"hermes.log": 100}
+    file.close()
