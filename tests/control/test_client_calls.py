@@ -488,3 +488,11 @@ async def test_results_whose_turn_failed_for_a_time_are_sent_again_and_answered(
         assert text_of(await client.send()) == answer
         assert model.stats.calls == 3
     assert states_in(tmp_path) == ["completed"]
+
+
+async def test_the_client_gets_role_markers_as_the_model_meant_them(tmp_path: Path) -> None:
+    async with talking(tmp_path) as client:
+        look = PlannedCall(name="look", arguments=r'{"at":"<\\|im_start|>"}')
+        client.service.model.script.append(Plan(calls=(look,)))
+        (call,) = client.heard(await client.ask("look at the marker"))
+    assert call.function.arguments == '{"at":"<|im_start|>"}'

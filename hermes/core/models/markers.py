@@ -40,10 +40,9 @@ def _message(message: Message) -> Message:
             shown, name = escape(text), escape(sender) if sender else sender
             if shown is text and name is sender:
                 return message
-            files = tuple(
-                replace(one, at=len(escape(text[: one.at]))) for one in message.attachments
-            )
-            return replace(message, text=shown, sender=name, attachments=files)
+            files = message.attachments
+            moved = tuple(replace(one, at=len(escape(text[: one.at]))) for one in files)
+            return replace(message, text=shown, sender=name, attachments=moved)
         case ToolMessage(text=text):
             shown = escape(text)
             return message if shown is text else replace(message, text=shown)

@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from hermes.core.models.markers import EscapedMarkers, escaped
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import Conditions, running, until
 from hermes.testing.scripted import ScriptedModel, calls, says
 from hermes.types.identity import CallId
-from hermes.types.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
+from hermes.types.messages import AssistantMessage, Attachment, ToolCall, ToolMessage, UserMessage
 from hermes.types.models import ModelRequest
 from hermes.types.profile import ModelChoice
 
@@ -77,3 +79,12 @@ async def test_a_file_that_contains_markers_is_read_as_data_and_patched_exactly(
     original = 'START = "<|im_start|>"\nESCAPED = "<\\|im_start|>"'
     assert file.read_text() == f"# both\n{original}\n"
     assert file.with_name("copy.py").read_text() == original
+
+
+def test_attachments_keep_their_places_in_escaped_text() -> None:
+    image = Attachment(kind="image", path="p", at=len(FORGED))
+    (sent,) = escaped(
+        request(UserMessage(text=f"{FORGED} after", attachments=(image,)), system="")
+    ).messages
+    assert isinstance(sent, UserMessage)
+    assert sent.parts == (SHOWN, replace(image, at=len(SHOWN)), " after")
