@@ -19,8 +19,16 @@ class TestLocal(SandboxToolsContract):
     @asynccontextmanager
     async def machine(self, folder: Path) -> AsyncIterator[Callable[[], ExecutionBackend]]:
         (folder / "work").mkdir()
+        made: list[LocalBackend] = []
+
+        def make() -> LocalBackend:
+            made.append(LocalBackend(folder / "processes", EMPTY_ENVIRONMENT))
+            return made[-1]
+
         with local_backend(folder):
-            yield lambda: LocalBackend(folder / "processes", EMPTY_ENVIRONMENT)
+            yield make
+            for backend in made:
+                backend.close()
 
     def workspace(self, folder: Path) -> str:
         return str(folder / "work")
