@@ -14,9 +14,10 @@ from hermes.control.claims import GIVEN_UP, Claim, Desk
 from hermes.control.gateway import Gateway
 from hermes.control.recovery import Recovery
 from hermes.core.tools.call import UNKNOWN_OUTCOME
+from hermes.core.tools.terminal import terminal_tools
 from hermes.state import inbox, transcript, turns
 from hermes.state.sqlite.store import open_store
-from hermes.testing.commands import FILES_ONLY
+from hermes.testing.commands import FILES_ONLY, no_process_left
 from hermes.testing.platforms import ChatServer, EditingAdapter, PlainAdapter
 from hermes.testing.rows import append_unreadable, make_unreadable, said, session
 from hermes.testing.running import (
@@ -337,10 +338,10 @@ async def test_what_a_killed_process_left_running_is_ended_and_told(
     try:
         await until(lambda: pid.exists() and pid.read_text(), within=20.0)
         group = int(pid.read_text())
+        assert runs(group)
         if not witness:
             process.kill()
             process.wait()
-        assert runs(group)
         async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
             if witness:
                 assert not gateway.busy
@@ -632,3 +633,23 @@ async def test_what_was_used_before_a_kill_is_counted(tmp_path: Path) -> None:
     async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([last])) as gateway:
         await until(lambda: "done" in server.texts())
         assert await rows(gateway._store, "select prompt_tokens, cost from turns") == [(2000, 1.0)]
+
+
+async def test_a_stateless_request_that_can_not_be_read_leaves_no_process(tmp_path: Path) -> None:
+    background = {"command": "echo $$ > pid; exec sleep 600", "background": True}
+    dying = ScriptedModel([calls(("terminal", background)), hangs()])
+    body = Asked(messages=(UserMessage(text="hi"),), stateless=True, detached=True)
+    commands = replace(QUIET, tools=terminal_tools(60.0, "none"))
+    pid = tmp_path / "workspace" / "pid"
+    with no_process_left():
+        async with running(tmp_path, [], dying, commands) as gateway:
+            await gateway.accept(replace(requested("hi"), body=body))
+            await until(lambda: pid.exists() and pid.read_text())
+            await until(lambda: len(dying.requests) == 2)
+            await damage(gateway, step=5)
+        assert runs(int(pid.read_text()))
+        async with running(tmp_path, [], ScriptedModel([]), commands) as gateway:
+            with anyio.fail_after(5):
+                await nothing_is_open(gateway)
+            assert await rows(gateway._store, "select code from turns") == [("unreadable",)]
+            assert not runs(int(pid.read_text()))

@@ -24,7 +24,7 @@ from hermes.boundary.execution.process import (
     signal_group,
     start_time,
 )
-from hermes.boundary.execution.process_tree import end_descendants
+from hermes.boundary.execution.process_tree import descendants, end_descendants, send_signal
 from hermes.boundary.execution.scripts import script
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import ProcessOutput, ProcessStatus
@@ -161,7 +161,7 @@ class Background:
         record, status = await anyio.to_thread.run_sync(self._find, id, session)
         process = record.process
         if status.running:
-            signal_group(process, signal.SIGTERM)
+            await anyio.to_thread.run_sync(_terminate_all, record)
             await self.wait(id, session, KILL_GRACE)
         await anyio.to_thread.run_sync(_end_all, record)
         status = await self.wait(id, session, KILL_GRACE)
@@ -216,6 +216,15 @@ class Background:
             code=code,
             seconds=max(0.0, until - record.started_at),
         )
+
+
+def _terminate_all(record: BackgroundProcess) -> None:
+    """Sends SIGTERM once to everything that the supervisor has started."""
+    leader = record.process.group
+    away = [one for one in descendants(leader) if one.group != leader]
+    signal_group(record.process, signal.SIGTERM)
+    for entry in away:
+        send_signal(entry.pid, entry.started, signal.SIGTERM)
 
 
 def _end_all(record: BackgroundProcess) -> None:

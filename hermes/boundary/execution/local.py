@@ -109,7 +109,9 @@ class LocalSandbox:
         return LocalProcess(record.id, scope, background)
 
     async def processes(self) -> Sequence[ProcessStatus]:
-        background = self._commands().background
+        if self._allowed is None:
+            return ()
+        background = self._allowed.background
         return await anyio.to_thread.run_sync(background.of, self._scope.session)
 
     async def process(self, id: str) -> "LocalProcess":

@@ -12,7 +12,7 @@ import sys
 import time
 from typing import NamedTuple
 
-END_SECONDS = 5.0
+END_SECONDS = 20.0
 """Seconds after which processes that do not die are given up."""
 RESCAN_SECONDS = 0.002
 PR_SET_DUMPABLE = 4
@@ -29,6 +29,7 @@ class ProcessEntry(NamedTuple):
     """The start time, in clock ticks since boot. It distinguishes the process from a later one with
     the same number."""
     parent: int
+    group: int
     state: bytes
 
 
@@ -40,8 +41,8 @@ def find_process(pid: int) -> ProcessEntry | None:
     except OSError:
         return None
     # The name in parentheses may contain spaces and parentheses.
-    state, parent, *fields = stat.rpartition(b")")[2].split()
-    return ProcessEntry(pid, int(fields[17]), int(parent), state)
+    state, parent, group, *fields = stat.rpartition(b")")[2].split()
+    return ProcessEntry(pid, int(fields[16]), int(parent), int(group), state)
 
 
 def process_table() -> list[ProcessEntry]:
@@ -70,26 +71,28 @@ def end_descendants(root: int) -> int:
     """
     ended: set[tuple[int, int]] = set()
     deadline = time.monotonic() + END_SECONDS
-    while (stopped := _stop_descendants(root)) and time.monotonic() < deadline:
+    while stopped := _stop_descendants(root, deadline):
         for pid, started in stopped:
             send_signal(pid, started, signal.SIGKILL)
         ended |= stopped
+        if time.monotonic() >= deadline:
+            break
         time.sleep(RESCAN_SECONDS)
     return len(ended)
 
 
-def _stop_descendants(root: int) -> set[tuple[int, int]]:
+def _stop_descendants(root: int, deadline: float) -> set[tuple[int, int]]:
     """Stops all descendants, so that none of them starts another process unseen."""
     stopped: set[tuple[int, int]] = set()
-    while fresh := _live_descendants(root) - stopped:
+    while True:
+        alive = [one for one in descendants(root) if one.state not in DEAD]
+        # Parents come first, because they are the ones that may start more.
+        fresh = [(one.pid, one.started) for one in alive if (one.pid, one.started) not in stopped]
         for pid, started in fresh:
             send_signal(pid, started, signal.SIGSTOP)
-        stopped |= fresh
-    return stopped
-
-
-def _live_descendants(root: int) -> set[tuple[int, int]]:
-    return {(one.pid, one.started) for one in descendants(root) if one.state not in DEAD}
+        stopped.update(fresh)
+        if not fresh or time.monotonic() >= deadline:
+            return stopped
 
 
 def send_signal(pid: int, started: int, number: signal.Signals) -> bool:

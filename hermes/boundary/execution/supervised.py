@@ -25,7 +25,7 @@ LONGEST_ARGUMENT = 131_071
 """Bytes of a command. Linux accepts no longer argument of a program."""
 STARTING_SECONDS = 10.0
 """Seconds that a supervisor has to answer."""
-SUPERVISOR_SECONDS = 10.0
+SUPERVISOR_SECONDS = 30.0
 """Seconds that a supervisor has to end everything."""
 
 

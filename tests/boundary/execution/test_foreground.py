@@ -197,7 +197,7 @@ async def test_a_process_that_left_its_session_ends_when_the_turn_is_stopped(
 async def test_processes_that_hide_and_multiply_are_ended(
     local: Foreground, tmp_path: Path
 ) -> None:
-    spread = "while :; do env -i setsid sleep 600 & echo >> begun; done"
+    spread = "for m in $(seq 500); do env -i setsid sleep 600 & echo >> begun; done"
     hidden = f"for n in 1 2 3; do env -i PATH=$PATH setsid bash -c '{spread}' & done"
     ended = await run(local, f"{hidden}; until [ -s begun ]; do sleep 0.01; done", tmp_path)
     assert ended.left > 3

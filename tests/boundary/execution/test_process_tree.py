@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -35,14 +36,16 @@ def nothing_left() -> Iterator[None]:
         yield
 
 
-def subreaper(command: str, folder: Path) -> subprocess.Popen[bytes]:
+@contextmanager
+def subreaper(command: str, folder: Path) -> Iterator[int]:
     """A subreaper that has run the command and waits."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", SUBREAPER, command], cwd=folder, stdout=subprocess.PIPE
-    )
-    assert process.stdout
-    assert int(process.stdout.readline()) == process.pid
-    return process
+    arguments = [sys.executable, "-c", SUBREAPER, command]
+    with subprocess.Popen(arguments, cwd=folder, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout
+            yield int(process.stdout.readline())
+        finally:
+            process.kill()
 
 
 def test_this_process_is_in_the_table() -> None:
@@ -56,25 +59,23 @@ async def test_the_descendants_of_a_subreaper_include_orphans_in_other_sessions(
     tmp_path: Path,
 ) -> None:
     orphan = "env -i setsid /bin/sh -c 'echo $$ > left; exec sleep 600' &"
-    with subreaper(f"{orphan} until [ -s left ]; do :; done", tmp_path) as process:
+    with subreaper(f"{orphan} until [ -s left ]; do :; done", tmp_path) as pid:
         away = int((tmp_path / "left").read_text())
-        assert [one.pid for one in descendants(process.pid)] == [away]
-        assert end_descendants(process.pid) == 1
+        assert [one.pid for one in descendants(pid)] == [away]
+        assert end_descendants(pid) == 1
         assert not lives(away)
-        assert lives(process.pid)
-        assert end_descendants(process.pid) == 0
-        process.kill()
+        assert lives(pid)
+        assert end_descendants(pid) == 0
 
 
 async def test_descendants_that_multiply_are_ended(tmp_path: Path) -> None:
-    spread = "while :; do env -i setsid sleep 600 & echo >> begun; done"
+    spread = "for m in $(seq 500); do env -i setsid sleep 600 & echo >> begun; done"
     command = f"for n in 1 2; do ({spread}) & done; until [ -s begun ]; do :; done"
-    with subreaper(command, tmp_path) as process:
+    with subreaper(command, tmp_path) as pid:
         begun = tmp_path / "begun"
         await until(lambda: len(begun.read_text()) > 20)
-        assert end_descendants(process.pid) > 20
-        assert [one for one in descendants(process.pid) if one.state != b"Z"] == []
-        process.kill()
+        assert end_descendants(pid) > 20
+        assert [one for one in descendants(pid) if one.state != b"Z"] == []
 
 
 def test_a_reused_number_is_not_signalled() -> None:
