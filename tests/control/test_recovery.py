@@ -1,5 +1,7 @@
 """Several processes on one store: nobody takes a living one's work, all of a dead one's goes on."""
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -653,3 +655,50 @@ async def test_a_stateless_request_that_can_not_be_read_leaves_no_process(tmp_pa
                 await nothing_is_open(gateway)
             assert await rows(gateway._store, "select code from turns") == [("unreadable",)]
             assert not runs(int(pid.read_text()))
+
+
+HIDING = """
+import sys
+from pathlib import Path
+import anyio
+from msgspec.structs import replace
+from hermes.core.tools.terminal import terminal_tools
+from hermes.testing.platforms import ChatServer, PlainAdapter
+from hermes.testing.running import QUIET, running
+from hermes.testing.scripted import ScriptedModel, calls
+
+HIDDEN = "env -i setsid bash -c 'echo $$ > pid; exec sleep 600' & sleep 600"
+
+async def main():
+    server = ChatServer()
+    server.says("work")
+    model = ScriptedModel([calls(("terminal", {"command": HIDDEN}))])
+    conditions = replace(QUIET, tools=terminal_tools(600.0, "none"))
+    async with running(Path(sys.argv[1]), [PlainAdapter(server)], model, conditions):
+        await anyio.sleep_forever()
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.slow
+async def test_a_restart_ends_a_process_that_left_its_session(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server, pid = ChatServer(), tmp_path / "workspace" / "pid"
+    model = ScriptedModel([says("done")])
+    commands = replace(QUIET, tools=terminal_tools(600.0, "none"))
+    with no_process_left():
+        with subprocess.Popen([sys.executable, "-c", HIDING, str(tmp_path)]) as process:
+            await until(lambda: pid.exists() and pid.read_text(), within=20.0)
+            async with open_store(tmp_path / "state.db") as store:
+                ((handle,),) = await rows(store, "select handle from calls")
+            # As if the machine had been too busy for the supervisor to notice the death.
+            os.kill(int(str(handle).split(":")[5]), signal.SIGSTOP)
+            process.kill()
+        assert runs(int(pid.read_text()))
+        async with running(tmp_path, [PlainAdapter(server)], model, commands):
+            await until(server.texts)
+        assert not runs(int(pid.read_text()))
+    assert "had left running" in caplog.text
+    assert results(model) == [UNKNOWN_OUTCOME]

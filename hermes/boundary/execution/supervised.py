@@ -68,6 +68,7 @@ class ForkServerClient:
     """Starts commands through a fork server, which it starts when it needs one."""
 
     def __init__(self) -> None:
+        self.starting_seconds = STARTING_SECONDS
         self._server: ServerProcess | None = None
 
     async def start(self, request: CommandRequest) -> "SupervisedCommand":
@@ -94,7 +95,7 @@ class ForkServerClient:
         reading, writing = os.pipe()
         connection = SupervisorConnection(control, reading)
         try:
-            with anyio.fail_after(STARTING_SECONDS):
+            with anyio.fail_after(self.starting_seconds):
                 await self._send(supervised.fileno(), writing)
                 # Closed before the answer is awaited, so that we notice the end of the supervisor.
                 supervised.close()

@@ -16,7 +16,7 @@ from hermes.boundary.execution.supervised import (
     ForkServerClient,
     SupervisedCommand,
 )
-from hermes.testing.commands import children, no_process_left
+from hermes.testing.commands import children, lives, no_process_left
 from hermes.testing.running import until
 
 
@@ -85,6 +85,21 @@ async def test_a_supervisor_that_does_not_answer_is_ended(
     supervised.ending_seconds = 0.1
     assert await supervised.end() is None
     await supervised.aclose()
+
+
+async def test_a_server_that_does_not_answer_is_replaced(
+    client: ForkServerClient, tmp_path: Path
+) -> None:
+    before = children()
+    await (await started(client, "true", tmp_path)).aclose()
+    (server,) = children() - before
+    os.kill(server, signal.SIGSTOP)
+    # A new server has this time to start.
+    client.starting_seconds = 3.0
+    supervised = await started(client, "echo well", tmp_path)
+    assert await supervised.output() == b"well\n"
+    await supervised.aclose()
+    assert not lives(server)
 
 
 async def test_a_stop_during_the_start_leaves_nothing(
