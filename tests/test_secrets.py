@@ -4,6 +4,8 @@ reaches the model, the store, a log, an answer or a command."""
 import json
 import os
 import re
+import shlex
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -11,11 +13,13 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from secrets import token_hex
+from tempfile import TemporaryDirectory
 
 import aiohttp
 import anyio
 import pytest
 
+import hermes
 from hermes.boundary.execution.environment import VISIBLE_VARIABLES
 from hermes.testing.model import FakeModel
 from hermes.testing.running import until
@@ -124,7 +128,9 @@ def plant_workspace(root: Path, new: Canaries) -> None:
 
 def attempts(home: Path) -> Iterator[str]:
     """What the model is told to do, each in a conversation of its own."""
-    of_the_gateway = r"tr '\0' '\n' < /proc/$PPID/environ"
+    # A supervisor and the fork server are between a command and the gateway.
+    up = "p=$PPID; for n in 1 2; do read -r _ _ _ p _ < /proc/$p/stat; done"
+    of_the_gateway = rf"{up}; tr '\0' '\n' < /proc/$p/environ"
     bare = "grep -hoE '[0-9A-F]{16}'"
     commands = (
         *("env", "cat /proc/self/environ", of_the_gateway, f"{of_the_gateway} | {bare}"),
@@ -155,9 +161,19 @@ def asked(tool: str, **arguments: object) -> str:
 class Gateway:
     """A real one, in a process of its own, and all that comes out of it."""
 
-    def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        environ: Mapping[str, str],
+        user: int | None = None,
+        python: str = sys.executable,
+    ) -> None:
         self.root = root
         self.environ = environ
+        self.user = user
+        """The user that it runs as; None for ours."""
+        self.python = python
+        self.pid = 0
         self.heard: dict[str, bytes] = {}
         """What came out of each request and command."""
         self.environs: dict[int, tuple[bytes, bytes]] = {}
@@ -168,12 +184,16 @@ class Gateway:
         told, logged = self.root / "stdout", self.root / "stderr"
         with told.open("wb") as out, logged.open("wb") as err:
             process = await anyio.open_process(
-                [sys.executable, "-m", "hermes", "gateway", "run", "--port", "0"],
+                [self.python, "-m", "hermes", "gateway", "run", "--port", "0"],
                 env=self.environ,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
+                user=self.user,
+                group=self.user,
+                extra_groups=None if self.user is None else [],
             )
+        self.pid = process.pid
         async with process, anyio.create_task_group() as group:
             group.start_soon(self._watch, process.pid)
             try:
@@ -334,3 +354,85 @@ async def test_no_secret_leaves_its_place(tmp_path: Path) -> None:
         assert b'"arguments":' in places[seen_in]
         assert b'"result":' in places[seen_in]
         assert b"PORT" in places[seen_in]
+
+
+NOBODY = 65534
+INSPECTION = """
+import ctypes, json, os, subprocess, sys
+
+libc = ctypes.CDLL(None)
+
+
+def readable(pid):
+    found = []
+    for name in ("environ", "mem", "maps", "fd", "cwd", "exe"):
+        path = f"/proc/{pid}/{name}"
+        try:
+            os.close(os.open(path, os.O_RDONLY))
+            if name == "environ":
+                open(path).read()
+            if name == "fd":
+                os.listdir(path)
+            found.append(name)
+        except OSError:
+            pass
+    attach, detach, all_threads = 16, 17, 0x40000000
+    if libc.ptrace(attach, pid, 0, 0) == 0:
+        os.waitpid(pid, all_threads)
+        libc.ptrace(detach, pid, 0, 0)
+        found.append("ptrace")
+    return found
+
+
+def parent(pid):
+    return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
+
+
+gateway, above = int(sys.argv[1]), [os.getppid()]
+while above[-1] != gateway:
+    above.append(parent(above[-1]))
+with subprocess.Popen(["sleep", "600"]) as command:
+    own = readable(command.pid)
+    command.kill()
+with open("inspected.new", "w") as file:
+    json.dump({"own": own, "above": [readable(pid) for pid in above[-3:]]}, file)
+os.rename("inspected.new", "inspected.json")
+"""
+
+
+def python_of(user: int | None, path: str) -> str:
+    """An interpreter that the user may run: ours may be in a folder that only root can enter."""
+    system = shutil.which(f"python3.{sys.version_info.minor}", path=os.defpath) or sys.executable
+    for python in (sys.executable, system):
+        with suppress(PermissionError):
+            check = [python, "-c", "import hermes.app.gateway"]
+            own = {"PYTHONPATH": path}
+            if subprocess.run(check, user=user, group=user, env=own, check=False).returncode == 0:
+                return python
+    pytest.skip(f"user {user} can run no Python with our packages")
+
+
+async def test_a_command_can_not_inspect_the_gateway_where_it_is_not_root() -> None:
+    new, user = Canaries(), NOBODY if os.geteuid() == 0 else None
+    packages = [place for place in sys.path if "site-packages" in place]
+    modules = os.pathsep.join([*packages, str(Path(hermes.__file__).parents[1])])
+    python = python_of(user, modules)
+    with TemporaryDirectory() as folder:
+        root = Path(folder)
+        home, work = root / "home", root / "work"
+        work.mkdir()
+        async with FakeModel() as model:
+            plant_home(home, work, model.base_url, new)
+            usual = {"PATH": os.environ["PATH"], "HOME": folder, "HERMES_HOME": str(home)}
+            environ = {**usual, **planted_environment(new), "PYTHONPATH": modules}
+            gateway = Gateway(root, environ, user, python)
+            for path in (root, *root.rglob("*")):
+                os.chown(path, *((-1, -1) if user is None else (user, user)))
+            async with gateway.running():
+                inspect = shlex.join([python, "-c", INSPECTION, str(gateway.pid)])
+                await gateway.ask(asked("terminal", command=inspect), "inspects")
+        seen = json.loads((work / "inspected.json").read_text())
+    # The supervisor, the fork server and the gateway.
+    assert seen["above"] == [[], [], []]
+    # The command was able to inspect what it may.
+    assert seen["own"] == ["environ", "mem", "maps", "fd", "cwd", "exe", "ptrace"]

@@ -34,8 +34,10 @@ class Application:
         self, settings: Settings, *, terminal: bool
     ) -> AbstractAsyncContextManager[Gateway]:
         from hermes.app.gateway import limit_threads, open_gateway
+        from hermes.boundary.execution.process_tree import forbid_inspection
 
         limit_threads()
+        forbid_inspection()
         return open_gateway(settings, terminal=terminal)
 
     def open_store(self, settings: Settings) -> AbstractAsyncContextManager[Store]:

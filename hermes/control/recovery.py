@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 import msgspec
 
 from hermes.control.claims import Claim, Desk
+from hermes.control.turns import end_processes
 from hermes.state import inbox, owners, turns
 from hermes.state.turns import TurnRow
 from hermes.types.agents import HostedAgent
@@ -109,6 +110,9 @@ class Recovery:
         except UNREADABLE:
             # One turn that can't be read must not keep all others from being answered.
             log.exception("turn %s can't be resumed: it is closed as failed", row.id)
+        if row.transient:
+            session = SessionKey.parse(row.session)
+            await end_processes(self._agents[session.agent], session)
         try:
             await self._store.run(self._desk.give_up, row, time.time())
         except ClaimLost as lost:

@@ -26,7 +26,8 @@ from hermes.types.events import (
     SegmentDiscarded,
     TurnFinished,
 )
-from hermes.types.identity import AgentId, CallId, TurnId, new_id
+from hermes.types.execution import Sandbox, SandboxScope
+from hermes.types.identity import AgentId, CallId, SessionKey, TurnId, new_id
 from hermes.types.messages import AssistantMessage, Content, ToolMessage, UserMessage
 from hermes.types.store import Store, Work
 from hermes.types.turns import Completed, Failed, Outcome, Prompt, Stopped, Suspended
@@ -38,6 +39,8 @@ P = ParamSpec("P")
 
 Why = Literal["stop", "shutdown", "unread"]
 RETRY_SECONDS = 1.0
+PROCESSES_SECONDS = 20.0
+"""Seconds in which the background processes of a stateless request have to end."""
 
 
 class TurnRunner:
@@ -100,6 +103,9 @@ class TurnRunner:
                 outcome = await self._outcome(claim, live, checkpoint)
             if outcome is None:
                 return None
+            if claim.turn.stateless and checkpoint.steps and not isinstance(outcome, Suspended):
+                # Before the commit: after a crash in between, the resumed turn ends them.
+                await end_processes(self._agents[claim.turn.agent], claim.turn.session)
             following = await self._close(claim, live, checkpoint, outcome)
             self.on_closed(claim, outcome)
         except ClaimLost as lost:
@@ -285,6 +291,28 @@ class TurnCheckpoint:
             if isinstance(message, AssistantMessage):
                 self._place(self.steps - 1, message)
                 return
+
+
+async def end_processes(agent: HostedAgent, session: SessionKey) -> None:
+    """Ends the background processes of a stateless request, which no later turn could see."""
+    profile = agent.profile
+    scope = SandboxScope(
+        agent=session.agent, session=session, workspace=profile.workspace, home=profile.home
+    )
+    try:
+        with anyio.fail_after(PROCESSES_SECONDS):
+            sandbox = await agent.backend.open(scope)
+            running = [one.id for one in await sandbox.processes() if one.running]
+            async with anyio.create_task_group() as group:
+                for id in running:
+                    group.start_soon(_kill, sandbox, id)
+    except Exception:
+        # A backend may be a plugin's: its defects must not keep the turn from being closed.
+        log.exception("background processes of %s may still be running", session)
+
+
+async def _kill(sandbox: Sandbox, id: str) -> None:
+    await (await sandbox.process(id)).kill()
 
 
 async def persist(

@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import signal
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -9,11 +11,50 @@ from hermes.boundary.execution.background import PROCESS_MARK, Background
 from hermes.boundary.execution.environment import child_environment
 from hermes.boundary.execution.local import LocalBackend
 from hermes.boundary.execution.process import end_marked
+from hermes.boundary.execution.process_tree import (
+    DEAD,
+    PR_SET_CHILD_SUBREAPER,
+    ProcessEntry,
+    descendants,
+    send_signal,
+    set_process_option,
+)
 
 EMPTY_ENVIRONMENT = child_environment({})
 """The environment of commands if this process had none."""
 FILES_ONLY = LocalBackend(Path("/nonexistent"), None)
 """A backend that refuses commands."""
+ENDING = 5.0
+"""Seconds in which processes that were killed have to disappear."""
+
+
+@contextlib.contextmanager
+def no_process_left() -> Iterator[None]:
+    """Fails if a process is left that the block started, whatever session it is in by then.
+
+    Orphans become children of this process while the block lasts, so that none is overlooked.
+    """
+    before = {entry.pid for entry in descendants(os.getpid())}
+    set_process_option(PR_SET_CHILD_SUBREAPER, 1)
+    try:
+        yield
+        deadline = time.monotonic() + ENDING
+        while (left := _live(before)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert left == [], [Path(f"/proc/{one.pid}/cmdline").read_bytes() for one in left]
+    finally:
+        for entry in _live(before):
+            send_signal(entry.pid, entry.started, signal.SIGKILL)
+        set_process_option(PR_SET_CHILD_SUBREAPER, 0)
+
+
+def _live(before: set[int]) -> list[ProcessEntry]:
+    """The new processes that are alive. The dead ones are reaped."""
+    found = [entry for entry in descendants(os.getpid()) if entry.pid not in before]
+    for entry in found:
+        if entry.state in DEAD and entry.parent == os.getpid():
+            os.waitpid(entry.pid, os.WNOHANG)
+    return [entry for entry in found if entry.state not in DEAD]
 
 
 @contextlib.contextmanager
@@ -23,9 +64,11 @@ def local_backend(
     """A backend with its background processes in `root/processes`. They end with the block, and no
     new process may be left as our child, not even as a zombie."""
     processes, before = root / "processes", children()
+    backend = LocalBackend(processes, environment)
     try:
-        yield LocalBackend(processes, environment)
+        yield backend
     finally:
+        backend.close()
         for folder in processes.glob("*"):
             end_marked(f"{PROCESS_MARK}={folder.name}")
     assert children() <= before

@@ -110,7 +110,10 @@ class CommandObserver(Protocol):
 
 
 class SandboxProcess(Protocol):
-    """A background process of the sandbox's session. It outlives the turn and the gateway."""
+    """A background process of the sandbox's session.
+
+    It outlives the turn and the gateway. That of a stateless request ends with the request.
+    """
 
     @property
     def id(self) -> str: ...

@@ -1,5 +1,7 @@
 """Several processes on one store: nobody takes a living one's work, all of a dead one's goes on."""
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +16,10 @@ from hermes.control.claims import GIVEN_UP, Claim, Desk
 from hermes.control.gateway import Gateway
 from hermes.control.recovery import Recovery
 from hermes.core.tools.call import UNKNOWN_OUTCOME
+from hermes.core.tools.terminal import terminal_tools
 from hermes.state import inbox, transcript, turns
 from hermes.state.sqlite.store import open_store
-from hermes.testing.commands import FILES_ONLY
+from hermes.testing.commands import FILES_ONLY, no_process_left
 from hermes.testing.platforms import ChatServer, EditingAdapter, PlainAdapter
 from hermes.testing.rows import append_unreadable, make_unreadable, said, session
 from hermes.testing.running import (
@@ -337,10 +340,10 @@ async def test_what_a_killed_process_left_running_is_ended_and_told(
     try:
         await until(lambda: pid.exists() and pid.read_text(), within=20.0)
         group = int(pid.read_text())
+        assert runs(group)
         if not witness:
             process.kill()
             process.wait()
-        assert runs(group)
         async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
             if witness:
                 assert not gateway.busy
@@ -632,3 +635,70 @@ async def test_what_was_used_before_a_kill_is_counted(tmp_path: Path) -> None:
     async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([last])) as gateway:
         await until(lambda: "done" in server.texts())
         assert await rows(gateway._store, "select prompt_tokens, cost from turns") == [(2000, 1.0)]
+
+
+async def test_a_stateless_request_that_can_not_be_read_leaves_no_process(tmp_path: Path) -> None:
+    background = {"command": "echo $$ > pid; exec sleep 600", "background": True}
+    dying = ScriptedModel([calls(("terminal", background)), hangs()])
+    body = Asked(messages=(UserMessage(text="hi"),), stateless=True, detached=True)
+    commands = replace(QUIET, tools=terminal_tools(60.0, "none"))
+    pid = tmp_path / "workspace" / "pid"
+    with no_process_left():
+        async with running(tmp_path, [], dying, commands) as gateway:
+            await gateway.accept(replace(requested("hi"), body=body))
+            await until(lambda: pid.exists() and pid.read_text())
+            await until(lambda: len(dying.requests) == 2)
+            await damage(gateway, step=5)
+        assert runs(int(pid.read_text()))
+        async with running(tmp_path, [], ScriptedModel([]), commands) as gateway:
+            with anyio.fail_after(5):
+                await nothing_is_open(gateway)
+            assert await rows(gateway._store, "select code from turns") == [("unreadable",)]
+            assert not runs(int(pid.read_text()))
+
+
+HIDING = """
+import sys
+from pathlib import Path
+import anyio
+from msgspec.structs import replace
+from hermes.core.tools.terminal import terminal_tools
+from hermes.testing.platforms import ChatServer, PlainAdapter
+from hermes.testing.running import QUIET, running
+from hermes.testing.scripted import ScriptedModel, calls
+
+HIDDEN = "env -i setsid bash -c 'echo $$ > pid; exec sleep 600' & sleep 600"
+
+async def main():
+    server = ChatServer()
+    server.says("work")
+    model = ScriptedModel([calls(("terminal", {"command": HIDDEN}))])
+    conditions = replace(QUIET, tools=terminal_tools(600.0, "none"))
+    async with running(Path(sys.argv[1]), [PlainAdapter(server)], model, conditions):
+        await anyio.sleep_forever()
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.slow
+async def test_a_restart_ends_a_process_that_left_its_session(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server, pid = ChatServer(), tmp_path / "workspace" / "pid"
+    model = ScriptedModel([says("done")])
+    commands = replace(QUIET, tools=terminal_tools(600.0, "none"))
+    with no_process_left():
+        with subprocess.Popen([sys.executable, "-c", HIDING, str(tmp_path)]) as process:
+            await until(lambda: pid.exists() and pid.read_text(), within=20.0)
+            async with open_store(tmp_path / "state.db") as store:
+                ((handle,),) = await rows(store, "select handle from calls")
+            # As if the machine had been too busy for the supervisor to notice the death.
+            os.kill(int(str(handle).split(":")[5]), signal.SIGSTOP)
+            process.kill()
+        assert runs(int(pid.read_text()))
+        async with running(tmp_path, [PlainAdapter(server)], model, commands):
+            await until(server.texts)
+        assert not runs(int(pid.read_text()))
+    assert "had left running" in caplog.text
+    assert results(model) == [UNKNOWN_OUTCOME]

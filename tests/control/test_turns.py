@@ -3,17 +3,34 @@
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
 
 from hermes.control.turns import finish_of, owed_content
+from hermes.core.tools.call import scope_of
+from hermes.core.tools.terminal import terminal_tools
 from hermes.settings.sections import AgentSettings
+from hermes.state.turns import decide
+from hermes.testing.commands import FILES_ONLY, lives, local_backend, no_process_left
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import QUIET, TroubledStore, held, refused, rows, running, until
 from hermes.testing.scripted import Answer, ScriptedModel, calls, fails, hangs, says
+from hermes.testing.tools import ask
+from hermes.testing.turns import a_turn
 from hermes.types.errors import Disconnected
 from hermes.types.events import TurnFinished, UsageReported
-from hermes.types.messages import AssistantMessage, Content, ToolMessage
+from hermes.types.execution import Sandbox, SandboxScope
+from hermes.types.identity import OWNER, Principal, Source, new_id
+from hermes.types.messages import (
+    Asked,
+    AssistantMessage,
+    Content,
+    MessageEvent,
+    Origin,
+    ToolMessage,
+    UserMessage,
+)
 from hermes.types.models import ModelRequest
 from hermes.types.protocols import Emit
 from hermes.types.turns import Completed, Failed, Stopped, Suspended
@@ -209,3 +226,122 @@ async def test_a_chat_is_told_that_its_answer_was_cut_off(tmp_path: Path) -> Non
     assert server.texts()[0].startswith("Once upon\n\n(The answer was cut off at the model's limit")
     told = model.requests[1].messages[1]
     assert told == AssistantMessage(text="Once upon", cut="length"), "the model sees no notice"
+
+
+HIDDEN = "env -i setsid bash -c 'echo $$ > hidden; exec sleep 600' &"
+BACKGROUND = {"command": f"{HIDDEN} echo $$ > pid; exec sleep 600", "background": True}
+COMMANDS = replace(QUIET, tools=(*terminal_tools(60.0, "none"), ask))
+
+
+def request(*, stateless: bool) -> MessageEvent:
+    return MessageEvent(
+        dedupe_key=new_id(),
+        source=Source(platform="api", account="api", chat_kind="private", chat_id="s", user_id="k"),
+        origin=Origin(trigger="api", principal=Principal(name="api", person=OWNER)),
+        received_at=0.0,
+        body=Asked(messages=(UserMessage(text="hi"),), stateless=stateless, detached=True),
+    )
+
+
+def processes(home: Path) -> list[int]:
+    """The background process of the request and the one that hides, once both have begun."""
+    files = [home / "workspace" / name for name in ("pid", "hidden")]
+    if all(file.exists() and file.read_text().endswith("\n") for file in files):
+        return [int(file.read_text()) for file in files]
+    return []
+
+
+@pytest.mark.parametrize("end", ["completed", "failed", "stopped"])
+async def test_background_processes_of_a_stateless_request_end_before_it_does(
+    tmp_path: Path, end: str
+) -> None:
+    go = anyio.Event()
+    last = {"completed": says("done"), "failed": fails(Disconnected("away")), "stopped": hangs()}
+    model = ScriptedModel([calls(("terminal", BACKGROUND)), held(go, last[end])])
+    with no_process_left():
+        async with running(tmp_path, [], model, COMMANDS) as gateway:
+            await gateway.accept(request(stateless=True))
+            await until(lambda: processes(tmp_path))
+            assert all(map(lives, processes(tmp_path)))
+            go.set()
+            if end == "stopped":
+                await until(lambda: len(model.requests) == 2)
+                gateway._runner.stop_all("stop")
+            await until(lambda: gateway.busy == 0)
+            assert await rows(gateway._store, "select state from turns") == [(end,)]
+            assert not any(map(lives, processes(tmp_path)))
+
+
+async def test_background_processes_of_a_session_go_on(tmp_path: Path) -> None:
+    model = ScriptedModel([calls(("terminal", BACKGROUND)), says("done")])
+    with local_backend(tmp_path) as backend:
+        async with running(tmp_path, [], model, replace(COMMANDS, backend=backend)) as gateway:
+            await gateway.accept(request(stateless=False))
+            await until(lambda: gateway.busy == 0)
+            await until(lambda: processes(tmp_path))
+        assert all(map(lives, processes(tmp_path)))
+        sandbox = await backend.open(scope_of(a_turn(source=request(stateless=False).source)))
+        for status in await sandbox.processes():
+            await (await sandbox.process(status.id)).kill()
+        assert not any(map(lives, processes(tmp_path)))
+
+
+async def test_background_processes_of_a_stateless_request_end_after_a_crash(
+    tmp_path: Path,
+) -> None:
+    dying = ScriptedModel([calls(("terminal", BACKGROUND)), hangs()])
+    with no_process_left():
+        async with running(tmp_path, [], dying, COMMANDS) as gateway:
+            await gateway.accept(request(stateless=True))
+            await until(lambda: processes(tmp_path))
+        assert all(map(lives, processes(tmp_path)))
+        async with running(tmp_path, [], ScriptedModel([says("done")]), COMMANDS) as gateway:
+            await until(lambda: gateway.busy == 0)
+            assert await rows(gateway._store, "select state from turns") == [("completed",)]
+            assert not any(map(lives, processes(tmp_path)))
+
+
+async def test_background_processes_of_a_stateless_request_wait_for_an_answer_too(
+    tmp_path: Path,
+) -> None:
+    model = ScriptedModel(
+        [calls(("terminal", BACKGROUND)), calls(("ask", {"question": "Which?"})), says("done")]
+    )
+    with no_process_left():
+        async with running(tmp_path, [], model, COMMANDS) as gateway:
+            await gateway.accept(request(stateless=True))
+            await until(lambda: processes(tmp_path))
+            while not (found := await rows(gateway._store, "select id from questions")):
+                await anyio.lowlevel.checkpoint()
+            await until(lambda: gateway.busy == 0)
+            assert all(map(lives, processes(tmp_path)))
+            await gateway._store.run(decide, str(found[0][0]), "answered", "this", "operator", 0.0)
+            await gateway._sweep()
+            await until(lambda: gateway.busy == 0)
+            assert await rows(gateway._store, "select state from turns") == [("completed",)]
+            assert not any(map(lives, processes(tmp_path)))
+
+
+async def test_a_backend_that_fails_does_not_keep_a_stateless_request_open(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken:
+        isolation = "none"
+        opened = 0
+
+        async def open(self, scope: SandboxScope) -> Sandbox:
+            self.opened += 1
+            if self.opened > 1:
+                raise KeyError("out of reach")
+            return await FILES_ONLY.open(scope)
+
+        async def end(self, handle: str) -> bool:
+            return False
+
+    model = ScriptedModel([calls(("terminal", BACKGROUND)), says("done")])
+    conditions = replace(COMMANDS, backend=Broken())
+    async with running(tmp_path, [], model, conditions) as gateway:
+        await gateway.accept(request(stateless=True))
+        await until(lambda: gateway.busy == 0)
+        assert await rows(gateway._store, "select state from turns") == [("completed",)]
+    assert "background processes of" in caplog.text

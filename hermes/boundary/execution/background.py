@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ import anyio.to_thread
 import msgspec
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from hermes.boundary.execution import supervisor
 from hermes.boundary.execution.process import (
     KILL_GRACE,
     ProcessGroup,
@@ -24,12 +24,13 @@ from hermes.boundary.execution.process import (
     signal_group,
     start_time,
 )
+from hermes.boundary.execution.process_tree import descendants, end_descendants, send_signal
+from hermes.boundary.execution.scripts import script
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import ProcessOutput, ProcessStatus
 from hermes.types.identity import AgentId, SessionKey, new_id
 from hermes.types.value import Value
 
-SUPERVISOR = Path(__file__).with_name("supervisor.py")
 RECORD = "record.json"
 PROCESS_MARK = "HERMES_PROCESS"
 """The environment variable by which the processes of a background command are found."""
@@ -94,9 +95,8 @@ class Background:
 
     async def _spawn(self, command: str, workdir: Path, folder: Path, gate: int) -> ProcessGroup:
         """Starts the supervisor, which waits for a byte from `gate` and outlives this process."""
-        script = [sys.executable, "-I", "-S", str(SUPERVISOR)]
         async with await anyio.open_process(
-            [*script, str(folder), self._shell, command],
+            script(supervisor, str(folder), self._shell, command),
             cwd=workdir,
             env={**self._environment, PROCESS_MARK: folder.name},
             stdin=gate,
@@ -161,10 +161,9 @@ class Background:
         record, status = await anyio.to_thread.run_sync(self._find, id, session)
         process = record.process
         if status.running:
-            signal_group(process, signal.SIGTERM)
+            await anyio.to_thread.run_sync(_terminate_all, record)
             await self.wait(id, session, KILL_GRACE)
-        # The supervisor ends last, because it writes the exit code.
-        await anyio.to_thread.run_sync(end_marked, f"{PROCESS_MARK}={id}", process.group)
+        await anyio.to_thread.run_sync(_end_all, record)
         status = await self.wait(id, session, KILL_GRACE)
         if status.running:
             end_group(process)
@@ -217,6 +216,23 @@ class Background:
             code=code,
             seconds=max(0.0, until - record.started_at),
         )
+
+
+def _terminate_all(record: BackgroundProcess) -> None:
+    """Sends SIGTERM once to everything that the supervisor has started."""
+    leader = record.process.group
+    away = [one for one in descendants(leader) if one.group != leader]
+    signal_group(record.process, signal.SIGTERM)
+    for entry in away:
+        send_signal(entry.pid, entry.started, signal.SIGTERM)
+
+
+def _end_all(record: BackgroundProcess) -> None:
+    """Ends everything but the supervisor, which ends last because it writes the exit code."""
+    if runs(record.process):
+        end_descendants(record.process.group)
+    # If the supervisor was killed, the others are no longer its descendants.
+    end_marked(f"{PROCESS_MARK}={record.id}", record.process.group)
 
 
 def _keep(folder: Path, record: BackgroundProcess) -> None:

@@ -1,23 +1,18 @@
 """Runs a command on this machine to its end, and ends everything that it started."""
 
-import signal
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import anyio
-import anyio.to_thread
-from anyio.abc import ByteReceiveStream
 
-from hermes.boundary.execution.handles import CALL_MARK, handle_of
+from hermes.boundary.execution.handles import CALL_MARK
 from hermes.boundary.execution.output import Output
-from hermes.boundary.execution.process import (
-    KILL_GRACE,
-    Gated,
-    end_group,
-    end_marked,
-    signal_group,
-    spawn_gated,
+from hermes.boundary.execution.process import KILL_GRACE
+from hermes.boundary.execution.supervised import (
+    CommandRequest,
+    ForkServerClient,
+    SupervisedCommand,
 )
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import CommandObserver, CommandOutcome
@@ -34,67 +29,68 @@ class Foreground:
     def __init__(self, shell: str, environment: Mapping[str, str]) -> None:
         self._shell = shell
         self._environment = environment
+        self._server = ForkServerClient()
 
     async def run(
         self, command: str, folder: Path, seconds: float, observer: CommandObserver
     ) -> CommandOutcome:
         """Runs it for so many seconds at most. ToolFailed if it can't begin."""
         mark = new_id()
-        environment = {**self._environment, CALL_MARK: mark}
+        request = CommandRequest(
+            shell=self._shell,
+            command=command,
+            folder=folder,
+            environment={**self._environment, CALL_MARK: mark},
+            mark=mark,
+        )
         try:
-            gated = await spawn_gated([self._shell, "-c", command], folder, environment)
+            supervised = await self._server.start(request)
         except (OSError, ValueError) as error:
             raise ToolFailed(f"The command could not be started: {error}.") from error
-        marked = f"{CALL_MARK}={mark}"
         try:
-            await observer.started(handle_of(gated.record, mark))
-            gated.release()
-            return await _attend(gated, marked, seconds, observer)
-        except BaseException:
-            end_group(gated.record)
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(end_marked, marked)
-            raise
+            await observer.started(supervised.handle)
+            await supervised.release()
+            return await _attend(supervised, seconds, observer)
         finally:
-            await gated.end()
+            await supervised.aclose()
+
+    def close(self) -> None:
+        """Ends the process that starts commands. The next command starts another one."""
+        self._server.close()
 
 
 async def _attend(
-    gated: Gated, marked: str, seconds: float, observer: CommandObserver
+    supervised: SupervisedCommand, seconds: float, observer: CommandObserver
 ) -> CommandOutcome:
     since, output, silent = time.monotonic(), Output(), anyio.Event()
-    assert gated.process.stdout
     async with anyio.create_task_group() as group:
-        group.start_soon(_read, gated.process.stdout, output, silent)
+        group.start_soon(_read, supervised, output, silent)
         group.start_soon(_report, output, observer)
         with anyio.move_on_after(seconds) as limit:
-            await gated.process.wait()
+            await supervised.shell_ended()
         if limit.cancelled_caught:
-            signal_group(gated.record, signal.SIGTERM)
+            supervised.terminate()
         # A process that the command left behind may keep the pipe open forever.
-        await _quiet(gated, silent, KILL_GRACE if limit.cancelled_caught else OUTPUT_GRACE)
-        left = await anyio.to_thread.run_sync(end_marked, marked)
-        end_group(gated.record)
-        await _quiet(gated, silent, OUTPUT_GRACE)
+        with anyio.move_on_after(KILL_GRACE if limit.cancelled_caught else OUTPUT_GRACE):
+            await supervised.shell_ended()
+            await silent.wait()
+        ended = await supervised.end()
+        with anyio.move_on_after(OUTPUT_GRACE):
+            await silent.wait()
         group.cancel_scope.cancel()
+    if ended is None:
+        raise ToolFailed("The supervisor of the command was killed: the exit code is unknown.")
     return CommandOutcome(
         text=output.text(),
-        code=await gated.process.wait(),
+        code=ended.code,
         seconds=time.monotonic() - since,
         timed_out=limit.cancelled_caught,
-        left=left,
+        left=ended.left,
     )
 
 
-async def _quiet(gated: Gated, silent: anyio.Event, seconds: float) -> None:
-    """Returns when the shell and its output have ended, or after so many seconds."""
-    with anyio.move_on_after(seconds):
-        await gated.process.wait()
-        await silent.wait()
-
-
-async def _read(stream: ByteReceiveStream, output: Output, silent: anyio.Event) -> None:
-    async for data in stream:
+async def _read(supervised: SupervisedCommand, output: Output, silent: anyio.Event) -> None:
+    while data := await supervised.output():
         output.add(data)
     silent.set()
 

@@ -1,13 +1,18 @@
 """Handles of commands on this machine: text that is stored, and that a later gateway understands.
 
-A handle is `local:<boot id>:<process group>:<start time>:<mark>`. Handles from before version
-0.2 have no boot id.
+A handle is `local:<boot id>:<process group>:<start time>:<mark>:<supervisor>:<start time>`. Older
+handles have no supervisor, and the oldest have an empty boot id.
 """
 
 from functools import cache
 from pathlib import Path
 
-from hermes.boundary.execution.process import ProcessGroup, end_group, end_marked
+from hermes.boundary.execution.process import (
+    ProcessGroup,
+    end_group,
+    end_marked,
+    end_supervised,
+)
 
 CALL_MARK = "HERMES_CALL"
 """The environment variable by which the processes of a command are found."""
@@ -23,20 +28,37 @@ def boot_id() -> str:
         return ""
 
 
-def handle_of(group: ProcessGroup, mark: str) -> str:
-    return f"local:{boot_id()}:{group.group}:{group.started}:{mark}"
+def handle_of(group: ProcessGroup, mark: str, supervisor: ProcessGroup) -> str:
+    fields = (group.group, group.started, mark, supervisor.group, supervisor.started)
+    return f"local:{boot_id()}:{':'.join(map(str, fields))}"
 
 
 def end_handle(handle: str) -> bool:
-    """Kills the group and every process with the mark; False if none ran or it is not ours."""
+    """Ends everything that the command has started; False if nothing ran or it is not ours."""
     kind, *fields = handle.split(":")
-    if kind != "local" or len(fields) != 4:
+    if kind != "local" or len(fields) not in (4, 6):
         return False
-    boot, number, started, mark = fields
-    if boot not in ("", boot_id()) or not (number.isdecimal() and started.isdecimal() and mark):
+    boot, number, started, mark, *supervised = fields
+    group = _parse(number, started)
+    supervisor = _parse(*supervised) if supervised else None
+    if boot not in ("", boot_id()) or not mark or group is None or (supervised and not supervisor):
         return False
+    return end_command(group, mark, supervisor)
+
+
+def end_command(group: ProcessGroup, mark: str, supervisor: ProcessGroup | None) -> bool:
+    """Ends the command and everything that it has started; False if nothing ran.
+
+    If the supervisor was killed, the group and the processes with the mark are found.
+    """
+    ended = end_supervised(supervisor) if supervisor else False
+    ended = end_group(group) or ended
+    return end_marked(f"{CALL_MARK}={mark}") > 0 or ended
+
+
+def _parse(number: str, started: str) -> ProcessGroup | None:
+    """None if the fields are not those of a process group."""
+    if not (number.isdecimal() and started.isdecimal()):
+        return None
     # Group 0 would be our own, and 1 belongs to the system.
-    if int(number) < 2:
-        return False
-    group = end_group(ProcessGroup(group=int(number), started=int(started)))
-    return end_marked(f"{CALL_MARK}={mark}") > 0 or group
+    return ProcessGroup(group=int(number), started=int(started)) if int(number) > 1 else None

@@ -45,6 +45,11 @@ class LocalBackend:
     async def end(self, handle: str) -> bool:
         return await anyio.to_thread.run_sync(end_handle, handle)
 
+    def close(self) -> None:
+        """Ends the process that starts commands. Otherwise it ends with this object."""
+        if self.commands is not None:
+            self.commands.foreground.close()
+
 
 class LocalCommands:
     """Runs commands in the foreground and in the background."""
@@ -104,7 +109,9 @@ class LocalSandbox:
         return LocalProcess(record.id, scope, background)
 
     async def processes(self) -> Sequence[ProcessStatus]:
-        background = self._commands().background
+        if self._allowed is None:
+            return ()
+        background = self._allowed.background
         return await anyio.to_thread.run_sync(background.of, self._scope.session)
 
     async def process(self, id: str) -> "LocalProcess":

@@ -4,12 +4,21 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
 from anyio.abc import Process
 
+from hermes.boundary.execution.process_tree import (
+    DEAD,
+    RESCAN_SECONDS,
+    end_descendants,
+    find_process,
+    process_table,
+    send_signal,
+)
 from hermes.types.value import Value
 
 # The command waits for a line from a pipe until its group is recorded. If we die before, the pipe
@@ -17,6 +26,8 @@ from hermes.types.value import Value
 GATE = 'read -r go && [ "$go" = go ] && exec "$@" </dev/null'
 KILL_GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
+SUPERVISOR_GRACE = 1.0
+"""Seconds in which a supervisor ends after its command."""
 
 
 class ProcessGroup(Value):
@@ -88,6 +99,21 @@ def signal_group(process: ProcessGroup, number: signal.Signals) -> bool:
     return True
 
 
+def end_supervised(supervisor: ProcessGroup) -> bool:
+    """Kills everything that a supervisor has started; True if there was anything.
+
+    The supervisor then ends by itself. It is killed if it does not.
+    """
+    if not runs(supervisor):
+        return False
+    ended = end_descendants(supervisor.group)
+    deadline = time.monotonic() + SUPERVISOR_GRACE
+    while runs(supervisor) and time.monotonic() < deadline:
+        time.sleep(RESCAN_SECONDS)
+    send_signal(supervisor.group, supervisor.started, signal.SIGKILL)
+    return ended > 0
+
+
 def end_marked(mark: str, spared: int = 0) -> int:
     """Kills every process with the mark, `NAME=value`, in its environment, except the spared one.
 
@@ -101,9 +127,7 @@ def end_marked(mark: str, spared: int = 0) -> int:
 
 
 def _pids() -> set[int]:
-    with contextlib.suppress(FileNotFoundError):
-        return {int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()}
-    return set()
+    return {entry.pid for entry in process_table()}
 
 
 def _end_if_marked(pid: int, mark: str) -> bool:
@@ -121,21 +145,11 @@ def _end_if_marked(pid: int, mark: str) -> bool:
 
 def runs(process: ProcessGroup) -> bool:
     """Whether the leader of the group is alive; a zombie is not."""
-    stat = _stat(process.group)
-    return stat is not None and stat[0] not in ("Z", "X") and int(stat[19]) == process.started
+    entry = find_process(process.group)
+    return entry is not None and entry.state not in DEAD and entry.started == process.started
 
 
 def start_time(pid: int) -> int | None:
     """When the process began, in clock ticks since boot; None if there is no such process."""
-    stat = _stat(pid)
-    return int(stat[19]) if stat else None
-
-
-def _stat(pid: int) -> list[str] | None:
-    """The fields of /proc/<pid>/stat, beginning with the state."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    # The name in parentheses may contain spaces and parentheses.
-    return stat.rpartition(")")[2].split()
+    entry = find_process(pid)
+    return entry.started if entry else None

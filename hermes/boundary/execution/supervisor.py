@@ -5,16 +5,16 @@ command. It prints its process id and begins when it reads a byte from stdin.
 """
 
 import contextlib
-import ctypes
 import os
 import signal
 import sys
 from pathlib import Path
 from typing import NoReturn
 
+from hermes.boundary.execution.process_tree import adopt_orphans
+
 OUTPUT_PIECE = 5_000_000
 """Bytes in one file of output. The last two files are kept."""
-PR_SET_CHILD_SUBREAPER = 36
 MEANT_FOR_THE_COMMAND = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 
 
@@ -71,7 +71,10 @@ class ProcessTree:
                     self._code = os.waitstatus_to_exitcode(status)
 
 
-def main(folder: Path, shell: str, command: str) -> None:
+def main() -> None:
+    """Supervises the command in the arguments."""
+    name, shell, command = sys.argv[1:]
+    folder = Path(name)
     if os.fork():
         os._exit(0)
     # These signals are for the command. We stay to write its exit code.
@@ -82,9 +85,8 @@ def main(folder: Path, shell: str, command: str) -> None:
     os.write(1, b"%d\n" % os.getpid())
     if os.read(0, 1) != b"g":
         return
-    if sys.platform == "linux":
-        # Orphans of the command become our children, so that we can wait for them.
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # Orphans of the command become our children, so that we can wait for them.
+    adopt_orphans()
     output = OutputFiles(folder)
     reading, writing = os.pipe()
     child = os.fork()
@@ -97,8 +99,11 @@ def main(folder: Path, shell: str, command: str) -> None:
         os.dup2(null, descriptor)
     while data := os.read(reading, 65536):
         output.write(data)
+    code = tree.last_code()
+    # From now on, a write to the input fails.
+    os.close(keys)
     fresh = folder / "exit.new"
-    fresh.write_text(str(tree.last_code()))
+    fresh.write_text(str(code))
     fresh.replace(folder / "exit")
 
 
@@ -112,7 +117,3 @@ def _become(shell: str, command: str, streams: tuple[int, int, int]) -> NoReturn
         os.execv(shell, [shell, "-c", command])  # noqa: S606  # running commands is its purpose
     finally:
         os._exit(127)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -144,6 +144,18 @@ async def test_the_kill_reaches_everything_that_it_started(
     assert await background.kill(id, OURS) == status
 
 
+async def test_the_kill_reaches_a_process_that_left_its_session_and_its_environment(
+    background: Background, tmp_path: Path
+) -> None:
+    away = "env -i setsid bash -c 'echo $$ > away; exec sleep 600' >/dev/null 2>&1"
+    id = await start(background, f"({away} &); echo begun; sleep 600")
+    far = tmp_path / "away"
+    await until(lambda: output(background, id) and far.exists() and far.read_text())
+    status = await background.kill(id, OURS)
+    assert (status.running, status.code) == (False, -signal.SIGTERM)
+    assert not lives(int(far.read_text()))
+
+
 async def test_a_number_that_belongs_to_somebody_else_by_now_is_left_alone(
     background: Background,
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from hermes.boundary.execution.foreground import PROGRESS_SECONDS, Foreground
 from hermes.core.tools.call import CallContext
-from hermes.testing.commands import EMPTY_ENVIRONMENT, children, lives
+from hermes.testing.commands import EMPTY_ENVIRONMENT, lives, no_process_left
 from hermes.testing.running import until
 from hermes.testing.turns import Notebook, a_turn, files_of
 from hermes.types.errors import ClaimLost, ToolFailed
@@ -38,9 +38,10 @@ def context(notes: Notebook | None = None, events: list[AgentEvent] | None = Non
 
 @pytest.fixture
 def local() -> Iterator[Foreground]:
-    before = children()
-    yield Foreground(BASH, EMPTY_ENVIRONMENT)
-    assert children() <= before
+    with no_process_left():
+        foreground = Foreground(BASH, EMPTY_ENVIRONMENT)
+        yield foreground
+        foreground.close()
 
 
 async def run(
@@ -141,15 +142,130 @@ async def test_what_a_command_leaves_behind_ends_with_it(
     await until(lambda: not lives(pid_in(tmp_path / "left")))
 
 
-async def test_who_hides_from_us_does_not_hold_us_up(local: Foreground, tmp_path: Path) -> None:
-    hidden = (
-        "env -i setsid bash -c 'echo $$ > left; exec sleep 600' & until [ -s left ]; do :; done"
-    )
-    ended = await run(local, hidden, tmp_path)
-    try:
-        assert (ended.code, ended.left) == (0, 0)
-    finally:
-        os.kill(pid_in(tmp_path / "left"), signal.SIGKILL)
+DAEMON = """
+import os, sys
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.closerange(0, 100)
+        with open("left", "w") as file:
+            print(os.getpid(), file=file)
+        os.execve("/bin/sleep", ["sleep", "600"], {})
+os._exit(0)
+"""
+ESCAPES = {
+    "env -i setsid": "env -i setsid bash -c 'echo $$ > left; exec sleep 600' &",
+    "nohup": "nohup env -i setsid bash -c 'echo $$ > left; exec sleep 600' >/dev/null 2>&1 &",
+    "double fork": "(env -i setsid bash -c '(echo $BASHPID > left; exec -c sleep 600) &')",
+    "daemon": shlex.join([sys.executable, "-c", DAEMON]),
+}
+"""Commands with a process that leaves its session, its parent and its environment."""
+
+
+@pytest.fixture(params=ESCAPES)
+def escape(request: pytest.FixtureRequest) -> str:
+    return f"{ESCAPES[request.param]}\nuntil [ -s left ]; do sleep 0.01; done"
+
+
+async def test_a_process_that_left_its_session_ends_with_the_command(
+    local: Foreground, tmp_path: Path, escape: str
+) -> None:
+    ended = await run(local, escape, tmp_path)
+    assert (ended.code, ended.left) == (0, 1)
+    assert not lives(pid_in(tmp_path / "left"))
+
+
+@pytest.mark.slow
+async def test_a_process_that_left_its_session_ends_at_the_timeout(
+    local: Foreground, tmp_path: Path
+) -> None:
+    ended = await run(local, f"{ESCAPES['daemon']}; sleep 600", tmp_path, seconds=1.5)
+    assert ended.timed_out
+    assert not lives(pid_in(tmp_path / "left"))
+
+
+async def test_a_process_that_left_its_session_ends_when_the_turn_is_stopped(
+    local: Foreground, tmp_path: Path, escape: str
+) -> None:
+    async with anyio.create_task_group() as group:
+        group.start_soon(run, local, f"{escape}; sleep 600", tmp_path)
+        await until(lambda: pid_in(tmp_path / "left"))
+        group.cancel_scope.cancel()
+    assert not lives(pid_in(tmp_path / "left"))
+
+
+async def test_processes_that_hide_and_multiply_are_ended(
+    local: Foreground, tmp_path: Path
+) -> None:
+    spread = "for m in $(seq 500); do env -i setsid sleep 600 & echo >> begun; done"
+    hidden = f"for n in 1 2 3; do env -i PATH=$PATH setsid bash -c '{spread}' & done"
+    ended = await run(local, f"{hidden}; until [ -s begun ]; do sleep 0.01; done", tmp_path)
+    assert ended.left > 3
+
+
+async def test_a_command_that_kills_its_supervisor_leaves_nothing(
+    local: Foreground, tmp_path: Path
+) -> None:
+    killing = f"{ESCAPES['env -i setsid']} until [ -s left ]; do :; done; kill -9 $PPID; sleep 600"
+    with pytest.raises(ToolFailed, match="was killed: the exit code is unknown"):
+        await run(local, killing, tmp_path)
+    await until(lambda: not lives(pid_in(tmp_path / "left")))
+    assert (await run(local, "echo well", tmp_path)).text == "well\n"
+
+
+async def test_a_command_runs_after_the_fork_server_was_killed(
+    local: Foreground, tmp_path: Path
+) -> None:
+    server = "read -r _ _ _ server _ < /proc/$PPID/stat; kill -9 $server; echo still"
+    for _ in range(3):
+        ended = await run(local, server, tmp_path)
+        assert (ended.text, ended.code, ended.left) == ("still\n", 0, 0)
+
+
+async def test_no_folder_no_command(local: Foreground, tmp_path: Path) -> None:
+    with pytest.raises(ToolFailed, match=r"could not be started: .*No such file or directory"):
+        await run(local, "touch ran", tmp_path / "missing")
+    with pytest.raises(ToolFailed, match="at most 131071 bytes"):
+        await run(local, "touch ran; echo \0", tmp_path)
+
+
+async def test_a_missing_shell_is_an_exit_code(tmp_path: Path) -> None:
+    with no_process_left():
+        foreground = Foreground("/missing", {})
+        ended = await run(foreground, "true", tmp_path)
+        foreground.close()
+    assert ended.code == 127
+    assert ended.text == "[Errno 2] No such file or directory: '/missing'\n"
+
+
+async def test_commands_have_no_descriptors_and_signals_of_ours(
+    local: Foreground, tmp_path: Path
+) -> None:
+    reading, writing = os.pipe()
+    os.set_inheritable(writing, True)
+    shown = await run(local, "ls /proc/self/fd; grep -E 'Sig(Blk|Ign)' /proc/self/status", tmp_path)
+    *descriptors, blocked, ignored = shown.text.split("\n")[:-1]
+    os.close(reading)
+    os.close(writing)
+    # 3 is the folder that `ls` reads.
+    assert descriptors == ["0", "1", "2", "3"]
+    assert int(blocked.removeprefix("SigBlk:"), 16) == 0
+    # The C library may ignore signals above 31, which it keeps for itself.
+    assert int(ignored.removeprefix("SigIgn:"), 16) % 2**31 == 0
+
+
+async def test_many_commands_run_at_the_same_time(local: Foreground, tmp_path: Path) -> None:
+    """Each gets its own output, and the end of one does not end another."""
+    texts: dict[int, str] = {}
+
+    async def one(number: int) -> None:
+        wait = f"touch {number}; until [ -e {(number + 1) % 20} ]; do sleep 0.01; done"
+        texts[number] = (await run(local, f"{wait}; echo {number}", tmp_path)).text
+
+    async with anyio.create_task_group() as group:
+        for number in range(20):
+            group.start_soon(one, number)
+    assert texts == {number: f"{number}\n" for number in range(20)}
 
 
 async def test_the_last_words_behind_a_pipe_are_heard(local: Foreground, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from hermes.boundary.execution import supervisor
 from hermes.boundary.execution.process import end_marked
+from hermes.boundary.execution.scripts import script
 from hermes.boundary.execution.supervisor import OUTPUT_PIECE, OutputFiles
 from hermes.testing.commands import lives
 from hermes.testing.running import until
@@ -26,7 +26,7 @@ class Attended:
         self.folder = folder
         os.mkfifo(folder / "input")
         starter = subprocess.Popen(
-            [sys.executable, "-I", "-S", supervisor.__file__, str(folder), BASH, command],
+            script(supervisor, str(folder), BASH, command),
             cwd=folder,
             env={"PATH": os.defpath, "MARK": str(folder)},
             stdin=subprocess.PIPE,

@@ -1,0 +1,258 @@
+"""Starts foreground commands and supervises each of them, in processes beside the gateway.
+
+A gateway runs it with the standard library alone and passes a socket as stdin. For each command it
+sends two descriptors over that socket: a control socket and the pipe for the output. The server
+forks a supervisor, which reads the request, a line of JSON, from the control socket:
+
+- The supervisor writes `ready <its pid> <pid of the shell>`, or `failed <reason>`.
+- The gateway writes `go`. Only then does the shell begin. `kill` ends everything at any time, and
+  so does the end of the stream: a gateway that dies leaves no foreground command.
+- The supervisor writes `shell <code>` if the shell has ended and other processes still run, and
+  `ended <code> <number killed>` when everything has ended.
+
+The supervisor is a subreaper. A process that leaves its session stays a descendant of it.
+"""
+
+import contextlib
+import gc
+import json
+import os
+import select
+import signal
+import socket
+from typing import NoReturn
+
+from hermes.boundary.execution.process_tree import (
+    ProcessEntry,
+    adopt_orphans,
+    end_descendants,
+    forbid_inspection,
+    process_table,
+    send_signal,
+)
+
+KEPT_FOR_THE_COMMAND = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+"""Signals that end a command. The server and supervisors block them, because they end last."""
+IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+EXEC_FAILED = 127
+
+
+class ChildWatch:
+    """Lets a process wait for a socket and for the ends of its children at the same time."""
+
+    def __init__(self, watched: socket.socket) -> None:
+        self._woken, waker = os.pipe()
+        os.set_blocking(waker, False)
+        os.set_blocking(self._woken, False)
+        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._watched = watched.fileno()
+        self._poll = select.poll()
+        self._poll.register(self._woken, select.POLLIN)
+        self._poll.register(self._watched, select.POLLIN)
+
+    def wait(self) -> bool:
+        """Waits for either; True if the socket can be read."""
+        ready = {descriptor for descriptor, _ in self._poll.poll()}
+        if self._woken in ready:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._woken, 4096)
+        return self._watched in ready
+
+
+class ForkServer:
+    """Forks a supervisor for each command, until the gateway closes its end of the socket."""
+
+    def __init__(self, requests: socket.socket) -> None:
+        self._requests = requests
+        self._supervisors: set[int] = set()
+
+    def serve(self) -> None:
+        watch, open_for_requests = ChildWatch(self._requests), True
+        while open_for_requests:
+            if watch.wait():
+                open_for_requests = self._accept()
+            self._reap(os.WNOHANG)
+        while self._supervisors:
+            self._reap(0)
+
+    def _accept(self) -> bool:
+        """Starts a supervisor; False if there are no more requests."""
+        data, descriptors, _, _ = socket.recv_fds(self._requests, 1, 2)
+        if not data:
+            return False
+        pid = os.fork()
+        if not pid:
+            self._requests.close()
+            _supervise(*descriptors)
+        self._supervisors.add(pid)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return True
+
+    def _reap(self, options: int) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, options)
+                if not pid:
+                    return
+                if pid in self._supervisors:
+                    self._supervisors.remove(pid)
+                    if os.WIFSIGNALED(status):
+                        self._end_strays()
+                if not self._supervisors:
+                    return
+
+    def _end_strays(self) -> None:
+        """Ends the processes of a supervisor that was killed. They have become our children."""
+        while strays := [one for one in process_table() if self._is_stray(one)]:
+            for stray in strays:
+                end_descendants(stray.pid)
+                send_signal(stray.pid, stray.started, signal.SIGKILL)
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(stray.pid, 0)
+
+    def _is_stray(self, entry: ProcessEntry) -> bool:
+        return entry.parent == os.getpid() and entry.pid not in self._supervisors
+
+
+class Supervisor:
+    """Runs one command, and ends everything that it started."""
+
+    def __init__(self, control: socket.socket, output: int) -> None:
+        self._control = control
+        self._output = output
+        self._watch = ChildWatch(control)
+        self._shell = 0
+        self._code: int | None = None
+        self._gate, self._waiting = socket.socketpair()
+
+    def run(self) -> None:
+        try:
+            self._prepare()
+        except (OSError, ValueError) as error:
+            self._tell(f"failed {error}")
+            return
+        self._tell(f"ready {os.getpid()} {self._shell}")
+        left = self._attend()
+        self._tell(f"ended {self._code} {left}")
+
+    def _attend(self) -> int:
+        """Waits until everything has ended; returns the number of processes that were killed."""
+        told = False
+        while True:
+            ordered = self._watch.wait() and self._obey()
+            alone = self._reap(os.WNOHANG)
+            if self._code is not None and alone:
+                return 0
+            if ordered:
+                break
+            if self._code is not None and not told:
+                self._tell(f"shell {self._code}")
+                told = True
+        left = end_descendants(os.getpid())
+        # Without /proc, the group of the shell is all that can be found.
+        with contextlib.suppress(OSError):
+            os.killpg(self._shell, signal.SIGKILL)
+        self._reap(0)
+        return left
+
+    def _prepare(self) -> None:
+        """Starts the shell, which waits for the word to begin."""
+        request = json.loads(self._read_line())
+        os.chdir(request["folder"])
+        self._shell = os.fork()
+        if not self._shell:
+            self._gate.close()
+            shell, command = request["shell"], request["command"]
+            _become([shell, "-c", command], request["environment"], self._waiting, self._output)
+        self._waiting.close()
+        os.close(self._output)
+        # The group of the shell must exist before anybody may want to end it.
+        self._gate.recv(1)
+
+    def _read_line(self) -> bytes:
+        data = b""
+        while not data.endswith(b"\n"):
+            piece = self._control.recv(65536)
+            if not piece:
+                os._exit(0)
+            data += piece
+        return data
+
+    def _obey(self) -> bool:
+        """Reads an order; True if everything is to be ended."""
+        order = b""
+        with contextlib.suppress(ConnectionError):
+            order = self._control.recv(4096)
+        if order != b"go\n":
+            return True
+        with contextlib.suppress(ConnectionError):
+            self._gate.send(b"g")
+        return False
+
+    def _reap(self, options: int) -> bool:
+        """Collects dead children; True if no child is left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, options)
+            except ChildProcessError:
+                return True
+            if not pid:
+                return False
+            if pid == self._shell and self._code is None:
+                self._code = os.waitstatus_to_exitcode(status)
+
+    def _tell(self, line: str) -> None:
+        # If the gateway is dead, nobody wants to know.
+        with contextlib.suppress(OSError):
+            self._control.sendall(f"{line}\n".encode(errors="replace"))
+
+
+def _supervise(control: int, output: int) -> NoReturn:
+    try:
+        os.setsid()
+        adopt_orphans()
+        for descriptor in (control, output):
+            os.set_inheritable(descriptor, False)
+        Supervisor(socket.socket(fileno=control), output).run()
+    finally:
+        os._exit(0)
+
+
+def _become(
+    command: list[str], environment: dict[str, str], gate: socket.socket, output: int
+) -> NoReturn:
+    """Executes the command in a session of its own, once a byte arrives at the gate."""
+    try:
+        os.setsid()
+        gate.send(b"r")
+        if gate.recv(1) == b"g":
+            for descriptor in (1, 2):
+                os.dup2(output, descriptor)
+            for number in IGNORED_BY_PYTHON:
+                # An ignored signal would stay ignored across the exec.
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, KEPT_FOR_THE_COMMAND)
+            os.execve(command[0], command, environment)  # noqa: S606  # running commands is its purpose
+    except (OSError, ValueError) as error:
+        os.write(2, f"{error}\n".encode(errors="replace"))
+    finally:
+        os._exit(EXEC_FAILED)
+
+
+def main() -> None:
+    """Serves the socket that is stdin."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, KEPT_FOR_THE_COMMAND)
+    # An embedding program may have inheritable descriptors, which no command may get.
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    requests = socket.socket(fileno=os.dup(0))
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in range(3):
+        os.dup2(null, descriptor)
+    # No folder is kept in use by the server.
+    os.chdir("/")
+    adopt_orphans()
+    forbid_inspection()
+    gc.freeze()
+    ForkServer(requests).serve()

@@ -1,0 +1,133 @@
+"""Finds processes in /proc, and ends everything that a process has started.
+
+The fork server uses this module too, so it imports the standard library alone. Systems without
+/proc have an empty process table: there, only process groups can be ended.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import time
+from typing import NamedTuple
+
+END_SECONDS = 20.0
+"""Seconds after which processes that do not die are given up."""
+RESCAN_SECONDS = 0.002
+PR_SET_DUMPABLE = 4
+PR_SET_CHILD_SUBREAPER = 36
+DEAD = (b"Z", b"X")
+"""States of processes that have ended."""
+
+
+class ProcessEntry(NamedTuple):
+    """A process in the process table."""
+
+    pid: int
+    started: int
+    """The start time, in clock ticks since boot. It distinguishes the process from a later one with
+    the same number."""
+    parent: int
+    group: int
+    state: bytes
+
+
+def find_process(pid: int) -> ProcessEntry | None:
+    """None if there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123  # for every process: it is hot
+            stat = file.read()
+    except OSError:
+        return None
+    # The name in parentheses may contain spaces and parentheses.
+    state, parent, group, *fields = stat.rpartition(b")")[2].split()
+    return ProcessEntry(pid, int(fields[16]), int(parent), int(group), state)
+
+
+def process_table() -> list[ProcessEntry]:
+    """All processes; empty on systems without /proc."""
+    with contextlib.suppress(FileNotFoundError):
+        names = os.listdir("/proc")  # noqa: PTH208
+        return [one for name in names if name.isdigit() and (one := find_process(int(name)))]
+    return []
+
+
+def descendants(root: int) -> list[ProcessEntry]:
+    """The processes that `root` has started, and those that they have started."""
+    by_parent: dict[int, list[ProcessEntry]] = {}
+    for entry in process_table():
+        by_parent.setdefault(entry.parent, []).append(entry)
+    found = list(by_parent.get(root, ()))
+    for entry in found:
+        found += by_parent.get(entry.pid, ())
+    return found
+
+
+def end_descendants(root: int) -> int:
+    """Kills all descendants of the process; returns how many were alive.
+
+    If the process is a subreaper, these include orphans in other sessions.
+    """
+    ended: set[tuple[int, int]] = set()
+    deadline = time.monotonic() + END_SECONDS
+    while stopped := _stop_descendants(root, deadline):
+        for pid, started in stopped:
+            send_signal(pid, started, signal.SIGKILL)
+        ended |= stopped
+        if time.monotonic() >= deadline:
+            break
+        time.sleep(RESCAN_SECONDS)
+    return len(ended)
+
+
+def _stop_descendants(root: int, deadline: float) -> set[tuple[int, int]]:
+    """Stops all descendants, so that none of them starts another process unseen."""
+    stopped: set[tuple[int, int]] = set()
+    while True:
+        alive = [one for one in descendants(root) if one.state not in DEAD]
+        # Parents come first, because they are the ones that may start more.
+        fresh = [(one.pid, one.started) for one in alive if (one.pid, one.started) not in stopped]
+        for pid, started in fresh:
+            send_signal(pid, started, signal.SIGSTOP)
+        stopped.update(fresh)
+        if not fresh or time.monotonic() >= deadline:
+            return stopped
+
+
+def send_signal(pid: int, started: int, number: signal.Signals) -> bool:
+    """Signals the process unless its number was reused; True if it was there."""
+    with contextlib.suppress(OSError):
+        # Opened before the check, so that the signal can't reach a process with the same number.
+        descriptor = os.pidfd_open(pid)
+        try:
+            entry = find_process(pid)
+            if entry is not None and entry.started == started:
+                signal.pidfd_send_signal(descriptor, number)
+                return True
+        finally:
+            os.close(descriptor)
+    return False
+
+
+def adopt_orphans() -> None:
+    """Makes this process a subreaper: orphans among its descendants become its children.
+
+    Only Linux has subreapers. Elsewhere a process that leaves its group is not found again.
+    """
+    set_process_option(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def forbid_inspection() -> None:
+    """Hides the memory, environment and descriptors of this process from processes of its user.
+
+    It has no effect on root, which may inspect every process, and is available on Linux only. A
+    program that this process executes can be inspected again.
+    """
+    set_process_option(PR_SET_DUMPABLE, 0)
+
+
+def set_process_option(option: int, value: int) -> None:
+    """Sets an option of this process with `prctl`; does nothing on other systems than Linux."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)

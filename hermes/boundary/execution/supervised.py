@@ -1,0 +1,276 @@
+"""Starts foreground commands through a fork server, and talks to the supervisor of each."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from hermes.boundary.execution import fork_server
+from hermes.boundary.execution.handles import end_command, handle_of
+from hermes.boundary.execution.process import ProcessGroup, signal_group, start_time
+from hermes.boundary.execution.scripts import script
+from hermes.types.errors import ToolFailed
+from hermes.types.value import Value
+
+OUTPUT_READ = 65_536
+"""Bytes of output that are read at once."""
+LONGEST_ARGUMENT = 131_071
+"""Bytes of a command. Linux accepts no longer argument of a program."""
+STARTING_SECONDS = 10.0
+"""Seconds that a supervisor has to answer."""
+SUPERVISOR_SECONDS = 30.0
+"""Seconds that a supervisor has to end everything."""
+
+
+class CommandRequest(Value):
+    """A command, as it is sent to a supervisor."""
+
+    shell: str
+    command: str
+    folder: Path
+    environment: Mapping[str, str]
+    mark: str
+    """Identifies the processes of the command if the supervisor was killed."""
+
+    def line(self) -> bytes:
+        """The request as a supervisor reads it. ValueError if no program could be given it."""
+        if "\0" in self.command or len(os.fsencode(self.command)) > LONGEST_ARGUMENT:
+            raise ValueError(f"a command has at most {LONGEST_ARGUMENT} bytes, and no NUL")
+        fields = {
+            "shell": self.shell,
+            "command": self.command,
+            "folder": str(self.folder),
+            "environment": dict(self.environment),
+        }
+        return json.dumps(fields).encode() + b"\n"
+
+
+class CommandEnd(Value):
+    """How a command ended."""
+
+    code: int
+    left: int
+    """Number of processes that were killed."""
+
+
+class SupervisorLost(Exception):
+    """The supervisor has ended without an answer: somebody killed it or the fork server."""
+
+
+class ForkServerClient:
+    """Starts commands through a fork server, which it starts when it needs one."""
+
+    def __init__(self) -> None:
+        self.starting_seconds = STARTING_SECONDS
+        self._server: ServerProcess | None = None
+
+    async def start(self, request: CommandRequest) -> "SupervisedCommand":
+        """The command, ready to begin. OSError or ValueError if it can't be started."""
+        line = request.line()
+        try:
+            return await self._start(line, request.mark)
+        except SupervisorLost:
+            # Nothing has begun, so another server can start the command.
+            self.close()
+        try:
+            return await self._start(line, request.mark)
+        except SupervisorLost as error:
+            raise ToolFailed("The command could not be started: its supervisor died.") from error
+
+    def close(self) -> None:
+        """Ends the server. Running commands continue, and the next command starts a new server."""
+        if self._server is not None:
+            self._server.end()
+            self._server = None
+
+    async def _start(self, request: bytes, mark: str) -> "SupervisedCommand":
+        control, supervised = socket.socketpair()
+        reading, writing = os.pipe()
+        connection = SupervisorConnection(control, reading)
+        try:
+            with anyio.fail_after(self.starting_seconds):
+                await self._send(supervised.fileno(), writing)
+                # Closed before the answer is awaited, so that we notice the end of the supervisor.
+                supervised.close()
+                await connection.send(request)
+                word, _, rest = (await connection.line()).partition(" ")
+            supervisor, shell = _ready(word, rest)
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, (ConnectionError, TimeoutError)):
+                raise SupervisorLost from error
+            raise
+        finally:
+            supervised.close()
+            os.close(writing)
+        return SupervisedCommand(connection, supervisor, shell, mark)
+
+    async def _send(self, *descriptors: int) -> None:
+        server = self._server = self._server or ServerProcess()
+        while True:
+            try:
+                socket.send_fds(server.requests, [b"+"], descriptors)
+            except BlockingIOError:
+                await anyio.wait_writable(server.requests)
+            else:
+                return
+
+
+class ServerProcess:
+    """A running fork server. It ends with this object."""
+
+    def __init__(self) -> None:
+        self.requests, theirs = socket.socketpair()
+        self.requests.setblocking(False)
+        arguments = script(fork_server)
+        actions = [
+            (os.POSIX_SPAWN_DUP2, theirs.fileno(), 0),
+            (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+        ]
+        try:
+            pid = os.posix_spawn(arguments[0], arguments, {}, file_actions=actions, setsid=True)
+        except BaseException:
+            self.requests.close()
+            raise
+        finally:
+            theirs.close()
+        self.end = weakref.finalize(self, _end_server, self.requests, pid)
+
+
+def _end_server(requests: socket.socket, pid: int) -> None:
+    requests.close()
+    with contextlib.suppress(ProcessLookupError, ChildProcessError):
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+class SupervisorConnection:
+    """The control socket of a supervisor, and the output of its command."""
+
+    def __init__(self, control: socket.socket, output: int) -> None:
+        control.setblocking(False)
+        os.set_blocking(output, False)
+        self._control = control
+        self._output = output
+        self._received = b""
+
+    async def send(self, data: bytes) -> None:
+        while data:
+            try:
+                data = data[self._control.send(data) :]
+            except BlockingIOError:
+                await anyio.wait_writable(self._control)
+
+    async def line(self) -> str:
+        """The next line. SupervisorLost if there is none."""
+        while b"\n" not in self._received:
+            await anyio.wait_readable(self._control)
+            try:
+                data = self._control.recv(4096)
+            except ConnectionError:
+                data = b""
+            if not data:
+                raise SupervisorLost
+            self._received += data
+        line, _, self._received = self._received.partition(b"\n")
+        return line.decode()
+
+    async def output(self) -> bytes:
+        """The next piece of output; empty at the end."""
+        # We wait before every read, because endless output must not block the event loop.
+        await anyio.wait_readable(self._output)
+        return os.read(self._output, OUTPUT_READ)
+
+    def close(self) -> None:
+        self._control.close()
+        os.close(self._output)
+
+
+class SupervisedCommand:
+    """A command that has not begun before `release`. It must be closed."""
+
+    def __init__(
+        self,
+        connection: SupervisorConnection,
+        supervisor: ProcessGroup,
+        shell: ProcessGroup,
+        mark: str,
+    ) -> None:
+        self._connection = connection
+        self._supervisor = supervisor
+        self._shell = shell
+        self._mark = mark
+        self.ending_seconds = SUPERVISOR_SECONDS
+        self._code: int | None = None
+        self._left: int | None = None
+        """Known when everything has ended."""
+        self._lost = False
+
+    @property
+    def handle(self) -> str:
+        return handle_of(self._shell, self._mark, self._supervisor)
+
+    async def release(self) -> None:
+        """Lets the command begin."""
+        with contextlib.suppress(ConnectionError):
+            await self._connection.send(b"go\n")
+
+    async def output(self) -> bytes:
+        """The next piece of output; empty at the end."""
+        return await self._connection.output()
+
+    async def shell_ended(self) -> None:
+        """Returns when the shell or the supervisor has ended. Other processes may still run."""
+        while self._code is None and not self._lost:
+            await self._listen()
+
+    def terminate(self) -> None:
+        """Asks the group of the shell to end."""
+        signal_group(self._shell, signal.SIGTERM)
+
+    async def end(self) -> CommandEnd | None:
+        """Ends everything that the command has started; None if the result is unknown."""
+        with anyio.move_on_after(self.ending_seconds):
+            while self._left is None and not self._lost:
+                with contextlib.suppress(ConnectionError):
+                    await self._connection.send(b"kill\n")
+                await self._listen()
+        if self._left is None or self._code is None:
+            await anyio.to_thread.run_sync(end_command, self._shell, self._mark, self._supervisor)
+            return None
+        return CommandEnd(code=self._code, left=self._left)
+
+    async def aclose(self) -> None:
+        """Ends everything, also in a task that was cancelled."""
+        with anyio.CancelScope(shield=True):
+            await self.end()
+        self._connection.close()
+
+    async def _listen(self) -> None:
+        try:
+            word, code, *left = (await self._connection.line()).split()
+        except SupervisorLost:
+            self._lost = True
+            return
+        self._code = int(code)
+        if word == "ended":
+            self._left = int(left[0])
+
+
+def _ready(word: str, rest: str) -> tuple[ProcessGroup, ProcessGroup]:
+    """The supervisor and the shell. OSError if the command can't begin."""
+    if word != "ready":
+        raise OSError(rest)
+    supervisor, shell = map(int, rest.split())
+    return _group(supervisor), _group(shell)
+
+
+def _group(pid: int) -> ProcessGroup:
+    return ProcessGroup(group=pid, started=start_time(pid) or 0)

@@ -1,0 +1,125 @@
+"""Commands that a fork server starts."""
+
+import gc
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from hermes.boundary.execution.process_tree import descendants
+from hermes.boundary.execution.supervised import (
+    CommandEnd,
+    CommandRequest,
+    ForkServerClient,
+    SupervisedCommand,
+)
+from hermes.testing.commands import children, lives, no_process_left
+from hermes.testing.running import until
+
+
+@pytest.fixture
+def client() -> Iterator[ForkServerClient]:
+    with no_process_left():
+        client = ForkServerClient()
+        yield client
+        client.close()
+
+
+def request(command: str, folder: Path) -> CommandRequest:
+    return CommandRequest(
+        shell="/bin/sh", command=command, folder=folder, environment={}, mark=folder.name
+    )
+
+
+async def started(client: ForkServerClient, command: str, folder: Path) -> SupervisedCommand:
+    supervised = await client.start(request(command, folder))
+    await supervised.release()
+    return supervised
+
+
+def supervisor_of(supervised: SupervisedCommand) -> int:
+    return int(supervised.handle.split(":")[5])
+
+
+async def test_output_comes_in_pieces_and_ends(client: ForkServerClient, tmp_path: Path) -> None:
+    supervised = await started(client, "echo one; exit 2", tmp_path)
+    assert await supervised.output() == b"one\n"
+    assert await supervised.output() == b""
+    await supervised.shell_ended()
+    assert await supervised.end() == CommandEnd(code=2, left=0)
+    await supervised.aclose()
+
+
+async def test_a_large_environment_is_passed(client: ForkServerClient, tmp_path: Path) -> None:
+    """It is larger than the buffer of a socket."""
+    environment = {f"NAME{number}": "x" * 100_000 for number in range(10)}
+    large = CommandRequest(
+        shell="/bin/sh", command="echo ${#NAME9}", folder=tmp_path, environment=environment, mark=""
+    )
+    supervised = await client.start(large)
+    await supervised.release()
+    assert await supervised.output() == b"100000\n"
+    await supervised.aclose()
+
+
+async def test_a_supervisor_that_was_killed_leaves_the_code_unknown(
+    client: ForkServerClient, tmp_path: Path
+) -> None:
+    supervised = await started(client, "echo begun; exec sleep 600", tmp_path)
+    assert await supervised.output() == b"begun\n"
+    os.kill(supervisor_of(supervised), signal.SIGKILL)
+    await supervised.shell_ended()
+    assert await supervised.end() is None
+    await supervised.aclose()
+
+
+async def test_a_supervisor_that_does_not_answer_is_ended(
+    client: ForkServerClient, tmp_path: Path
+) -> None:
+    supervised = await started(client, "echo begun; exec sleep 600", tmp_path)
+    assert await supervised.output() == b"begun\n"
+    os.kill(supervisor_of(supervised), signal.SIGSTOP)
+    supervised.ending_seconds = 0.1
+    assert await supervised.end() is None
+    await supervised.aclose()
+
+
+async def test_a_server_that_does_not_answer_is_replaced(
+    client: ForkServerClient, tmp_path: Path
+) -> None:
+    before = children()
+    await (await started(client, "true", tmp_path)).aclose()
+    (server,) = children() - before
+    os.kill(server, signal.SIGSTOP)
+    # A new server has this time to start.
+    client.starting_seconds = 3.0
+    supervised = await started(client, "echo well", tmp_path)
+    assert await supervised.output() == b"well\n"
+    await supervised.aclose()
+    assert not lives(server)
+
+
+async def test_a_stop_during_the_start_leaves_nothing(
+    client: ForkServerClient, tmp_path: Path
+) -> None:
+    await (await client.start(request("true", tmp_path))).aclose()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await client.start(request("touch ran", tmp_path))
+    assert scope.cancelled_caught
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+async def test_the_server_ends_with_its_client(tmp_path: Path) -> None:
+    before = children()
+    client = ForkServerClient()
+    await (await started(client, "true", tmp_path)).aclose()
+    (server,) = children() - before
+    await until(lambda: not descendants(server))
+    del client
+    gc.collect()
+    assert children() == before
