@@ -29,7 +29,6 @@ from hermes.types.messages import (
     MessageEvent,
     Pressed,
     Said,
-    ToolMessage,
     UserMessage,
 )
 from hermes.types.profile import AgentProfile
@@ -210,9 +209,10 @@ class Desk:
         """Closes a turn whose rows can't be read, and tells its chat so."""
         key = SessionKey.parse(row.session)
         epoch = yield from turns.claim(row.id, row.epoch, self.owner)
-        # The history leaves out the agent's messages of a turn with a damaged message.
+        # The history repairs a turn that has a damaged message.
         with suppress(msgspec.DecodeError):
-            yield from _pair(_scribe(row, key), "Not finished: the turn failed.", now)
+            failed = "Not finished: the turn failed."
+            yield from transcript.answer_open_calls(_scribe(row, key), failed, now)
         why = (GIVEN_UP, "unreadable")
         yield from turns.close(row.id, epoch, "failed", now, reason=why)
         if row.state == "suspended":
@@ -245,14 +245,16 @@ class Desk:
                 yield from turns.close(row.id, row.epoch, "suspended", now, closing.usage)
                 yield from self._ask(claim, questions, closing.question_ids, now)
             case Stopped(reason=reason, partial=partial):
-                yield from _pair(claim.scribe, "Not finished: the turn was stopped.", now)
+                cut_off = "Not finished: the turn was stopped."
+                yield from transcript.answer_open_calls(claim.scribe, cut_off, now)
                 if partial:
                     cut = AssistantMessage(text=partial)
                     yield from transcript.append(claim.scribe, closing.step, 0, cut, now)
                 why = (reason, "")
                 yield from turns.close(row.id, row.epoch, "stopped", now, closing.usage, why)
             case Failed(reason=reason, code=code):
-                yield from _pair(claim.scribe, "Not finished: the turn failed.", now)
+                cut_off = "Not finished: the turn failed."
+                yield from transcript.answer_open_calls(claim.scribe, cut_off, now)
                 why = (reason, code)
                 yield from turns.close(row.id, row.epoch, "failed", now, closing.usage, why)
 
@@ -362,17 +364,6 @@ def answer_text(event: MessageEvent) -> str | None:
             return choice
         case _:
             return None
-
-
-def _pair(scribe: Scribe, text: str, now: float) -> Work[None]:
-    """Every call of the turn gets a result: a history with an open call is refused for ever."""
-    own = yield from transcript.of_turn(scribe.turn)
-    answered = {message.call for message in own if isinstance(message, ToolMessage)}
-    for step, message in enumerate(m for m in own if isinstance(m, AssistantMessage)):
-        for index, call in enumerate(message.calls, 1):
-            if call.id not in answered:
-                result = ToolMessage(call=call.id, text=text, failed=True)
-                yield from transcript.append(scribe, step, index, result, now)
 
 
 def _keep_given_up(turn: TurnId, epoch: int) -> Work[None]:

@@ -4,6 +4,8 @@ Every index is a page more to write in each commit. Ids begin with their time, s
 is found by its id; rows are never deleted from the end, so that numbers are not used twice.
 """
 
+APPLICATION_ID = 0x48524D53
+"""`pragma application_id` of our databases, `HRMS` in ASCII. Earlier versions did not set it."""
 MIGRATIONS: list[tuple[str, str]] = []
 """(name, script) in order; `pragma user_version` counts how many have run."""
 
@@ -198,6 +200,19 @@ MIGRATIONS.append(
         """
 -- The sync token or offset at which an account continues to read its platform.
 create table cursors (account text primary key, value text not null) without rowid;
+""",
+    )
+)
+
+
+MIGRATIONS.append(
+    (
+        "m006_checksums",
+        """
+-- CRC-32 of the body beside it; null in rows of earlier versions, which are not checked.
+alter table messages add column crc integer;
+alter table inbox add column crc integer;
+alter table compactions add column crc integer;
 """,
     )
 )
