@@ -21,6 +21,7 @@ from hermes.settings.sections import (
     ModelSettings,
     PlatformSettings,
     RetentionSettings,
+    StoreSettings,
     StreamingSettings,
     TerminalSettings,
     WebSettings,
@@ -68,6 +69,8 @@ class Settings(Value):
     """The log."""
     retention: RetentionSettings = RetentionSettings()
     """How long things are kept."""
+    store: StoreSettings = StoreSettings()
+    """The database, and the snapshots of it."""
     workspace: Annotated[Path, Also(env=("HERMES_WORKSPACE",))] = Path("workspace")
     """The folder that file tools stay inside; a relative one is in the home."""
     timezone: Annotated[str, Also(env=("HERMES_TIMEZONE",))] = ""
