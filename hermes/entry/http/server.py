@@ -131,7 +131,11 @@ async def serve_http(
     webhooks: Sequence[WebhookRoute] = (),
 ) -> None:
     """Serves until cancelled; tells `ready` the base URL once it listens."""
-    app = build_app(gateway, options, webhooks)
+    await serve_app(build_app(gateway, options, webhooks), options, ready)
+
+
+async def serve_app(app: ASGIApp, options: ApiOptions, ready: Callable[[str], None]) -> None:
+    """Serves the app at the address of the options until cancelled, like `serve_http`."""
     listening = bind(options.host, options.port)
     config = uvicorn.Config(
         app,
