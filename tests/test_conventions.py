@@ -28,6 +28,7 @@ GENERAL = (
     "test_privacy",
     "test_resume",
     "test_secrets",
+    "entry/cli/test_disks",
     "settings/test_load",
     "state/sqlite/test_trouble",
 )

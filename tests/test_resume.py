@@ -22,6 +22,7 @@ from hermes.control.sending import REPEAT
 from hermes.core.models.wires import builtin_wire_formats, wire_formats
 from hermes.core.tools.call import UNKNOWN_OUTCOME
 from hermes.core.tools.read_file import read_file_tool
+from hermes.state.paths import STORE_NAME
 from hermes.state.spill import Spill
 from hermes.state.sqlite.store import open_store
 from hermes.testing import crash_checks, vendors
@@ -183,7 +184,7 @@ async def gone_on(moment: Moment, *, whole: bool, doubtful: bool) -> Sequence[Mo
     for text in moment.shown:
         await platform.send("1", Content(text=text), "earlier")
     model = LongModel() if whole else ScriptedModel([says(ANSWER)])
-    async with open_store(moment.home / "state.db") as store:
+    async with open_store(moment.home / STORE_NAME) as store:
         # A turn goes on in the folder that it began in, and that one is not the copy's.
         await rows(store, "update turns set workspace = ?", str(moment.home / "workspace"))
     async with running(moment.home, [PlainAdapter(platform)], model, conditions(moment.home)):

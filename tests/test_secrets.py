@@ -21,6 +21,7 @@ import pytest
 
 import hermes
 from hermes.boundary.execution.environment import VISIBLE_VARIABLES
+from hermes.state.paths import STORE_NAME
 from hermes.testing.model import FakeModel
 from hermes.testing.running import until
 from hermes.testing.scripted import Plan
@@ -269,7 +270,7 @@ def kept(home: Path) -> Iterator[tuple[str, bytes]]:
     for path in home.rglob("*"):
         if path.is_file() and not planted & set(path.relative_to(home).parts):
             yield str(path.relative_to(home)), path.read_bytes()
-    with closing(sqlite3.connect(f"file:{home / 'state.db'}?mode=ro", uri=True)) as store:
+    with closing(sqlite3.connect(f"file:{home / STORE_NAME}?mode=ro", uri=True)) as store:
         for (table,) in store.execute("select name from sqlite_master where type = 'table'"):
             yield (
                 f"table {table}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -71,6 +70,16 @@ class Application:
 
         forget_session(settings, all_plugins(), session)
 
+    def has_room(self, settings: Settings) -> bool:
+        from hermes.state.disk import has_room
+
+        return has_room(settings.home.root)
+
+    def write_private(self, path: Path, text: str) -> None:
+        from hermes.state.paths import write_private
+
+        write_private(path, text)
+
     async def check(self, settings: Settings) -> Sequence[str]:
         from hermes.app.inspection import check
 
@@ -88,15 +97,9 @@ class Application:
         await keep_house(settings, all_plugins())
 
     def api_key(self, settings: Settings) -> str:
-        from hermes.state.paths import write_private
+        from hermes.settings.keys import kept_key, make_key
 
-        path = settings.home.api_key
-        kept = path.read_text("utf-8").strip() if path.exists() else ""
-        if settings.api_server.key or kept:
-            return settings.api_server.key or kept
-        made = secrets.token_urlsafe(32)
-        write_private(path, f"{made}\n")
-        return made
+        return settings.api_server.key or kept_key(settings.home) or make_key(settings.home)
 
     def secrets(self, settings: Settings) -> frozenset[str]:
         from hermes.app.builtins import all_plugins

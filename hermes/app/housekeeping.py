@@ -1,6 +1,7 @@
 """Background work of a home: snapshots of the store, old tool results, lists of models."""
 
 import logging
+import math
 import time
 from functools import partial
 
@@ -14,23 +15,26 @@ from hermes.core.models.model_discovery import ModelDiscovery
 from hermes.core.models.offers import OfferedModels
 from hermes.plugins import Plugins
 from hermes.settings import Settings
+from hermes.settings.sections import StoreSettings
 from hermes.state.paths import Home
 from hermes.state.spill import Spill
-from hermes.state.sqlite.snapshots import snapshot_due, take_snapshot
+from hermes.state.sqlite.file_watch import FileWatch
+from hermes.state.sqlite.snapshots import database_size, snapshot_due, take_snapshot
 from hermes.types.errors import HermesError
 
 log = logging.getLogger(__name__)
 
-SNAPSHOT_SECONDS = 300.0
-"""The age at which a snapshot is replaced, if anything has changed since."""
 LOOK_SECONDS = 30.0
+"""How often housekeeping looks whether a snapshot is due."""
+SNAPSHOT_ERROR_SECONDS = 600.0
+"""How often the log says that no snapshot can be taken."""
 RESULT_DAYS = 7
 
 
 async def keep_house(settings: Settings, plugins: Plugins) -> None:
     """Takes snapshots, deletes old results and refreshes the lists of models, until cancelled."""
     async with anyio.create_task_group() as group, http_session() as session:
-        group.start_soon(keep_snapshots, settings.home)
+        group.start_soon(keep_snapshots, settings.home, settings.store)
         for own in agent_settings(settings, plugins).values():
             group.start_soon(forget_results, own.home)
         models = configured_models(settings, plugins)
@@ -50,16 +54,24 @@ async def forget_results(home: Home) -> None:
         await anyio.sleep(HOUR)
 
 
-async def keep_snapshots(home: Home) -> None:
-    """Copies the store every few minutes, so that a damaged file can be replaced."""
+async def keep_snapshots(home: Home, settings: StoreSettings) -> None:
+    """Copies the store every few minutes, so that a damaged file can be replaced.
+
+    The store is open. If its files are replaced later, no snapshot is taken.
+    """
+    watch = FileWatch(home.store)
 
     def snapshot() -> None:
-        if snapshot_due(home, SNAPSHOT_SECONDS):
-            take_snapshot(home)
+        if snapshot_due(home, settings.snapshot_seconds(database_size(home))):
+            take_snapshot(home, watch)
 
+    told_at = -math.inf
     while True:
         try:
             await anyio.to_thread.run_sync(snapshot, abandon_on_cancel=True)
+            told_at = -math.inf
         except (HermesError, OSError) as error:
-            log.error("no snapshot could be taken: %s", error)
+            if time.monotonic() - told_at >= SNAPSHOT_ERROR_SECONDS:
+                told_at = time.monotonic()
+                log.error("no snapshot could be taken: %s", error)
         await anyio.sleep(LOOK_SECONDS)

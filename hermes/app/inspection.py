@@ -16,6 +16,7 @@ from hermes.core.tools.registry import UNSUPPORTED_SETS, Registry
 from hermes.entry.messaging import make_adapters
 from hermes.plugins import Plugins
 from hermes.settings import Settings
+from hermes.settings.keys import kept_key
 from hermes.settings.platforms import check_platforms
 from hermes.state.paths import Home
 from hermes.types.identity import OWNER, AgentId, Source, TurnId, new_id
@@ -59,6 +60,8 @@ async def check(settings: Settings) -> Sequence[str]:
                     for name in own.agent.toolsets
                     if name in UNSUPPORTED_SETS
                 ]
+    if settings.api_server.enabled and not settings.api_server.key:
+        kept_key(settings.home)
     plugins.commands()
     platforms = plugins.platforms()
     warnings += check_platforms(settings, platforms)

@@ -20,14 +20,13 @@ from hermes.state.transcript import History, Scribe
 from hermes.state.turns import TurnRow
 from hermes.types.agents import HostedAgent
 from hermes.types.events import TurnFinished, UsageReported
-from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey, Target, TurnId, call_place
+from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey, Target, TurnId
 from hermes.types.messages import (
     Asked,
     AssistantMessage,
     Content,
     Message,
     MessageEvent,
-    ToolMessage,
     UserMessage,
 )
 from hermes.types.profile import AgentProfile
@@ -217,9 +216,10 @@ class Desk:
         """Closes a turn whose rows can't be read, and tells its chat so."""
         key = SessionKey.parse(row.session)
         epoch = yield from turns.claim(row.id, row.epoch, self.owner)
-        # The history leaves out the agent's messages of a turn with a damaged message.
+        # The history repairs a turn that has a damaged message.
         with suppress(msgspec.DecodeError):
-            yield from _pair(_scribe(row, key), "Not finished: the turn failed.", now)
+            failed = "Not finished: the turn failed."
+            yield from transcript.answer_open_calls(_scribe(row, key), failed, now)
         why = (GIVEN_UP, "unreadable")
         yield from turns.close(row.id, epoch, "failed", now, reason=why)
         if row.state == "suspended":
@@ -255,14 +255,16 @@ class Desk:
                 for call in calls:
                     yield from turns.await_client(call.id, row, claim.turn.agent, expires_at, now)
             case Stopped(reason=reason, partial=partial):
-                yield from _pair(claim.scribe, "Not finished: the turn was stopped.", now)
+                cut_off = "Not finished: the turn was stopped."
+                yield from transcript.answer_open_calls(claim.scribe, cut_off, now)
                 if partial:
                     cut = AssistantMessage(text=partial)
                     yield from transcript.append(claim.scribe, closing.step, 0, cut, now)
                 why = (reason, "")
                 yield from turns.close(row.id, row.epoch, "stopped", now, closing.usage, why)
             case Failed(reason=reason, code=code, temporary=temporary):
-                yield from _pair(claim.scribe, "Not finished: the turn failed.", now)
+                cut_off = "Not finished: the turn failed."
+                yield from transcript.answer_open_calls(claim.scribe, cut_off, now)
                 why = (reason, code)
                 yield from turns.close(
                     row.id, row.epoch, "failed", now, closing.usage, why, temporary=temporary
@@ -365,18 +367,6 @@ def _at(profile: AgentProfile, workspace: str | None) -> AgentProfile:
         return profile
     # The home may have been moved to another machine meanwhile.
     return replace(profile, workspace=workspace) if Path(workspace).is_dir() else profile
-
-
-def _pair(scribe: Scribe, text: str, now: float) -> Work[None]:
-    """Every call of the turn gets a result: a history with an open call is refused for ever."""
-    own = yield from transcript.of_turn(scribe.turn)
-    answered = {message.call for message in own if isinstance(message, ToolMessage)}
-    for message in (m for m in own if isinstance(m, AssistantMessage)):
-        for index, call in enumerate(message.calls, 1):
-            place = call_place(call.id)
-            if call.id not in answered and place is not None:
-                result = ToolMessage(call=call.id, text=text, failed=True)
-                yield from transcript.append(scribe, place.step, index, result, now)
 
 
 def _keep_given_up(turn: TurnId, epoch: int) -> Work[None]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from hermes.state.codec import Recorded, record
+from hermes.state.turns import EVENTS_PER_CLAIM
 from hermes.types.events import (
     NOTHING_USED,
     AgentEvent,
@@ -24,7 +25,7 @@ from hermes.types.identity import TurnId
 
 READ_CHARACTERS = 32_768
 """Characters that a reader is given at a time."""
-EPOCH = 1_000_000
+EPOCH = EVENTS_PER_CLAIM
 """Numbers of one claim on a turn: the next claim's are higher than any that a reader has seen."""
 
 

@@ -12,7 +12,7 @@ from hermes.types.turns import Completed, Failed, Outcome, Stopped, Suspended
 
 log = logging.getLogger(__name__)
 
-ACCEPTED = FixedFields("accepted message %(message_id)s of %(session)s for turn %(turn)s")
+ACCEPTED_LINE = FixedFields("accepted message %(message_id)s of %(session)s for turn %(turn)s")
 FINISHED = FixedFields(
     "turn %(turn)s of %(session)s %(outcome)s in %(seconds).1f s: %(steps)d steps,"
     " %(tokens_in)d tokens in, %(tokens_out)d out"
@@ -25,7 +25,9 @@ def log_receipt(event: MessageEvent, key: SessionKey, receipt: Receipt) -> None:
     match receipt:
         case Accepted(id=id, turn=turn):
             if log.isEnabledFor(logging.INFO):
-                log.info(ACCEPTED, {"message_id": id, "session": str(key), "turn": turn or "none"})
+                log.info(
+                    ACCEPTED_LINE, {"message_id": id, "session": str(key), "turn": turn or "none"}
+                )
         case Refused(reason=reason):
             log.info("refused a message of %s: %s", event.source.account, reason)
 

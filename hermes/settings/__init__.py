@@ -8,6 +8,7 @@ from typing import Annotated
 
 import msgspec
 
+from hermes.settings.keys import NEW_KEY_ADVICE, weakness
 from hermes.settings.schema import ANY_NAME, Also, FieldDoc, Schema, convert, describe_fields
 from hermes.settings.sections import (
     AccessSettings,
@@ -21,12 +22,14 @@ from hermes.settings.sections import (
     ModelSettings,
     PlatformSettings,
     RetentionSettings,
+    StoreSettings,
     StreamingSettings,
     TerminalSettings,
     WebSettings,
 )
 from hermes.settings.sources import ConfigProblems, Explanation, Files, Sources, gather
 from hermes.state.paths import Home
+from hermes.state.privacy import protect
 from hermes.types.value import Value
 
 ENVIRON: Mapping[str, str] = os.environ
@@ -68,6 +71,8 @@ class Settings(Value):
     """The log."""
     retention: RetentionSettings = RetentionSettings()
     """How long things are kept."""
+    store: StoreSettings = StoreSettings()
+    """The database, and the snapshots of it."""
     workspace: Annotated[Path, Also(env=("HERMES_WORKSPACE",))] = Path("workspace")
     """The folder that file tools stay inside; a relative one is in the home."""
     timezone: Annotated[str, Also(env=("HERMES_TIMEZONE",))] = ""
@@ -129,8 +134,12 @@ def describe() -> list[FieldDoc]:
 
 
 def load(home: Path | None = None, environ: Mapping[str, str] = ENVIRON) -> Settings:
-    """Reads the configuration; ConfigError says everything that is wrong with it."""
+    """Reads the configuration; ConfigError says everything that is wrong with it.
+
+    Files and folders with secrets are restricted to their owner first.
+    """
     where = locate(home, environ)
+    protect(where)
     return assemble(where, Files.of(where), environ)
 
 
@@ -190,7 +199,6 @@ def _built(home: Home, sections: Mapping[str, Mapping[str, object]]) -> Settings
 
 
 _LOOPBACK = re.compile(r"localhost|::1|127(\.\d{1,3}){3}")
-_PLACEHOLDERS = ("changeme", "change-me", "change_me", "your-", "your_", "yourkey", "placeholder")
 
 
 def _access_problems(settings: Settings) -> list[str]:
@@ -203,10 +211,11 @@ def _access_problems(settings: Settings) -> list[str]:
             return []
         where = settings.home.dotenv
         return [f"api_server.host {api.host!r} is open to others: set API_SERVER_KEY in {where}"]
-    if api.key.casefold().startswith(_PLACEHOLDERS):
-        return [f"{source}: api_server.key is a placeholder: set a random one"]
-    if len(api.key) < 16:
-        return [f"{source}: api_server.key has {len(api.key)} characters: it needs 16 or more"]
+    if problem := weakness(api.key):
+        return [
+            f"{source}: api_server.key {problem}: {NEW_KEY_ADVICE}, once this one is removed"
+            " (`hermes config unset api_server.key`)"
+        ]
     return []
 
 

@@ -13,6 +13,9 @@ Positive = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 Dollars = Annotated[float, msgspec.Meta(ge=0)]
 
+LARGE_BYTES = 1 << 30
+"""Bytes. A larger database is copied less often."""
+
 
 class ModelSettings(Value):
     default: Annotated[
@@ -202,6 +205,18 @@ class LoggingSettings(Value):
     """The size at which the log file is rotated, in megabytes."""
     backup_count: Count = 3
     """How many rotated log files are kept."""
+
+
+class StoreSettings(Value):
+    snapshot_minutes: Annotated[float, msgspec.Meta(gt=0)] = 5.0
+    """Minutes between two snapshots of the database while it has at most 1 GB."""
+    large_snapshot_minutes: Annotated[float, msgspec.Meta(gt=0)] = 60.0
+    """Minutes between two snapshots of a larger database."""
+
+    def snapshot_seconds(self, size: int) -> float:
+        """Seconds between two snapshots of a database of so many bytes."""
+        minutes = self.snapshot_minutes if size <= LARGE_BYTES else self.large_snapshot_minutes
+        return minutes * 60
 
 
 class RetentionSettings(Value):

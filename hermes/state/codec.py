@@ -1,5 +1,7 @@
 """Values to bytes and back, for the store's blobs."""
 
+import zlib
+
 import msgspec
 
 from hermes.types.delivery import Placed
@@ -9,12 +11,35 @@ from hermes.types.turns import Prompt
 from hermes.types.value import Value
 
 encode = msgspec.json.Encoder().encode
-decode_event = msgspec.json.Decoder(MessageEvent).decode
-decode_message: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
+checksum = zlib.crc32
+_event_decoder = msgspec.json.Decoder(MessageEvent)
+_message_decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
 decode_content = msgspec.json.Decoder(Content).decode
 decode_placed = msgspec.json.Decoder(tuple[Placed, ...]).decode
 decode_prompt = msgspec.json.Decoder(Prompt).decode
 decode_choices = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+class WrongChecksum(msgspec.DecodeError):
+    """The bytes are not those that were written."""
+
+
+def decode_event(body: bytes, crc: int | None) -> MessageEvent:
+    """The event; DecodeError if it can't be read. Rows of earlier versions have no checksum."""
+    _verify(body, crc)
+    return _event_decoder.decode(body)
+
+
+def decode_message(body: bytes, crc: int | None) -> Message:
+    """The message; DecodeError if it can't be read. Rows of earlier versions have no checksum."""
+    _verify(body, crc)
+    return _message_decoder.decode(body)
+
+
+def _verify(body: object, crc: int | None) -> None:
+    # A damaged row may hold a number or text instead of bytes.
+    if not isinstance(body, bytes) or (crc is not None and checksum(body) != crc):
+        raise WrongChecksum("the checksum is wrong")
 
 
 class Recorded(Value):

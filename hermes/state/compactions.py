@@ -1,9 +1,15 @@
 """Summaries that stand for the middle of a conversation. What they stand for is never deleted."""
 
-from hermes.state.codec import decode_message, encode
+import logging
+
+import msgspec
+
+from hermes.state.codec import checksum, decode_message, encode
 from hermes.types.messages import Message, UserMessage
 from hermes.types.store import Work
 from hermes.types.value import Value
+
+log = logging.getLogger(__name__)
 
 Span = tuple[int, int]
 """The first and the last row that a message of a history stands for."""
@@ -25,10 +31,11 @@ class Condensed(Value):
 
 def compact(what: Condensed, summary: UserMessage, turn: str, now: float) -> Work[None]:
     """From now on the summary stands for the rows; the epoch of their prompt is over."""
+    body = encode(summary)
     rows = yield (
-        "insert into compactions (session, generation, first, last, summary, turn, at)"
-        " values (?, ?, ?, ?, ?, ?, ?) returning id",
-        (what.session, what.generation, *what.span, encode(summary), turn, now),
+        "insert into compactions (session, generation, first, last, summary, crc, turn, at)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?) returning id",
+        (what.session, what.generation, *what.span, body, checksum(body), turn, now),
     )
     # A conversation that was begun anew meanwhile has nothing of it.
     yield (
@@ -38,18 +45,25 @@ def compact(what: Condensed, summary: UserMessage, turn: str, now: float) -> Wor
 
 
 def active(session: str, generation: int) -> Work[list[Compaction]]:
-    """The summaries that are not part of a later one, in the order of the conversation."""
+    """The summaries that are not part of a later one, in the order of the conversation.
+
+    A summary that can't be read is left out, and the rows that it replaced are read instead.
+    """
     rows = yield (
-        "select id, first, last, summary from compactions"
+        "select id, first, last, summary, crc from compactions"
         " where session = ? and generation = ? order by id desc",
         (session, generation),
     )
     found: list[Compaction] = []
-    for id, first, last, summary in rows:
-        if not any(one.span[0] <= first and last <= one.span[1] for one in found):
-            found.append(
-                Compaction(id=id, span=(first, last), summary=decode_message.decode(summary))
-            )
+    for id, first, last, body, crc in rows:
+        if any(one.span[0] <= first and last <= one.span[1] for one in found):
+            continue
+        try:
+            summary = decode_message(body, crc)
+        except msgspec.DecodeError as error:
+            log.error("summary %s of %s can't be read, it is not used: %s", id, session, error)
+        else:
+            found.append(Compaction(id=id, span=(first, last), summary=summary))
     return sorted(found, key=lambda one: one.span)
 
 

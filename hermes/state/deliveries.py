@@ -173,6 +173,19 @@ def doubt_sending(account: str) -> Work[None]:
     )
 
 
+def doubt_owed() -> Work[int]:
+    """After a snapshot was restored: every message that is owed may have been sent since.
+
+    Returns how many there are.
+    """
+    rows = yield (
+        "update deliveries set state = 'ready', doubtful = 1"
+        " where state in ('ready', 'sending') returning id",
+        (),
+    )
+    return len(rows)
+
+
 def owed_chats(account: str) -> Work[list[str]]:
     rows = yield (
         "select distinct chat_id from deliveries"

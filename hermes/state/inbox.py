@@ -5,10 +5,10 @@ from contextlib import suppress
 
 import msgspec
 
-from hermes.state.codec import decode_event, encode
+from hermes.state.codec import checksum, decode_event, encode
 from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey
 from hermes.types.messages import Duplicate, MessageEvent
-from hermes.types.store import Work
+from hermes.types.store import Row, Work
 from hermes.types.value import Value
 
 
@@ -36,11 +36,11 @@ def insert(
 
     Bound or done at once, it is answered by the turn of its own id.
     """
-    source = event.source
+    source, body = event.source, encode(event)
     taken = yield (
         "insert into inbox (id, dedupe_key, fingerprint, session, agent, person, account, chat_id,"
-        " user_id, state, turn, owner, event, received_at)"
-        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " user_id, state, turn, owner, event, crc, received_at)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " on conflict (dedupe_key) do nothing returning seq",
         (
             id,
@@ -55,7 +55,8 @@ def insert(
             state,
             None if state == "pending" else id,
             owner,
-            encode(event),
+            body,
+            checksum(body),
             event.received_at,
         ),
     )
@@ -80,19 +81,30 @@ def release_key(id: str) -> Work[None]:
     yield "update inbox set dedupe_key = 'released:' || id where id = ?", (id,)
 
 
+_WAITING = "id, session, person, account, chat_id, event, crc"
+
+
 def first_pending(session: str, owner: OwnerId) -> Work[Waiting | None]:
     """The session's oldest row of ours that no turn has taken."""
     rows = yield (
-        "select id, person, account, chat_id, event from inbox"
+        f"select {_WAITING} from inbox"  # noqa: S608
         " where session = ? and state = 'pending' and owner = ? order by seq limit 1",
         (session, owner),
     )
-    if not rows:
-        return None
-    id, person, account, chat_id, body = rows[0]
+    return _waiting(rows[0]) if rows else None
+
+
+def all_pending() -> Work[list[Waiting]]:
+    """Every row that no turn has taken, the oldest first."""
+    rows = yield f"select {_WAITING} from inbox where state = 'pending' order by seq", ()  # noqa: S608
+    return [_waiting(row) for row in rows]
+
+
+def _waiting(row: Row) -> Waiting:
+    id, session, person, account, chat_id, body, crc = row
     event: MessageEvent | None = None
     with suppress(msgspec.DecodeError):
-        event = decode_event(body)
+        event = decode_event(body, crc)
     return Waiting(
         id=id, session=session, person=person, account=account, chat_id=chat_id, event=event
     )
@@ -121,8 +133,8 @@ def finish(turn: str) -> Work[None]:
 
 def event_of(id: str) -> Work[MessageEvent]:
     """The message in the row; the id of a turn is that of the message that opened it."""
-    rows = yield "select event from inbox where id = ?", (id,)
-    return decode_event(rows[0][0])
+    rows = yield "select event, crc from inbox where id = ?", (id,)
+    return decode_event(*rows[0])
 
 
 def adopt(dead: list[OwnerId], owner: OwnerId, agents: Collection[AgentId]) -> Work[None]:

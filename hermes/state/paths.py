@@ -9,6 +9,9 @@ from pathlib import Path
 from hermes.types.errors import ConfigError
 from hermes.types.value import Value
 
+STORE_NAME = "hermes.db"
+"""The file name of the database."""
+
 
 class Home(Value):
     """The folder of one profile; only its owner may look inside."""
@@ -25,6 +28,11 @@ class Home(Value):
 
     @property
     def store(self) -> Path:
+        return self.root / STORE_NAME
+
+    @property
+    def former_store(self) -> Path:
+        """The name of the database in earlier versions. Hermes Agent uses the same name."""
         return self.root / "state.db"
 
     @property

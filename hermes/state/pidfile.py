@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import msgspec
 
 from hermes.state.locks import FileLock, is_held
 from hermes.types.deployment import RunningGateway
+
+log = logging.getLogger(__name__)
 
 
 class PidFile:
@@ -18,7 +21,11 @@ class PidFile:
         self._lock = lock
 
     def write(self, running: RunningGateway) -> None:
-        self._lock.write(msgspec.json.encode(running))
+        """Lists the gateway. On a full disk it is not listed until the next write."""
+        try:
+            self._lock.write(msgspec.json.encode(running))
+        except OSError as error:
+            log.warning("`hermes gateway status` can't list this process: %s", error)
 
 
 @contextlib.contextmanager

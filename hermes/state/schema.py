@@ -4,6 +4,8 @@ Every index is a page more to write in each commit. Ids begin with their time, s
 is found by its id; rows are never deleted from the end, so that numbers are not used twice.
 """
 
+APPLICATION_ID = 0x48524D53
+"""`pragma application_id` of our databases, `HRMS` in ASCII. Earlier versions did not set it."""
 MIGRATIONS: list[tuple[str, str]] = []
 """(name, script) in order; `pragma user_version` counts how many have run."""
 
@@ -222,6 +224,19 @@ MIGRATIONS.append(
         """
 -- Whether a turn failed for a reason that may be gone when its request is repeated.
 alter table turns add column temporary integer not null default 0;
+""",
+    )
+)
+
+
+MIGRATIONS.append(
+    (
+        "m008_checksums",
+        """
+-- CRC-32 of the body beside it; null in rows of earlier versions, which are not checked.
+alter table messages add column crc integer;
+alter table inbox add column crc integer;
+alter table compactions add column crc integer;
 """,
     )
 )

@@ -1,18 +1,13 @@
 """What was said in a session."""
 
-import logging
-
-import msgspec
-
 from hermes.state import compactions
-from hermes.state.codec import decode_message, encode
+from hermes.state.codec import checksum, decode_message, encode
 from hermes.state.compactions import Compaction, Span
-from hermes.types.identity import PersonId, SessionKey
+from hermes.state.unreadable import MESSAGE_COLUMNS, decoded, marked, repaired
+from hermes.types.identity import PersonId, SessionKey, call_place
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hermes.types.store import Row, Work
 from hermes.types.value import Value
-
-log = logging.getLogger(__name__)
 
 
 class Scribe(Value):
@@ -46,10 +41,11 @@ class History(Value):
 
 def append(scribe: Scribe, step: int, index: int, message: Message, now: float) -> Work[int]:
     """Adds a message at its place in the turn, a repeat changes nothing; the number of its row."""
+    body = encode(message)
     rows = yield (
-        "insert into messages (session, generation, turn, step, idx, role, body, text, transient,"
-        " agent, person, account, chat_id, at)"
-        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning id",
+        "insert into messages (session, generation, turn, step, idx, role, body, crc, text,"
+        " transient, agent, person, account, chat_id, at)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning id",
         (
             str(scribe.session),
             scribe.generation,
@@ -57,7 +53,8 @@ def append(scribe: Scribe, step: int, index: int, message: Message, now: float) 
             step,
             index,
             role(message),
-            encode(message),
+            body,
+            checksum(body),
             "" if isinstance(message, ToolMessage) else message.text,
             int(scribe.transient),
             scribe.session.agent,
@@ -83,15 +80,15 @@ def history(session: str, known: History) -> Work[History]:
         summaries = yield from compactions.active(session, known.generation)
     left_out = "".join(" and not (id between ? and ?)" for _ in summaries)
     rows = yield (
-        "select id, turn, step, idx, body from messages"  # noqa: S608
+        f"select {MESSAGE_COLUMNS} from messages"  # noqa: S608
         f" where session = ? and generation = ? and transient = 0 and id > ?{left_out} order by id",
         (session, known.generation, known.last, *(row for one in summaries for row in one.span)),
     )
     said: list[tuple[Span, Message]] = []
-    for row, message in _usable(_in_order(rows)):
-        while summaries and summaries[0].span[1] < row[0]:
+    for span, message in repaired(decoded(_in_order(rows)), known.messages):
+        while summaries and summaries[0].span[1] < span[0]:
             said.append((summaries[0].span, summaries.pop(0).summary))
-        said.append(((row[0], row[0]), message))
+        said.append((span, message))
     said += [(one.span, one.summary) for one in summaries]
     if not said:
         return known
@@ -114,31 +111,6 @@ def _in_order(rows: list[Row]) -> list[Row]:
     return [row for own in turns.values() for row in sorted(own, key=lambda row: row[2:4])]
 
 
-def _readable(rows: list[Row]) -> list[tuple[Row, Message]]:
-    """The messages of the rows, without those that can't be read."""
-    found: list[tuple[Row, Message]] = []
-    for row in rows:
-        try:
-            found.append((row, decode_message.decode(row[4])))
-        except msgspec.DecodeError as error:
-            log.error("message %s of turn %s can't be read, it is left out: %s", *row[:2], error)
-    return found
-
-
-def _usable(rows: list[Row]) -> list[tuple[Row, Message]]:
-    """The messages that a model can be given.
-
-    Of a turn with a message that can't be read only the person's words are kept: no model accepts
-    the results of calls that nobody made.
-    """
-    found = _readable(rows)
-    if len(found) == len(rows):
-        return found
-    read = {row[0] for row, _ in found}
-    damaged = {row[1] for row in rows if row[0] not in read}
-    return [(row, said) for row, said in found if row[1] not in damaged or row[2] < 0]
-
-
 def ends_with(turn: str, session: str, generation: int) -> Work[bool]:
     """Whether no message of another turn follows those of the turn in its conversation."""
     rows = yield (
@@ -150,8 +122,21 @@ def ends_with(turn: str, session: str, generation: int) -> Work[bool]:
 
 
 def of_turn(turn: str) -> Work[list[Message]]:
-    rows = yield "select body from messages where turn = ? order by step, idx", (turn,)
-    return [decode_message.decode(row[0]) for row in rows]
+    """The messages of the turn; DecodeError if one of them can't be read."""
+    rows = yield "select body, crc from messages where turn = ? order by step, idx", (turn,)
+    return [decode_message(*row) for row in rows]
+
+
+def answer_open_calls(scribe: Scribe, text: str, now: float) -> Work[None]:
+    """Gives every open call of the turn a result: no model accepts a history with an open call."""
+    own = yield from of_turn(scribe.turn)
+    answered = {message.call for message in own if isinstance(message, ToolMessage)}
+    for message in (m for m in own if isinstance(m, AssistantMessage)):
+        for index, call in enumerate(message.calls, 1):
+            place = call_place(call.id)
+            if call.id not in answered and place is not None:
+                result = ToolMessage(call=call.id, text=text, failed=True)
+                yield from append(scribe, place.step, index, result, now)
 
 
 def role(message: Message) -> str:
@@ -174,13 +159,16 @@ class Entry(Value):
 
 
 def entries(session: str) -> Work[list[Entry]]:
-    """All that was ever said in the session, in order; summaries are not among it."""
+    """All that was ever said in the session, in order; summaries are not among it.
+
+    A marker stands in the place of a message that can't be read.
+    """
     rows = yield (
-        "select id, turn, step, idx, body, at, generation from messages"
+        f"select {MESSAGE_COLUMNS}, at, generation from messages"  # noqa: S608
         " where session = ? and transient = 0 order by id",
         (session,),
     )
     return [
-        Entry(at=row[5], generation=row[6], turn=row[1], message=message)
-        for row, message in _readable(_in_order(rows))
+        Entry(at=row[7], generation=row[8], turn=row[1], message=message)
+        for row, message in marked(decoded(_in_order(rows)))
     ]

@@ -10,6 +10,9 @@ from hermes.types.store import Row, Work
 from hermes.types.turns import Answered, Approved, Decision, Denied, Expired, Question
 from hermes.types.value import Value
 
+EVENTS_PER_CLAIM = 1_000_000
+"""Numbers of events that one claim on a turn may use. The next claim's numbers are higher."""
+
 
 class TurnRow(Value):
     """A turn as it stands in the store."""
@@ -106,6 +109,11 @@ def open_in(session: str) -> Work[TurnRow | None]:
         (session,),
     )
     return _row(rows[0]) if rows else None
+
+
+def all_open() -> Work[list[TurnRow]]:
+    rows = yield f"select {_COLUMNS} from turns where {_OPEN}", ()  # noqa: S608
+    return [_row(row) for row in rows]
 
 
 def running_of(owner: OwnerId) -> Work[list[TurnRow]]:

@@ -4,7 +4,7 @@ class TestSQLite(StoreContract):
     def opened(
         self, folder: Path, kind: OwnerKind | None = None
     ) -> AbstractAsyncContextManager[Store]:
-        return open_store(folder / "state.db", kind)
+        return open_store(folder / "store.db", kind)
 """
 
 from collections.abc import AsyncIterator, Callable

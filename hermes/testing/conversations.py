@@ -12,6 +12,7 @@ from hermes.state.compactions import Condensed, Span
 from hermes.state.search import search
 from hermes.state.sessions import EndedConversation
 from hermes.state.transcript import History, Scribe
+from hermes.state.unreadable import LOST_MESSAGE
 from hermes.testing.contracts import StoreFixture
 from hermes.testing.rows import (
     EVERYBODY,
@@ -102,9 +103,7 @@ class TranscriptContract(StoreFixture):
         assert await store.read(transcript.of_turn, "t") == [UserMessage(text="first")]
         assert await store.read(search, "second", EVERYBODY) == []
 
-    async def test_a_message_that_can_not_be_read_is_left_out_with_what_depends_on_it(
-        self, store: Store
-    ) -> None:
+    async def test_a_marker_stands_for_a_message_that_can_not_be_read(self, store: Store) -> None:
         call = ToolCall(id=CallId("t_0_0"), name="look", arguments="{}")
         asked, result = AssistantMessage(calls=(call,)), ToolMessage(call=call.id, text="seen")
         before, after = UserMessage(text="before"), UserMessage(text="after")
@@ -117,9 +116,11 @@ class TranscriptContract(StoreFixture):
         with pytest.raises(msgspec.DecodeError):
             await store.read(transcript.of_turn, "t2")
         key = str(session())
-        assert await store.read(said_in, key, 0) == [before, UserMessage(text="go"), after]
+        marker = UserMessage(text=LOST_MESSAGE)
+        expected = [before, UserMessage(text="go"), asked, result, marker, after]
+        assert await store.read(said_in, key, 0) == expected
         told = [entry.message for entry in await store.read(transcript.entries, key)]
-        assert told == [before, UserMessage(text="go"), asked, result, after]
+        assert told == expected
 
     async def test_what_was_said_is_found_by_its_agent_only(self, store: Store) -> None:
         for agent, text in (("main", "The red fox jumps"), ("other", "A red herring")):

@@ -17,6 +17,7 @@ import anyio.abc
 import msgspec
 from anyio.streams.text import TextReceiveStream
 
+from hermes.state.paths import STORE_NAME
 from hermes.testing.crash_api import Exchange
 from hermes.testing.crash_child import Options, run
 from hermes.testing.platforms import Shown
@@ -147,7 +148,7 @@ class Stage:
             return found
 
     def database(self) -> sqlite3.Connection:
-        return sqlite3.connect(f"file:{self.home / 'state.db'}?mode=ro", uri=True, timeout=5.0)
+        return sqlite3.connect(f"file:{self.home / STORE_NAME}?mode=ro", uri=True, timeout=5.0)
 
     def token(self) -> str:
         return f"q{next(self._tokens)}"

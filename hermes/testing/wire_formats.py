@@ -8,10 +8,9 @@ class TestAcme(WireFormatContract):
 
 import asyncio
 import json
-import re
 import string
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -30,11 +29,10 @@ from hermes.core.models.client import ModelClient
 from hermes.core.models.prefixes import CACHED_FROM
 from hermes.core.models.request_fields import given_options
 from hermes.core.models.stream import PayloadStream
-from hermes.core.tools.schema import schema_of
+from hermes.testing.declared_tools import ToolsContract
 from hermes.testing.histories import histories, texts
 from hermes.testing.samples import SAMPLES
 from hermes.testing.upstream import (
-    LOOK,
     PROVIDER_KEY,
     STREAM,
     answering,
@@ -43,7 +41,6 @@ from hermes.testing.upstream import (
     read,
     request_to,
 )
-from hermes.types.client_tools import ClientTool, ToolChoice
 from hermes.types.errors import Disconnected, HermesError, RateLimited, Rejected
 from hermes.types.events import AgentEvent, ReasoningDelta, SegmentEnded, TextDelta
 from hermes.types.identity import CallId
@@ -84,7 +81,7 @@ inherited = settings(deadline=None, suppress_health_check=[HealthCheck.differing
 wrongs = st.sampled_from([None, True, 7, -1.5, "", "x", [], {}, [None], {"type": None}])
 
 
-class WireFormatContract:
+class WireFormatContract(ToolsContract):
     """Requests that the vendor accepts, and answers that survive every cut of the stream."""
 
     mistakes: Sequence[tuple[bytes, bytes]] = ()
@@ -201,46 +198,6 @@ class WireFormatContract:
         body = self.wire().body(replace(request_to(self.choice()), ephemeral="only today"))
         assert b"be brief" in body
         assert b"only today" in body
-
-    def test_a_tool_is_declared_with_its_schema(self) -> None:
-        declared = self.wire().declare(LOOK)
-        inner = list(_mappings(declared))
-        assert any(one.get("name") == "look" for one in inner)
-        assert any(one.get("description") == "Looks." for one in inner)
-        assert schema_of(LOOK.arguments) in inner
-        with_tools = msgspec.json.decode(self.wire().body(request_to(self.choice())))
-        assert dict(declared).items() <= {**with_tools["tools"][-1]}.items()
-        without = self.wire().body(replace(request_to(self.choice()), tools=()))
-        assert b'"tools"' not in without
-
-    def test_a_tool_of_the_client_is_declared_after_ours_as_the_client_wrote_it(self) -> None:
-        schema = '{"type":"object","title":"Kept","properties":{"at":{"type":"string"}}}'
-        theirs = ClientTool(name="listen", description="Listens.", parameters=schema)
-        body = self.wire().body(replace(request_to(self.choice()), tools=(LOOK, theirs)))
-        self.check(body)
-        first, second = msgspec.json.decode(body)["tools"]
-        assert dict(self.wire().declare(LOOK)).items() <= first.items()
-        assert any(one.get("name") == "listen" for one in _mappings(second))
-        assert msgspec.json.decode(schema) in list(_mappings(second))
-        alone = self.wire().body(replace(request_to(self.choice()), tools=(theirs,)))
-        assert msgspec.json.decode(alone)["tools"] == [second]
-
-    @pytest.mark.parametrize("parallel", [None, True, False])
-    @pytest.mark.parametrize("mode", ["none", "required", "named"])
-    def test_a_choice_of_tools_is_sent_and_the_default_is_not(
-        self, mode: Literal["none", "required", "named"], parallel: bool | None
-    ) -> None:
-        assert not re.search(rb"tool_choice|parallel", self.wire().body(request_to(self.choice())))
-        chosen = ToolChoice(mode=mode, name="look" if mode == "named" else "", parallel=parallel)
-        body = self.wire().body(replace(request_to(self.choice()), tool_choice=chosen))
-        self.check(body)
-        sent = msgspec.json.decode(body)["tool_choice"]
-        assert (b"look" in msgspec.json.encode(sent)) == (mode == "named")
-        assert (b"parallel" in body) == (parallel is not None and self.limits_parallel(mode))
-
-    def limits_parallel(self, mode: str) -> bool:
-        """Whether the vendor takes a limit of parallel calls beside this choice."""
-        return True
 
     def test_the_key_is_sent_in_a_header_and_nowhere_else(self) -> None:
         wire, choice = self.wire(), self.choice()
@@ -460,14 +417,6 @@ def _kind(media_type: str) -> AttachmentKind:
 def _attachment(kind: AttachmentKind, at: int) -> Attachment:
     media_type = next(one for one in SAMPLES if _kind(one) == kind)
     return Attachment(kind=kind, path=kind, media_type=media_type, at=at)
-
-
-def _mappings(value: object) -> Iterator[Mapping[str, object]]:
-    """The value and all mappings in it."""
-    if isinstance(value, Mapping):
-        yield value
-        for inner in value.values():
-            yield from _mappings(inner)
 
 
 def _spoiled(value: object, wrong: object, at: int) -> tuple[object, int]:

@@ -9,7 +9,7 @@ from hermes.app.builtins import all_plugins
 from hermes.app.gateway import Parts, agent_settings, all_commands, forget_session, open_gateway
 from hermes.hookspecs import hookimpl
 from hermes.settings import load
-from hermes.state.paths import Home, file_name
+from hermes.state.paths import STORE_NAME, Home, file_name
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import QUIET, running, until
 from hermes.testing.scripted import ScriptedModel, says
@@ -38,7 +38,7 @@ async def test_two_agents_of_one_name_are_refused_before_the_store_is_opened(
     with pytest.raises(ConfigError, match="two plugins register the agent 'main'"):
         async with open_gateway(load(tmp_path, {}), Parts(plugins=[Clashing()])):
             pass
-    assert not (tmp_path / "state.db").exists()
+    assert not (tmp_path / STORE_NAME).exists()
 
 
 async def test_the_tools_of_a_plugin_are_offered_beside_the_built_in_ones(tmp_path: Path) -> None:

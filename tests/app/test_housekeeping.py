@@ -12,6 +12,7 @@ from hermes.app.housekeeping import RESULT_DAYS, forget_results, keep_house, kee
 from hermes.control.upkeep import DAY
 from hermes.hookspecs import hookimpl
 from hermes.settings import load
+from hermes.settings.sections import StoreSettings
 from hermes.state import sessions
 from hermes.state.paths import Home
 from hermes.state.sqlite.snapshots import snapshots
@@ -26,7 +27,7 @@ async def test_a_snapshot_is_taken_of_a_store_that_has_none(tmp_path: Path) -> N
     async with home_store(home) as store:
         await store.run(sessions.touch, session(), SOURCE, None, "", NOW)
         async with anyio.create_task_group() as group:
-            group.start_soon(keep_snapshots, home)
+            group.start_soon(keep_snapshots, home, StoreSettings())
             await until(lambda: snapshots(home))
             group.cancel_scope.cancel()
 

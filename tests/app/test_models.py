@@ -6,6 +6,7 @@ import pytest
 
 from hermes.app.models import ask_model, ignored_options, reachable
 from hermes.settings import load
+from hermes.state.paths import STORE_NAME
 from hermes.testing.upstream import STREAM, answering, choice_of
 from hermes.types.events import AgentEvent, TextDelta
 from hermes.types.messages import Sampling
@@ -42,4 +43,4 @@ async def test_one_question_is_put_to_a_model_without_a_gateway(tmp_path: Path) 
         answer = await ask_model(load(tmp_path, {}), choice_of("chat", url), "Hi", events.append)
     said = "".join(event.text for event in events if isinstance(event, TextDelta))
     assert answer.text == said != ""
-    assert not (tmp_path / "state.db").exists()
+    assert not (tmp_path / STORE_NAME).exists()

@@ -14,6 +14,7 @@ import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionMessageToolCall
 
 from hermes.control.client_calls import ResultsRefused
+from hermes.state.paths import STORE_NAME
 from hermes.testing.running import rows, until
 from hermes.testing.scripted import Plan, PlannedCall
 from hermes.testing.service import SERVICE_KEY, Service, serving
@@ -114,7 +115,7 @@ def ids_of(answer: ChatCompletion) -> list[str]:
 
 def states_in(home: Path) -> list[str]:
     """The states of all turns, oldest first."""
-    with closing(sqlite3.connect(home / "state.db")) as store:
+    with closing(sqlite3.connect(home / STORE_NAME)) as store:
         return [state for (state,) in store.execute("select state from turns order by id")]
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from hermes.control.sending import REPEAT
 from hermes.state import deliveries
+from hermes.state.paths import STORE_NAME
 from hermes.state.sqlite.store import open_store
 from hermes.testing.platforms import (
     LIMIT,
@@ -158,7 +159,7 @@ async def test_a_delivery_that_can_not_be_read_is_dead_and_does_not_hold_up_the_
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     chat = Target(account="plain", chat_id="1")
-    async with open_store(tmp_path / "state.db") as store:
+    async with open_store(tmp_path / STORE_NAME) as store:
         for text in ("unreadable", "readable"):
             await store.run(deliveries.owe, chat, Content(text=text), "main", None, NOW)
         await rows(store, "update deliveries set content = '{' where seq = 1")

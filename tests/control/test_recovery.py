@@ -18,7 +18,9 @@ from hermes.control.recovery import Recovery
 from hermes.core.tools.call import UNKNOWN_OUTCOME
 from hermes.core.tools.terminal import terminal_tools
 from hermes.state import inbox, transcript, turns
+from hermes.state.paths import STORE_NAME
 from hermes.state.sqlite.store import open_store
+from hermes.state.unreadable import LOST_MESSAGE, LOST_RESULT
 from hermes.testing.commands import FILES_ONLY, no_process_left
 from hermes.testing.platforms import ChatServer, EditingAdapter, PlainAdapter
 from hermes.testing.rows import append_unreadable, make_unreadable, said, session
@@ -112,7 +114,7 @@ async def test_a_stop_that_another_process_asks_for_acts_here(tmp_path: Path) ->
         server.says("think")
         await until(lambda: model.requests)
         ((turn,),) = await rows(gateway._store, "select id from turns")
-        async with open_store(tmp_path / "state.db") as foreign:
+        async with open_store(tmp_path / STORE_NAME) as foreign:
             await foreign.run(turns.request_stop, TurnId(turn), "operator")
             await until(lambda: server.texts() == ["(stopped: by you)"])
 
@@ -123,7 +125,7 @@ async def test_a_question_that_is_decided_elsewhere_resumes_here(tmp_path: Path)
         server.says("paint it")
         await until(server.texts)
         ((question,),) = await rows(gateway._store, "select id from questions")
-        async with open_store(tmp_path / "state.db") as foreign:
+        async with open_store(tmp_path / STORE_NAME) as foreign:
             await foreign.run(turns.decide, question, "answered", "blue", "operator", 0.0)
             await until(lambda: "blue it is" in server.texts())
 
@@ -152,7 +154,7 @@ async def test_a_turn_that_was_claimed_runs_although_the_next_one_in_the_sweep_f
         for chat in ("1", "2"):
             server.says("paint it", chat=chat)
         await until(lambda: server.texts("1") and server.texts("2") and not gateway.busy)
-        async with open_store(tmp_path / "state.db") as foreign:
+        async with open_store(tmp_path / STORE_NAME) as foreign:
             await rows(foreign, "update questions set state = 'answered', answer = 'blue'")
 
         def answered() -> int:
@@ -395,8 +397,9 @@ async def test_a_turn_that_can_not_be_read_is_closed_and_its_person_is_told(
             await nothing_is_open(gateway)
         closed = await rows(gateway._store, "select state, code, reason from turns order by id")
         assert closed == [("failed", "unreadable", GIVEN_UP), ("completed", "", "")]
-    # The person's own words are still part of the conversation.
-    assert [one.text for one in living.requests[0].messages] == ["think", "and this"]
+    # The rest of the turn is still part of the conversation.
+    expected = ["think", LOST_MESSAGE, "and this"]
+    assert [one.text for one in living.requests[0].messages] == expected
     assert refused(living.requests[0]) is None
     assert caplog.text.count("can't be resumed") == 1
     async with running(tmp_path, [PlainAdapter(server)], living):
@@ -415,14 +418,16 @@ async def test_a_suspended_turn_that_can_not_be_read_is_closed_and_its_person_is
         await until(server.texts)
         await damage(gateway, step=1)
         ((question,),) = await rows(gateway._store, "select id from questions")
-        async with open_store(tmp_path / "state.db") as foreign:
+        async with open_store(tmp_path / STORE_NAME) as foreign:
             await foreign.run(turns.decide, question, "answered", "blue", "operator", 0.0)
             await until(lambda: server.texts()[1:] == [GIVEN_UP])
         with anyio.fail_after(5):
             await nothing_is_open(gateway)
         server.says("are you there?")
         await until(lambda: server.texts()[2:] == ["here I am"])
-    assert [one.text for one in model.requests[1].messages] == ["paint it", "are you there?"]
+    expected = ["paint it", "", LOST_RESULT, LOST_MESSAGE, "are you there?"]
+    assert [one.text for one in model.requests[1].messages] == expected
+    assert refused(model.requests[1]) is None
     assert caplog.text.count("can't be resumed") == 1
 
 
@@ -528,7 +533,7 @@ async def test_the_work_of_an_agent_that_is_not_hosted_is_left_for_a_process_tha
         assert await store.dead() == [owner]
         assert caplog.text.count("agent 'gone' wait: it is not hosted here") == 1
         hosted = {AgentId("gone"): gateway._recovery._agents[AgentId("main")]}
-        async with open_store(tmp_path / "state.db", "gateway") as other:
+        async with open_store(tmp_path / STORE_NAME, "gateway") as other:
             started: list[Claim] = []
             await Recovery(other, Desk(other.owner, hosted), hosted).take_over(started.append)
             assert [claim.turn.agent for claim in started] == ["gone"]
@@ -691,7 +696,7 @@ async def test_a_restart_ends_a_process_that_left_its_session(
     with no_process_left():
         with subprocess.Popen([sys.executable, "-c", HIDING, str(tmp_path)]) as process:
             await until(lambda: pid.exists() and pid.read_text(), within=20.0)
-            async with open_store(tmp_path / "state.db") as store:
+            async with open_store(tmp_path / STORE_NAME) as store:
                 ((handle,),) = await rows(store, "select handle from calls")
             # As if the machine had been too busy for the supervisor to notice the death.
             os.kill(int(str(handle).split(":")[5]), signal.SIGSTOP)

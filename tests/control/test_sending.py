@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from hermes.control.rate_gate import RateGate
 from hermes.control.sending import REPEAT, Sending
 from hermes.state import deliveries
+from hermes.state.paths import STORE_NAME
 from hermes.state.sqlite.store import open_store
 from hermes.streaming.edits import PLACEHOLDER
 from hermes.testing.platforms import (
@@ -42,7 +43,7 @@ async def send(
     folder: Path, adapter: PlainAdapter, content: Content, *attempts: type[Exception]
 ) -> Delivery:
     """Attempts to send the delivery until an attempt succeeds; each of the first ones must fail."""
-    async with open_store(folder / "state.db") as store:
+    async with open_store(folder / STORE_NAME) as store:
         id = await store.run(deliveries.owe, CHAT, content, "main", None, NOW)
         delivery = Delivery(id=id, target=CHAT, state="sending", content=content)
         for error in attempts:
@@ -205,7 +206,7 @@ async def test_a_partial_text_that_would_not_fit_is_a_placeholder(tmp_path: Path
 
 async def test_a_preview_with_the_final_text_needs_no_edit(tmp_path: Path) -> None:
     server = ChatServer()
-    async with open_store(tmp_path / "state.db") as store:
+    async with open_store(tmp_path / STORE_NAME) as store:
         id = await store.run(deliveries.owe, CHAT, Content(text="done"), "main", None, NOW)
         ref = await server.send("1", Content(text="done"), "preview")
         placed = (Placed(ref=MessageRef(id=ref), text="done"),)

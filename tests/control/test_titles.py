@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from hermes.app.agent import TITLE
 from hermes.settings.sections import AuxiliarySettings
+from hermes.state.paths import STORE_NAME
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import QUIET, Conditions, running, until
 from hermes.testing.scripted import Answer, fails, says
@@ -46,7 +47,7 @@ async def talk(home: Path, models: Models, conditions: Conditions, title: str) -
 
 
 def title_in(home: Path) -> str:
-    with closing(sqlite3.connect(home / "state.db")) as store:
+    with closing(sqlite3.connect(home / STORE_NAME)) as store:
         ((found,),) = store.execute("select title from sessions")
     return str(found)
 

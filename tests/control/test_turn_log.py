@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.control.turn_log import ACCEPTED, FINISHED, PRICED
+from hermes.control.turn_log import ACCEPTED_LINE, FINISHED, PRICED
 from hermes.settings.sections import AccessSettings
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import Conditions, running, until
@@ -93,7 +93,7 @@ async def test_a_stranger_has_a_line(tmp_path: Path, caplog: pytest.LogCaptureFi
     assert lines(caplog) == []
 
 
-@pytest.mark.parametrize("message", [ACCEPTED, FINISHED, PRICED])
+@pytest.mark.parametrize("message", [ACCEPTED_LINE, FINISHED, PRICED])
 def test_the_lines_of_the_hot_path_have_no_free_text(message: str) -> None:
     allowed = {"message_id", "session", "turn", "outcome", "seconds", "steps", "cost"}
     assert set(re.findall(r"%\((\w+)\)", message)) <= allowed | {"tokens_in", "tokens_out"}

@@ -10,7 +10,7 @@ from hermes.settings.edit import Change, migrate, set_value, unset_value
 from hermes.testing.configured import models_of
 from hermes.types.errors import ConfigError
 
-KEY = "0123456789abcdef0123"
+KEY = "Qv7rXt2LmB9sKd4wZn6c"
 OLD = "model: m # the one\nbase_url: http://x/v1\napi_key: sk-0123456789\n"
 
 

@@ -12,7 +12,7 @@ from hermes.settings.schema import docstrings
 from hermes.settings.sources import ConfigProblems
 from hermes.types.errors import ConfigError
 
-KEY = "0123456789abcdef0123"
+KEY = "Qv7rXt2LmB9sKd4wZn6c"
 
 
 def settings(

@@ -10,7 +10,7 @@ from hermes.settings.sources import ConfigProblems
 from hermes.testing.configured import models_of
 from hermes.types.errors import ConfigError
 
-KEY = "0123456789abcdef0123"
+KEY = "Qv7rXt2LmB9sKd4wZn6c"
 
 
 def settings(

@@ -3,12 +3,13 @@
 from pathlib import Path
 
 from hermes.state.access import load_paired
+from hermes.state.paths import STORE_NAME
 from hermes.state.sqlite.store import open_store
 from hermes.testing.running import rows
 
 
 async def test_everybody_who_was_paired_is_known_as_a_person(tmp_path: Path) -> None:
-    async with open_store(tmp_path / "state.db") as store:
+    async with open_store(tmp_path / STORE_NAME) as store:
         assert await store.read(load_paired) == {}
         for platform, user, person in (
             ("telegram", "7", "ann"),

@@ -4,6 +4,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from hermes.state import deliveries, owners
+from hermes.state.paths import STORE_NAME
 from hermes.state.sqlite.store import open_store
 from hermes.testing.rows import CHAT, NOW, US, hold_account
 from hermes.testing.tables import DeliveriesContract
@@ -24,11 +25,11 @@ class TestDeliveriesOnSQLite(DeliveriesContract):
     def opened(
         self, folder: Path, kind: OwnerKind | None = None
     ) -> AbstractAsyncContextManager[Store]:
-        return open_store(folder / "state.db", kind)
+        return open_store(folder / STORE_NAME, kind)
 
 
 async def test_a_delivery_comes_back_as_it_was_owed(tmp_path: Path) -> None:
-    async with open_store(tmp_path / "state.db") as store:
+    async with open_store(tmp_path / STORE_NAME) as store:
         epoch = await store.run(owners.claim_lease, f"account:{CHAT.account}", US, set(), NOW)
         assert epoch is not None
         target = Target(account=CHAT.account, chat_id=CHAT.chat_id, thread_id="9")
@@ -39,7 +40,7 @@ async def test_a_delivery_comes_back_as_it_was_owed(tmp_path: Path) -> None:
 
 
 async def test_a_failed_attempt_keeps_the_messages_that_it_has_placed(tmp_path: Path) -> None:
-    async with open_store(tmp_path / "state.db") as store:
+    async with open_store(tmp_path / STORE_NAME) as store:
         epoch = await store.run(owners.claim_lease, f"account:{CHAT.account}", US, set(), NOW)
         assert epoch is not None
         where = (CHAT.account, CHAT.chat_id, (US, epoch), NOW)
@@ -52,7 +53,7 @@ async def test_a_failed_attempt_keeps_the_messages_that_it_has_placed(tmp_path: 
 
 
 async def test_an_older_delivery_of_the_chat_comes_first(tmp_path: Path) -> None:
-    async with open_store(tmp_path / "state.db") as store:
+    async with open_store(tmp_path / STORE_NAME) as store:
         first = await store.run(deliveries.owe, CHAT, CONTENT, "main", None, NOW)
         second = await store.run(deliveries.owe, CHAT, CONTENT, "main", None, NOW)
         assert not await store.run(deliveries.owed_before, first)
@@ -64,7 +65,7 @@ async def test_an_older_delivery_of_the_chat_comes_first(tmp_path: Path) -> None
 
 
 async def test_a_freeze_is_only_made_longer(tmp_path: Path) -> None:
-    async with open_store(tmp_path / "state.db") as store:
+    async with open_store(tmp_path / STORE_NAME) as store:
         for until in (NOW + 5, NOW + 9, NOW + 7):
             await store.run(deliveries.freeze, "chat", "1", until)
         assert await store.run(deliveries.freezes, "chat", NOW) == {"1": NOW + 9}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.state.paths import Home, file_name, write_private
+from hermes.state.paths import STORE_NAME, Home, file_name, write_private
 
 
 def mode(path: Path) -> int:
@@ -16,7 +16,7 @@ def test_a_home_names_its_files(tmp_path: Path) -> None:
     home = Home(root=tmp_path)
     assert home.config == tmp_path / "config.yaml"
     assert home.dotenv == tmp_path / ".env"
-    assert home.store == tmp_path / "state.db"
+    assert home.store == tmp_path / STORE_NAME
     assert home.soul == tmp_path / "SOUL.md"
     assert home.api_key == tmp_path / "api_server.key"
 

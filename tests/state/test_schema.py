@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from hermes.state import inbox, turns
+from hermes.state.paths import STORE_NAME
 from hermes.state.schema import MIGRATIONS
 from hermes.state.sqlite.migration import statements
 from hermes.state.sqlite.store import open_store
@@ -87,7 +88,7 @@ async def test_a_message_that_waited_during_an_upgrade_gets_its_origin(
         "received_at": 1.0,
         "body": {"type": "Said", "text": "über"},
     }
-    path = tmp_path / "state.db"
+    path = tmp_path / STORE_NAME
     with closing(database_of("m002_core", path)) as connection:
         connection.execute(
             "insert into inbox (id, dedupe_key, fingerprint, session, agent, account, chat_id,"
@@ -103,7 +104,7 @@ async def test_a_message_that_waited_during_an_upgrade_gets_its_origin(
 
 
 async def test_started_commands_of_an_earlier_version_get_handles(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
+    path = tmp_path / STORE_NAME
     with closing(database_of("m002_core", path)) as connection:
         connection.execute(
             "insert into calls (id, turn, process, started_at) values"

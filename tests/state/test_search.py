@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.state import sessions, transcript
 from hermes.state.audience import Person, Room
+from hermes.state.paths import STORE_NAME
 from hermes.state.search import FoundMessage, around, search
 from hermes.state.sqlite.store import open_store
 from hermes.testing.rows import EVERYBODY, NOW, SOURCE, scribe
@@ -27,7 +28,7 @@ def to(person: PersonId) -> Person:
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(tmp_path / "state.db") as store:
+    async with open_store(tmp_path / STORE_NAME) as store:
         yield store
 
 

@@ -3,6 +3,7 @@
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
+from hermes.state.paths import STORE_NAME
 from hermes.state.sqlite.store import open_store
 from hermes.testing.tables import TurnsContract
 from hermes.types.store import OwnerKind, Store
@@ -12,4 +13,4 @@ class TestTurnsOnSQLite(TurnsContract):
     def opened(
         self, folder: Path, kind: OwnerKind | None = None
     ) -> AbstractAsyncContextManager[Store]:
-        return open_store(folder / "state.db", kind)
+        return open_store(folder / STORE_NAME, kind)

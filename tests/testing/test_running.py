@@ -5,6 +5,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from hermes.state.paths import STORE_NAME
 from hermes.state.sqlite.store import open_store
 from hermes.testing.rows import add, names, put, value
 from hermes.testing.running import (
@@ -28,7 +29,7 @@ async def test_every_transaction_of_a_conflicting_store_is_run_twice_and_committ
         seen.append(number)
         return number
 
-    async with open_store(tmp_path / "state.db") as store:
+    async with open_store(tmp_path / STORE_NAME) as store:
         conflicting = ConflictingStore(store)
         await conflicting.run(put, "counter")
         for number in (1, 2, 3):
@@ -43,7 +44,7 @@ async def test_an_error_of_a_transaction_passes_through_a_conflicting_store(tmp_
         yield from put("a")
         raise ValueError("no")
 
-    async with open_store(tmp_path / "state.db") as store:
+    async with open_store(tmp_path / STORE_NAME) as store:
         with pytest.raises(ValueError, match="no"):
             await ConflictingStore(store).run(failing)
         assert await store.read(names) == []
@@ -57,15 +58,15 @@ async def test_something_happens_before_the_transactions_of_a_troubled_store(
     async def note(name: str) -> None:
         before.append(name)
 
-    async with open_store(tmp_path / "state.db") as store:
+    async with open_store(tmp_path / STORE_NAME) as store:
         await TroubledStore(store, note).run(put, "a")
     assert before == ["put"]
 
 
 async def test_a_wrapped_store_passes_everything_on(tmp_path: Path) -> None:
     async with (
-        open_store(tmp_path / "state.db", "gateway") as store,
-        open_store(tmp_path / "state.db", "terminal") as other,
+        open_store(tmp_path / STORE_NAME, "gateway") as store,
+        open_store(tmp_path / STORE_NAME, "terminal") as other,
     ):
         wrapped = WrappedStore(store)
         await wrapped.run(put, "a")

@@ -7,9 +7,11 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
 
 import anyio
 import anyio.abc
+import anyio.to_thread
 import click
 import msgspec
 
@@ -19,22 +21,26 @@ from hermes.control.gateway import Gateway
 from hermes.entry.cli.embedded import stand_in
 from hermes.entry.cli.hello import model_line, say_hello, ways_in
 from hermes.entry.cli.logs import start_service_log
-from hermes.entry.cli.main import Commands, sole
+from hermes.entry.cli.main import Commands, plainly, sole
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.http.descriptors import raise_descriptor_limit
-from hermes.entry.http.server import ApiOptions, serve_http
+from hermes.entry.http.server import ApiOptions, serve_app, serve_http
+from hermes.entry.http.waiting import waiting_app
 from hermes.entry.messaging import configured_routes, make_adapters, serve
 from hermes.entry.output import say, say_json
 from hermes.settings import Settings
+from hermes.settings.keys import make_key
 from hermes.settings.platforms import check_platforms
 from hermes.settings.sources import ENVIRONMENT
 from hermes.types.deployment import GatewayRegistration, RunningGateway
-from hermes.types.errors import ConfigError
+from hermes.types.errors import ConfigError, HermesError, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
 MOST_LINES = 3
 """Lines about one subject that the log has when the gateway starts."""
+ROOM_POLL_SECONDS = 1.0
+"""How often a start that waits for room on the disk looks again."""
 STOP_WAIT_SECONDS = 10.0
 """How long `stop` waits beyond the time that running turns are given."""
 
@@ -161,15 +167,54 @@ class GatewayService:
         self._registration.write(RunningGateway(pid=os.getpid(), port=port))
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async with anyio.create_task_group() as ending:
-                async with (
-                    self._runtime.open_gateway(self._settings, terminal=False) as gateway,
-                    anyio.create_task_group() as doors,
-                ):
-                    ending.start_soon(self._end, signals, gateway, doors.cancel_scope)
-                    doors.start_soon(self._runtime.keep_house, self._settings)
-                    self._open_doors(gateway, doors)
-                    tune_interpreter()
+                async with AsyncExitStack() as opened:
+                    gateway = await self._open(opened, signals)
+                    if gateway is None:
+                        return
+                    async with anyio.create_task_group() as doors:
+                        ending.start_soon(self._end, signals, gateway, doors.cancel_scope)
+                        doors.start_soon(self._runtime.keep_house, self._settings)
+                        self._open_doors(gateway, doors)
+                        tune_interpreter()
                 ending.cancel_scope.cancel()
+
+    async def _open(
+        self, opened: AsyncExitStack, signals: AsyncIterator[signal.Signals]
+    ) -> Gateway | None:
+        """The gateway, once the disk has room for its store; None if a signal comes before."""
+        while True:
+            try:
+                gateway = self._runtime.open_gateway(self._settings, terminal=False)
+                return await opened.enter_async_context(gateway)
+            except (HermesError, OSError, BaseExceptionGroup) as raised:
+                full = not await anyio.to_thread.run_sync(self._runtime.has_room, self._settings)
+                if not full or not isinstance(sole(raised), StoreUnavailable | OSError):
+                    raise
+            if not await self._wait_for_room(signals):
+                return None
+
+    async def _wait_for_room(self, signals: AsyncIterator[signal.Signals]) -> bool:
+        """Answers requests with 503 until the disk has room; False if a signal comes before."""
+        home, has_room = self._settings.home.root, False
+        reason = f"the disk of {home} is full: nothing is accepted until there is room"
+        log.error("%s", reason)
+
+        async def wait() -> None:
+            nonlocal has_room
+            while not has_room:
+                await anyio.sleep(ROOM_POLL_SECONDS)
+                has_room = await anyio.to_thread.run_sync(self._runtime.has_room, self._settings)
+            group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait)
+            if self._settings.api_server.enabled:
+                options = api_options(self._runtime, self._settings)
+                app = waiting_app(options, "the disk is full")
+                group.start_soon(serve_app, app, options, lambda url: None)
+            await anext(signals)
+            group.cancel_scope.cancel()
+        return has_room
 
     def _open_doors(self, gateway: Gateway, doors: anyio.abc.TaskGroup) -> None:
         def listening(url: str) -> None:
@@ -246,6 +291,25 @@ def api_options(runtime: Runtime, settings: Settings) -> ApiOptions:
         cors_origins=api.cors_origins,
         most_bytes=api.max_body_bytes,
     )
+
+
+@gateway.command(name="new-key")
+@plainly
+def new_key() -> None:
+    """Make a new random key for the clients of the HTTP API.
+
+    It replaces the one in the home's key file. A running service uses it after a restart.
+    """
+    home = configuration.locate()
+    make_key(home)
+    say(f"A new key is in {home.api_key}")
+    try:
+        source = configuration.load().explain("api_server.key").source
+    except ConfigError as error:
+        say(f"note: {error}", err=True)
+        return
+    if source != "default":
+        say(f"note: {source} sets another one, which is used instead", err=True)
 
 
 @gateway.command()

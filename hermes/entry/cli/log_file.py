@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-CHECK_SECONDS = 1.0
+REOPEN_SECONDS = 1.0
 """How often the file is looked for under its name: another process may have rotated it."""
 
 
@@ -33,7 +33,7 @@ class LogFile:
     def write(self, data: bytes) -> None:
         """Appends whole lines; OSError if that fails. A later call tries again."""
         now = self._clock()
-        if now - self._checked >= CHECK_SECONDS:
+        if now - self._checked >= REOPEN_SECONDS:
             self._checked = now
             self._check()
         if self._descriptor is None:

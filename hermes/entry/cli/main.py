@@ -1,5 +1,6 @@
 """The `hermes` command: its subcommands are imported when they are used."""
 
+import errno
 import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -19,6 +20,10 @@ T = TypeVar("T")
 
 CONFIG_EXIT = 78
 """What sysexits.h calls EX_CONFIG: a service manager should not try again."""
+
+
+NOT_WRITABLE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT})
+"""Errors of the disk that the user can do something about, in any command."""
 
 
 class Lazy(NamedTuple):
@@ -96,8 +101,12 @@ def run(runtime: Runtime) -> None:
     """Runs the command line of this process, and exits. Our own errors are sentences."""
     try:
         cli(obj=runtime, prog_name="hermes")
-    except (HermesError, BaseExceptionGroup) as raised:
+    except (HermesError, OSError, BaseExceptionGroup) as raised:
         error = sole(raised)
+        if isinstance(error, OSError) and error.errno in NOT_WRITABLE:
+            place = error.filename or "a file"
+            say(f"{place} can't be written or read: {error.strerror}", err=True)
+            sys.exit(1)
         if not isinstance(error, HermesError):
             raise
         say(error, err=True)

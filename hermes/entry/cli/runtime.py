@@ -56,6 +56,14 @@ class Runtime(Protocol):
         """Deletes the files of a session that was deleted."""
         ...
 
+    def has_room(self, settings: Settings) -> bool:
+        """Whether the disk of the home has room for a start."""
+        ...
+
+    def write_private(self, path: Path, text: str) -> None:
+        """Replaces the content of a file that only its owner can read."""
+        ...
+
     async def check(self, settings: Settings) -> Sequence[str]:
         """Warnings; ConfigError for settings that would keep an agent from working.
 

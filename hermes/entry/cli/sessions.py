@@ -124,7 +124,7 @@ def search(runtime: Runtime, words: tuple[str, ...], limit: int, as_json: bool) 
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="A file, instead of stdout.")
 @click.pass_obj
 def export(runtime: Runtime, name: str | None, everything: bool, output: Path | None) -> None:
-    """Write conversations as JSON, one message a line."""
+    """Write conversations as JSON, one message a line. Only you can read the file."""
     if (name is None) == (not everything):
         raise click.UsageError("name one conversation, or say --all")
     if everything:
@@ -136,7 +136,11 @@ def export(runtime: Runtime, name: str | None, everything: bool, output: Path | 
         say_json(text, nl=False)
         return
     try:
-        output.write_text(text, "utf-8")
+        # A pipe is written to and not replaced by a file, and no folder is created.
+        if (output.exists() and not output.is_file()) or not output.parent.exists():
+            output.write_text(text, "utf-8")
+        else:
+            runtime.write_private(output, text)
     except OSError as error:
         raise NotWritten(f"{output} can't be written: {error.strerror}") from error
     talks = f"{len(found)} conversation{'s' * (len(found) != 1)}"

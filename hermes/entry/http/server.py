@@ -148,7 +148,11 @@ async def serve_http(
     webhooks: Sequence[WebhookRoute] = (),
 ) -> None:
     """Serves until cancelled; tells `ready` the base URL once it listens."""
-    app = build_app(gateway, options, webhooks)
+    await serve_app(build_app(gateway, options, webhooks), options, ready)
+
+
+async def serve_app(app: ASGIApp, options: ApiOptions, ready: Callable[[str], None]) -> None:
+    """Serves the app at the address of the options until cancelled, like `serve_http`."""
     listening = bind(options.host, options.port)
     most = options.most_connections or most_connections()
     table = ConnectionTable(most, options.limits)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from hermes.state.sqlite.files import make_private
+from hermes.state.sqlite.files import restrict
 from hermes.types.errors import StoreDamaged, StoreUnavailable, TransactionConflict
 from hermes.types.store import Work
 
@@ -28,10 +28,11 @@ _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection in WAL mode whose commits survive a power cut."""
-    make_private(path)
+    """A connection in WAL mode whose commits survive a power cut. Never creates the file."""
+    restrict(path)
     connection = sqlite3.connect(
-        path,
+        f"{path.absolute().as_uri()}?mode=rw",
+        uri=True,
         timeout=LOCK_SECONDS,
         isolation_level=None,
         check_same_thread=False,
@@ -61,6 +62,14 @@ def _use_wal(connection: sqlite3.Connection) -> None:
             time.sleep(0.005)
         else:
             return
+
+
+def examine(path: Path) -> sqlite3.Connection:
+    """A connection that reads the file alone: no byte of it changes, and no file appears beside it.
+
+    The WAL is not read.
+    """
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
 
 
 def drive(connection: sqlite3.Connection, work: Work[T]) -> T:

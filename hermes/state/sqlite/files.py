@@ -18,14 +18,26 @@ def make_private(path: Path) -> None:
     SQLite gives a new WAL the access rights of its database.
     """
     try:
-        if path.exists():
-            path.chmod(0o600)
-        else:
-            # Never open an existing database: closing it would release SQLite's locks on it.
-            with contextlib.suppress(FileExistsError):
-                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        # Never open an existing database: closing it would release SQLite's locks on it.
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        restrict(path)
     except OSError as error:
         raise StoreUnavailable(f"the database can't be used ({error})") from error
+
+
+def restrict(path: Path) -> None:
+    """Restricts an existing file to its owner."""
+    try:
+        if path.stat().st_mode & 0o077:
+            path.chmod(0o600)
+    except OSError as error:
+        raise StoreUnavailable(f"the database can't be used ({error})") from error
+
+
+def parts_of(path: Path) -> tuple[Path, Path]:
+    """The files that SQLite keeps beside a database: the WAL and the index of the WAL."""
+    return wal_of(path), path.with_name(path.name + "-shm")
 
 
 def suspicion(path: Path) -> Path:

@@ -4,14 +4,19 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from hermes.state.schema import MIGRATIONS
+from hermes.state.schema import APPLICATION_ID, MIGRATIONS
 from hermes.state.sqlite.connection import connect, translated
+from hermes.state.sqlite.files import make_private
 from hermes.types.errors import StoreUnavailable
 
 
 def prepare(path: Path) -> sqlite3.Connection:
-    """A connection to a database whose migrations have all run."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """A connection to a database whose migrations have all run. Creates the file if necessary."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnavailable(f"the database can't be used ({error})") from error
+    make_private(path)
     with translated():
         connection = connect(path)
         try:
@@ -24,11 +29,18 @@ def prepare(path: Path) -> sqlite3.Connection:
 
 def outdated(path: Path) -> bool:
     """Whether an earlier version has written the database."""
-    if not path.exists() or path.stat().st_size == 0:
-        return False
+    return path.exists() and 0 < _version(path) < len(MIGRATIONS)
+
+
+def is_blank(path: Path) -> bool:
+    """Whether no migration has run on the database."""
+    return _version(path) == 0
+
+
+def _version(path: Path) -> int:
     with translated(), closing(connect(path)) as connection:
         done: int = connection.execute("pragma user_version").fetchone()[0]
-    return 0 < done < len(MIGRATIONS)
+    return done
 
 
 def migrate(connection: sqlite3.Connection) -> None:
@@ -47,6 +59,7 @@ def migrate(connection: sqlite3.Connection) -> None:
     # Written only if it changes: a start must not fail because the disk is full.
     if done < len(MIGRATIONS):
         connection.execute(f"pragma user_version = {len(MIGRATIONS)}")
+        connection.execute(f"pragma application_id = {APPLICATION_ID}")
     connection.execute("commit")
 
 

@@ -9,6 +9,7 @@ import anyio
 import anyio.to_thread
 
 from hermes.state.sqlite.connection import connect, drive, translated
+from hermes.state.sqlite.file_watch import FileWatch
 from hermes.state.sqlite.files import suspect
 from hermes.types.errors import StoreDamaged, StoreUnavailable
 from hermes.types.store import Work
@@ -22,8 +23,9 @@ READERS = 2
 class Readers:
     """Runs each read in a thread, on a snapshot of its own."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, watch: FileWatch) -> None:
         self._path = path
+        self._watch = watch
         self._idle: list[sqlite3.Connection] = []
         self._slots = anyio.CapacityLimiter(READERS)
         self._closed = False
@@ -48,6 +50,7 @@ class Readers:
         self._need_open()  # again: it may have waited for a slot
         try:
             with translated():
+                self._watch.check()
                 connection = self._connection()
                 try:
                     connection.execute("begin")
@@ -68,5 +71,11 @@ class Readers:
             return self._idle.pop()
         except IndexError:
             connection = connect(self._path)
+        try:
+            # Again, because the file was found by its name.
+            self._watch.check()
             connection.execute("pragma query_only = on")
-            return connection
+        except BaseException:
+            connection.close()
+            raise
+        return connection

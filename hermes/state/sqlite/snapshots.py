@@ -1,52 +1,86 @@
-"""Snapshots of the database, one of which replaces a damaged file."""
+"""Snapshots of the database, one of which replaces a damaged or missing file."""
 
 import contextlib
+import shutil
 import sqlite3
 import time
 from pathlib import Path
 
 from hermes.state.paths import Home
 from hermes.state.sqlite.connection import connect, translated
+from hermes.state.sqlite.file_watch import FileWatch
 from hermes.state.sqlite.files import make_private, wal_of
+from hermes.types.errors import StoreUnavailable
 
 SNAPSHOTS = 3
-"""How many are kept."""
+"""How many are kept, if there is room for them."""
+SNAPSHOT_PREFIX = "hermes-"
+DISK_SHARE = 0.1
+"""The part of the free disk that all snapshots together may use."""
 
 
 def snapshots(home: Home) -> list[Path]:
     """The newest first."""
-    found = home.backups.glob("state-*.db")
+    found = home.backups.glob(f"{SNAPSHOT_PREFIX}*.db")
     return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
+
+
+def database_size(home: Home) -> int:
+    """Bytes of the database; 0 if there is none."""
+    return home.store.stat().st_size if home.store.exists() else 0
 
 
 def snapshot_due(home: Home, age: float) -> bool:
     """Whether the store has changed since a snapshot that is older than so many seconds."""
     newest = next((path.stat().st_mtime for path in snapshots(home)), 0.0)
     files = (home.store, wal_of(home.store))
-    changed = max(path.stat().st_mtime for path in files if path.exists())
+    changed = max((path.stat().st_mtime for path in files if path.exists()), default=0.0)
     return newest < min(changed, time.time() - age)
 
 
-def take_snapshot(home: Home) -> Path:
-    """A consistent copy of the store beside the older ones."""
-    target = home.backups / f"state-{time.time_ns() // 1_000_000}.db"
-    copy(home.store, target)
-    for old in snapshots(home)[SNAPSHOTS:]:
+def take_snapshot(home: Home, watch: FileWatch) -> Path:
+    """A consistent copy of the store beside the older ones.
+
+    StoreUnavailable, and the older ones stay, if the files are no longer those that `watch` has
+    seen, or if the disk has no room.
+    """
+    watch.check()
+    kept = _room(home)
+    target = home.backups / f"{SNAPSHOT_PREFIX}{time.time_ns() // 1_000_000}.db"
+    half = target.with_suffix(".part")
+    try:
+        copy(home.store, half)
+        # Again, because it opens the file by its name.
+        watch.check()
+        half.replace(target)
+    finally:
+        half.unlink(missing_ok=True)
+    for old in snapshots(home)[kept:]:
         old.unlink(missing_ok=True)
     return target
 
 
+def _room(home: Home) -> int:
+    """How many snapshots may be kept. An old one stays until the new one is complete."""
+    size = max(database_size(home) + wal_of(home.store).stat().st_size, 1)
+    used = sum(path.stat().st_size for path in snapshots(home))
+    room = int((shutil.disk_usage(home.backups).free + used) * DISK_SHARE)
+    if room < size:
+        raise StoreUnavailable(
+            f"a snapshot of {size >> 20} MB would use more than a tenth of the free disk: make room"
+        )
+    return min(room // size, SNAPSHOTS)
+
+
 def copy(source: Path, target: Path) -> None:
-    """An online backup that appears under its name only when it is complete."""
-    half = target.with_suffix(".part")
-    half.unlink(missing_ok=True)
-    make_private(half)
+    """An online backup. Neither the source nor its folder is created."""
+    target.unlink(missing_ok=True)
+    make_private(target)
     with (
         translated(),
         contextlib.closing(connect(source)) as origin,
-        contextlib.closing(sqlite3.connect(half)) as copied,
+        contextlib.closing(sqlite3.connect(target)) as copied,
     ):
         # In one step: a commit between two steps would restart the backup, under load for ever.
         # Nobody waits for it, because a reader of a WAL blocks no writer.
         origin.backup(copied)
-    half.replace(target)

@@ -14,6 +14,7 @@ import anyio.to_thread
 from hermes.state import owners
 from hermes.state.paths import Home
 from hermes.state.retry import retried
+from hermes.state.sqlite.file_watch import FileWatch
 from hermes.state.sqlite.migration import prepare
 from hermes.state.sqlite.owner_locks import OwnerLock, dead_among
 from hermes.state.sqlite.readers import Readers
@@ -119,8 +120,14 @@ async def open_store(path: Path, kind: OwnerKind | None = None) -> AsyncIterator
     A process that runs turns passes its kind and is registered; other processes are not.
     """
     connection = await anyio.to_thread.run_sync(prepare, path)
+    try:
+        watch = FileWatch(path)
+    except StoreUnavailable:
+        connection.close()
+        raise
     changes = Changes()
-    writer, readers = Writer(path, connection, changes.notice), Readers(path)
+    writer = Writer(path, connection, watch, changes.notice)
+    readers = Readers(path, watch)
     store = SQLiteStore(path, writer, readers, changes)
     try:
         if kind is None:

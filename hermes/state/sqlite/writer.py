@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import queue
 import sqlite3
 import threading
@@ -13,9 +14,12 @@ from typing import Any, TypeVar
 import anyio.to_thread
 
 from hermes.state.sqlite.connection import drive, error_class, translated
+from hermes.state.sqlite.file_watch import FileWatch
 from hermes.state.sqlite.files import suspect
 from hermes.types.errors import StoreDamaged, StoreUnavailable
 from hermes.types.store import Work
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -23,6 +27,10 @@ CHANGE_POLL_SECONDS = 0.1
 """How soon a commit of another process is noticed."""
 BATCH = 64
 """Most transactions in one commit: the event loop wakes all their callers in one round."""
+WATCH_SECONDS = 5.0
+"""How often the files are checked while nothing is committed."""
+LOST_FILES_SECONDS = 60.0
+"""How often the log says that the files are lost."""
 
 
 class Job:
@@ -55,12 +63,21 @@ class Writer:
     """Transactions that wait share one commit and one fsync; each rolls back alone."""
 
     def __init__(
-        self, path: Path, connection: sqlite3.Connection, on_foreign_commit: Callable[[], None]
+        self,
+        path: Path,
+        connection: sqlite3.Connection,
+        watch: FileWatch,
+        on_foreign_commit: Callable[[], None],
     ) -> None:
         self.trouble: str | None = None
-        """Why the last commit failed."""
+        """Why the last commit failed, or why the next one would."""
         self._path = path
         self._connection = connection
+        self._watch = watch
+        self._watched_at = time.monotonic()
+        self._lost = False
+        """Whether the files were no longer ours when they were checked last."""
+        self._reported_at = -LOST_FILES_SECONDS
         self._on_foreign_commit = on_foreign_commit
         """Called on the loop."""
         self._loop = asyncio.get_running_loop()
@@ -101,17 +118,56 @@ class Writer:
         polled = time.monotonic()
         while self._take_batch(polled + CHANGE_POLL_SECONDS - time.monotonic()):
             if self._batch:
-                error = commit(self._connection, self._batch)
+                error = self._commit()
                 self.trouble = str(error) if error else None
                 if isinstance(error, StoreDamaged):
                     suspect(self._path)
                 self._call_on_loop(_resolve, self._batch)
+            elif time.monotonic() - self._watched_at >= WATCH_SECONDS:
+                self._look()
             if time.monotonic() - polled >= CHANGE_POLL_SECONDS:
                 polled = time.monotonic()
                 version = data_version(self._connection)
                 if version != seen:
                     seen = version
                     self._call_on_loop(self._on_foreign_commit)
+
+    def _commit(self) -> StoreUnavailable | None:
+        """Commits the batch. A job succeeds only if the files were ours before and afterwards."""
+        error = self._check_files()
+        if error is None:
+            if error := commit(self._connection, self._batch):
+                return error
+            error = self._check_files()
+        if error is not None:
+            for job in self._batch:
+                job.fail(error)
+        return error
+
+    def _look(self) -> None:
+        """Checks the files while nothing is committed."""
+        was_lost = self._lost
+        error = self._check_files()
+        if error is not None:
+            self.trouble = str(error)
+        elif was_lost:
+            self.trouble = None
+
+    def _check_files(self) -> StoreUnavailable | None:
+        self._watched_at = time.monotonic()
+        try:
+            self._watch.check()
+        except StoreUnavailable as error:
+            self._lost = True
+            if self._watched_at - self._reported_at >= LOST_FILES_SECONDS:
+                self._reported_at = self._watched_at
+                log.critical("%s", error)
+            return error
+        if self._lost:
+            self._lost = False
+            self._reported_at = -LOST_FILES_SECONDS
+            log.warning("the files of the database are back: %s", self._path)
+        return None
 
     def _take_batch(self, seconds: float) -> bool:
         """Fills the batch; waits so many seconds for a first job. False at the end."""

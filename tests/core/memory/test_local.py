@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from hermes.core.memory.local import RECALL_CHARS, RECALL_FRAME, WORDS, LocalMemory, keywords
 from hermes.state import sessions, transcript
+from hermes.state.paths import STORE_NAME
 from hermes.state.sqlite.store import open_store
 from hermes.testing.rows import NOW, SOURCE, scribe, session
 from hermes.testing.turns import a_turn
@@ -22,7 +23,7 @@ ANN = PersonId("ann")
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(tmp_path / "state.db") as store:
+    async with open_store(tmp_path / STORE_NAME) as store:
         yield store
 
 

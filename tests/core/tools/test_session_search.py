@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from hermes.core.tools.session_search import HIGHEST, MOST_MESSAGES, session_search_tool
 from hermes.state import transcript
+from hermes.state.paths import STORE_NAME
 from hermes.state.sqlite.store import open_store
 from hermes.testing.rows import NOW, scribe
 from hermes.testing.turns import a_turn, use
@@ -19,7 +20,7 @@ from hermes.types.store import Store
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(tmp_path / "state.db") as store:
+    async with open_store(tmp_path / STORE_NAME) as store:
         yield store
 
 

@@ -14,7 +14,7 @@ from hermes.types.errors import ConfigError, HermesError
 from hermes.types.offers import ModelResolver
 from tests.entry.cli.conftest import Run
 
-KEY = "0123456789abcdef0123"
+KEY = "Qv7rXt2LmB9sKd4wZn6c"
 
 
 class FakeRuntime:

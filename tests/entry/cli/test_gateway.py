@@ -19,7 +19,6 @@ from urllib.request import Request, urlopen
 import psutil
 import pytest
 
-from hermes.state.paths import Home
 from hermes.testing.used_home import make_used_home
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -94,6 +93,47 @@ def test_a_configured_key_is_named_and_not_shown(environ: dict[str, str], home: 
         assert service.shown["key"] == "environment API_SERVER_KEY"
         assert key not in service.shown["try"]
     assert not (home / "api_server.key").exists()
+
+
+@pytest.mark.parametrize("key", ["x", "changeme-changeme-1", "password123456789"])
+@pytest.mark.parametrize("place", ["environment", ".env", "config.yaml", "api_server.key"])
+def test_a_key_that_others_could_guess_is_refused_whatever_its_source(
+    environ: dict[str, str], home: Path, hermes: Run, place: str, key: str
+) -> None:
+    home.mkdir(mode=0o700)
+    contents = {
+        ".env": f"API_SERVER_KEY={key}\n",
+        "config.yaml": f"api_server: {{key: {key}}}\n",
+        "api_server.key": f"{key}\n",
+    }
+    if place in contents:
+        (home / place).write_text(contents[place])
+        (home / place).chmod(0o600)
+    given = {"API_SERVER_KEY": key} if place == "environment" else {}
+    refused = hermes("gateway", "run", "--port", "0", **given)
+    assert refused.returncode == 78
+    assert "`hermes gateway new-key`" in refused.stderr
+    assert place in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+    checked = hermes("config", "check", **given)
+    assert checked.returncode == 1
+    assert "`hermes gateway new-key`" in checked.stdout
+
+
+def test_a_new_key_replaces_a_bad_one(environ: dict[str, str], home: Path, hermes: Run) -> None:
+    home.mkdir(mode=0o700)
+    (home / "api_server.key").write_text("x\n")
+    made = hermes("gateway", "new-key")
+    assert made.returncode == 0
+    assert str(home / "api_server.key") in made.stdout
+    key = (home / "api_server.key").read_text().strip()
+    assert len(key) >= 32
+    assert key not in made.stdout + made.stderr
+    assert stat.S_IMODE((home / "api_server.key").stat().st_mode) == 0o600
+    with Service(environ, "--port", "0") as service:
+        assert "you said:" in service.curl()
+    overruled = hermes("gateway", "new-key", API_SERVER_KEY="Qv7rXt2LmB9sKd4wZn6c")
+    assert "environment API_SERVER_KEY sets another one" in overruled.stderr
 
 
 def test_without_a_model_the_start_says_how_to_set_one(environ: dict[str, str]) -> None:
@@ -179,8 +219,6 @@ def test_a_used_hermes_agent_home_starts_and_stays_as_it_is(
     environ: dict[str, str], home: Path
 ) -> None:
     make_used_home(home)
-    if (home / "state.db") == Home(root=home).store:
-        (home / "state.db").unlink()
     shutil.copy(HERMES_AGENT_CONFIG, home / "config.yaml")
     (home / ".env").write_text("TELEGRAM_BOT_TOKEN=123456:abc\n")
     before = digests(home)
@@ -192,7 +230,7 @@ def test_a_used_hermes_agent_home_starts_and_stays_as_it_is(
     assert {name: digest for name, digest in digests(home).items() if name in before} == before
     assert len([*service.lines, *logged.splitlines()]) <= 15
     (found,) = (line for line in logged.splitlines() if "not taken over" in line)
-    assert found.endswith("2 cron jobs, 1 skill, tokens for telegram")
+    assert found.endswith("3 sessions, 2 cron jobs, 1 skill, tokens for telegram")
     assert "keys are ignored; `hermes config check` lists them" in logged
     assert "agent main runs commands on this machine" in logged
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.entry.cli.log_file import CHECK_SECONDS, LogFile
+from hermes.entry.cli.log_file import REOPEN_SECONDS, LogFile
 
 LINE = b"x" * 99 + b"\n"
 
@@ -15,7 +15,7 @@ class Clock:
         self.now = 0.0
 
     def __call__(self) -> float:
-        self.now += CHECK_SECONDS
+        self.now += REOPEN_SECONDS
         return self.now
 
 

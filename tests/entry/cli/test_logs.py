@@ -11,7 +11,7 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from hermes.control.turn_log import ACCEPTED, PRICED
+from hermes.control.turn_log import ACCEPTED_LINE, PRICED
 from hermes.entry.cli.log_format import text_format
 from hermes.entry.cli.logs import LogWriter, start_logging, start_service_log
 from hermes.settings import Settings, load
@@ -158,7 +158,7 @@ def test_a_message_that_does_not_fit_its_arguments_is_no_error_of_the_caller(
 ) -> None:
     start_logging("INFO", ())
     log.info("%d", "no number")
-    log.info(ACCEPTED, {"another": "field"})
+    log.info(ACCEPTED_LINE, {"another": "field"})
     assert "no number" in capsys.readouterr().err
 
 
@@ -180,7 +180,7 @@ def test_the_two_lines_of_a_turn_cost_little(settings: Settings) -> None:
     for _ in range(20):
         since = time.process_time()
         for _ in range(100):
-            log.info(ACCEPTED, accepted)
+            log.info(ACCEPTED_LINE, accepted)
             log.info(PRICED, {**finished, **numbers})
         best = min(best, (time.process_time() - since) / 100)
     assert best < 80e-6

@@ -131,6 +131,7 @@ def test_an_export_has_a_message_a_line(talked: Run, tmp_path: Path) -> None:
     assert "8 messages of 2 conversations" in done.stderr
     assert len((tmp_path / "all.jsonl").read_text("utf-8").splitlines()) == 8
     assert talked("sessions", "export").exit_code == 2
+    assert (tmp_path / "all.jsonl").stat().st_mode & 0o777 == 0o600
     nowhere = talked("sessions", "export", "--all", "-o", str(tmp_path / "none" / "x"))
     assert str(nowhere.exception).endswith("can't be written: No such file or directory")
 

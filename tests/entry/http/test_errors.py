@@ -47,9 +47,9 @@ def test_the_kind_and_the_pause_follow_from_the_error(
 
 
 def test_the_operators_files_are_not_told_to_clients() -> None:
-    told = body(StoreDamaged("/home/me/state.db is damaged"))
+    told = body(StoreDamaged("/home/me/hermes.db is damaged"))
     assert told["code"] == "store_unavailable"
-    assert "state.db" not in str(told["message"])
+    assert "hermes.db" not in str(told["message"])
 
 
 def test_a_request_that_is_not_read_to_its_end_closes_the_connection() -> None:

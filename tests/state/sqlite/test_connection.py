@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes.state.sqlite.connection import connect, translated
+from hermes.state.paths import STORE_NAME
+from hermes.state.sqlite.connection import translated
+from hermes.state.sqlite.migration import prepare
 from hermes.state.sqlite.store import open_store
 from hermes.types.errors import StoreDamaged, StoreUnavailable, TransactionConflict
 from hermes.types.store import Work
@@ -17,16 +19,16 @@ async def test_the_wal_is_flushed_at_each_commit_and_a_reader_can_not_write(tmp_
         rows = yield f"pragma {name}", ()
         return rows[0][0]
 
-    async with open_store(tmp_path / "state.db") as store:
+    async with open_store(tmp_path / STORE_NAME) as store:
         assert await store.run(pragma, "journal_mode") == "wal"
         assert await store.run(pragma, "synchronous") == 2
         assert await store.read(pragma, "query_only") == 1
 
 
 async def test_a_file_that_can_not_be_opened_is_refused_with_the_reason(tmp_path: Path) -> None:
-    (tmp_path / "state.db").mkdir()
+    (tmp_path / STORE_NAME).mkdir()
     with pytest.raises(StoreUnavailable, match="can't be used"):
-        async with open_store(tmp_path / "state.db"):
+        async with open_store(tmp_path / STORE_NAME):
             pass
 
 
@@ -53,7 +55,7 @@ def test_an_error_of_the_disk_lock_or_file_becomes_ours(
 
 def test_an_error_of_the_statement_stays_as_it_is(tmp_path: Path) -> None:
     with (
-        closing(connect(tmp_path / "state.db")) as connection,
+        closing(prepare(tmp_path / STORE_NAME)) as connection,
         pytest.raises(sqlite3.OperationalError, match="no such table"),
         translated(),
     ):

@@ -13,14 +13,15 @@ from pathlib import Path
 import pytest
 
 from hermes.state import transcript
-from hermes.state.paths import Home
+from hermes.state.paths import STORE_NAME, Home
 from hermes.state.schema import MIGRATIONS
 from hermes.state.search import search
 from hermes.state.sqlite import guard
 from hermes.state.sqlite.connection import connect
+from hermes.state.sqlite.file_watch import FileWatch
 from hermes.state.sqlite.files import suspect, suspicion
 from hermes.state.sqlite.guard import damage_of, guarded
-from hermes.state.sqlite.migration import outdated
+from hermes.state.sqlite.migration import outdated, prepare
 from hermes.state.sqlite.owner_locks import unclean
 from hermes.state.sqlite.snapshots import snapshots, take_snapshot
 from hermes.state.sqlite.store import open_store
@@ -67,7 +68,7 @@ async def home(tmp_path: Path) -> Home:
     async with open_store(home.store) as store:
         for number in range(ROWS // 2):
             await store.run(row, number)
-        take_snapshot(home)
+        take_snapshot(home, FileWatch(home.store))
         for number in range(ROWS // 2, ROWS):
             await store.run(row, number)
     return home
@@ -88,6 +89,11 @@ def at_work(home: Home) -> subprocess.Popen[str]:
 def end(process: subprocess.Popen[str]) -> None:
     with process:
         process.kill()
+
+
+def newer_snapshot(home: Home) -> Path:
+    with closing(prepare(home.store)):
+        return take_snapshot(home, FileWatch(home.store))
 
 
 def quarantined(home: Home) -> list[Path]:
@@ -182,12 +188,12 @@ def snapshot_rows(home: Home) -> bool:
 async def test_a_damaged_database_goes_back_to_the_newest_sound_snapshot(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
-    take_snapshot(home).write_bytes(b"not a database at all" * 300)
+    newer_snapshot(home).write_bytes(b"not a database at all" * 300)
     home.store.write_bytes(b"SQLite format 3\0" + bytes(8000))
     found = await use(home)
     assert found == [f"{number:05}" for number in range(ROWS // 2)]
     (aside,) = quarantined(home)
-    assert (aside / "state.db").stat().st_size == 8016
+    assert (aside / STORE_NAME).stat().st_size == 8016
     assert str(aside) in caplog.text
     assert "restored a snapshot" in caplog.text
     assert not list(home.root.glob("*.part"))
@@ -247,12 +253,12 @@ async def test_a_disk_too_full_for_the_snapshot_is_told_and_the_next_start_tries
     home: Home,
 ) -> None:
     home.store.write_bytes(b"garbage" * 999)
-    shutil.rmtree(home.root / "state.part", ignore_errors=True)
-    (home.root / "state.part").mkdir()
-    with pytest.raises(StoreUnavailable, match="can't be quarantined"):
+    shutil.rmtree(home.root / "hermes.part", ignore_errors=True)
+    (home.root / "hermes.part").mkdir()
+    with pytest.raises(StoreUnavailable, match="no snapshot can take its place"):
         await use(home)
     assert home.store.exists()
-    (home.root / "state.part").rmdir()
+    (home.root / "hermes.part").rmdir()
     assert len(await use(home)) == ROWS // 2
 
 
@@ -275,9 +281,9 @@ async def test_a_wal_that_vanished_after_a_kill_is_reported_once(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
     end(at_work(home))
-    home.store.with_name("state.db-wal").unlink()
+    home.store.with_name(f"{STORE_NAME}-wal").unlink()
     await use(home)
-    assert "state.db-wal is missing" in caplog.text
+    assert f"{STORE_NAME}-wal is missing" in caplog.text
     caplog.clear()
     await use(home)
     assert caplog.text == ""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes.state.paths import STORE_NAME
 from hermes.state.schema import MIGRATIONS
 from hermes.state.sqlite.connection import connect
 from hermes.state.sqlite.migration import prepare, statements
@@ -14,11 +15,11 @@ from hermes.types.errors import StoreUnavailable
 
 
 def test_migrations_run_once(tmp_path: Path) -> None:
-    with closing(prepare(tmp_path / "state.db")) as connection:
+    with closing(prepare(tmp_path / STORE_NAME)) as connection:
         tables = connection.execute("select name, sql from sqlite_master").fetchall()
         version = connection.execute("pragma user_version").fetchone()[0]
     assert version == len(MIGRATIONS)
-    with closing(prepare(tmp_path / "state.db")) as connection:
+    with closing(prepare(tmp_path / STORE_NAME)) as connection:
         assert connection.execute("select name, sql from sqlite_master").fetchall() == tables
 
 
@@ -33,7 +34,7 @@ def test_every_statement_of_a_script_is_found() -> None:
 
 
 async def test_a_newer_schema_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
+    path = tmp_path / STORE_NAME
     prepare(path).close()
     with closing(connect(path)) as connection:
         connection.execute("pragma user_version = 99")

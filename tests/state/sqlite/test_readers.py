@@ -6,6 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from hermes.state.paths import STORE_NAME
 from hermes.state.sqlite.readers import READERS
 from hermes.state.sqlite.store import SQLiteStore, open_store
 from hermes.testing.rows import put, value
@@ -13,7 +14,7 @@ from hermes.testing.rows import put, value
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SQLiteStore]:
-    async with open_store(tmp_path / "state.db") as store:
+    async with open_store(tmp_path / STORE_NAME) as store:
         yield store
 
 

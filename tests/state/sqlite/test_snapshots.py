@@ -1,17 +1,23 @@
 """Snapshots are complete, private, taken when they are due, and few."""
 
 import os
+import shutil
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import anyio
 import anyio.to_thread
+import pytest
 
 from hermes.state import transcript
-from hermes.state.paths import Home
+from hermes.state.paths import STORE_NAME, Home
 from hermes.state.search import search
+from hermes.state.sqlite.file_watch import FileWatch
+from hermes.state.sqlite.files import parts_of, wal_of
 from hermes.state.sqlite.migration import prepare
 from hermes.state.sqlite.snapshots import (
     SNAPSHOTS,
@@ -22,6 +28,7 @@ from hermes.state.sqlite.snapshots import (
 )
 from hermes.state.sqlite.store import open_store
 from hermes.testing.rows import EVERYBODY, NOW, names, outcomes_of, put, scribe
+from hermes.types.errors import StoreUnavailable
 from hermes.types.messages import UserMessage
 from hermes.types.store import Work
 
@@ -29,9 +36,10 @@ from hermes.types.store import Work
 def test_the_newest_snapshots_are_kept(tmp_path: Path) -> None:
     home = Home(root=tmp_path)
     home.ensure()
-    prepare(home.store).close()
-    for _ in range(4):
-        newest = take_snapshot(home)
+    with closing(prepare(home.store)):
+        watch = FileWatch(home.store)
+        for _ in range(4):
+            newest = take_snapshot(home, watch)
     assert len(snapshots(home)) == SNAPSHOTS
     assert snapshots(home)[0] == newest
     assert newest.stat().st_mode & 0o777 == 0o600
@@ -42,12 +50,12 @@ def test_a_snapshot_is_due_when_the_last_is_old_and_something_has_changed(tmp_pa
     home.ensure()
     with closing(prepare(home.store)):
         assert snapshot_due(home, 300)
-        snapshot = take_snapshot(home)
+        snapshot = take_snapshot(home, FileWatch(home.store))
         assert not snapshot_due(home, 300)
         long_ago = snapshot.stat().st_mtime - 1000
         os.utime(snapshot, (long_ago, long_ago))
         assert snapshot_due(home, 300)
-        for path in (home.store, home.store.with_name("state.db-wal")):
+        for path in (home.store, home.store.with_name(f"{STORE_NAME}-wal")):
             os.utime(path, (long_ago - 1, long_ago - 1))
         assert not snapshot_due(home, 300)
 
@@ -67,7 +75,7 @@ async def test_a_backup_taken_while_others_write_is_complete_and_can_be_opened(
             await anyio.lowlevel.checkpoint()
 
     counts = []
-    async with open_store(tmp_path / "state.db") as store, anyio.create_task_group() as group:
+    async with open_store(tmp_path / STORE_NAME) as store, anyio.create_task_group() as group:
         await outcomes_of(store, [partial(pair, -number) for number in range(1, 1500)])
         group.start_soon(write)
         for number in range(3):
@@ -87,3 +95,74 @@ async def test_a_backup_taken_while_others_write_is_complete_and_can_be_opened(
     assert counts == sorted(counts)
     assert counts[0] >= 2998
     assert not list(tmp_path.glob("*.part*"))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    """A home whose database is open."""
+    home = Home(root=tmp_path)
+    home.ensure()
+    with closing(prepare(home.store)):
+        yield home
+
+
+def test_no_snapshot_is_due_where_there_is_no_database(tmp_path: Path) -> None:
+    assert not snapshot_due(Home(root=tmp_path), 300)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_no_snapshot_is_taken_or_rotated_of_files_that_are_not_ours(
+    home: Home, replaced: bool
+) -> None:
+    watch = FileWatch(home.store)
+    kept = [take_snapshot(home, watch) for _ in range(SNAPSHOTS)]
+    for path in (home.store, *parts_of(home.store)):
+        path.unlink()
+    if replaced:
+        prepare(home.store).close()
+    before = set(home.root.rglob("*"))
+    for _ in range(4):
+        with pytest.raises(StoreUnavailable, match="another program"):
+            take_snapshot(home, watch)
+    assert set(snapshots(home)) == set(kept)
+    assert set(home.root.rglob("*")) == before
+
+
+def test_a_copy_never_creates_a_database(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailable):
+        copy(tmp_path / STORE_NAME, tmp_path / "copy")
+    assert not (tmp_path / STORE_NAME).exists()
+
+
+@pytest.mark.parametrize(("copies", "kept"), [(100, 3), (3.5, 3), (2.5, 2), (1.5, 1)])
+def test_snapshots_use_at_most_a_tenth_of_the_free_disk(
+    home: Home, monkeypatch: pytest.MonkeyPatch, copies: float, kept: int
+) -> None:
+    """`copies` is how often the database fits into a tenth of the free disk."""
+    limit_disk(home, monkeypatch, copies)
+    watch = FileWatch(home.store)
+    for _ in range(5):
+        take_snapshot(home, watch)
+    assert len(snapshots(home)) == kept
+
+
+def test_without_room_no_snapshot_is_taken_and_the_old_ones_stay(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = FileWatch(home.store)
+    old = take_snapshot(home, watch)
+    limit_disk(home, monkeypatch, 0.5)
+    with pytest.raises(StoreUnavailable, match="a tenth of the free disk"):
+        take_snapshot(home, watch)
+    assert snapshots(home) == [old]
+
+
+def limit_disk(home: Home, monkeypatch: pytest.MonkeyPatch, copies: float) -> None:
+    """Makes the disk so small that a tenth of it has room for so many copies of the database."""
+    size = home.store.stat().st_size + wal_of(home.store).stat().st_size
+
+    def disk_usage(folder: Path) -> SimpleNamespace:
+        used = sum(path.stat().st_size for path in snapshots(home))
+        return SimpleNamespace(free=int(copies * size * 10) - used)
+
+    monkeypatch.setattr(shutil, "disk_usage", disk_usage)

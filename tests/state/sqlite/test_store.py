@@ -13,6 +13,7 @@ import anyio.to_thread
 import pytest
 
 from hermes.state import owners
+from hermes.state.paths import STORE_NAME
 from hermes.state.sqlite.connection import connect
 from hermes.state.sqlite.snapshots import copy
 from hermes.state.sqlite.store import SQLiteStore, open_store
@@ -77,12 +78,12 @@ class TestSQLite(StoreContract):
     def opened(
         self, folder: Path, kind: OwnerKind | None = None
     ) -> AbstractAsyncContextManager[Store]:
-        return open_store(folder / "state.db", kind)
+        return open_store(folder / STORE_NAME, kind)
 
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SQLiteStore]:
-    async with open_store(tmp_path / "state.db", "gateway") as store:
+    async with open_store(tmp_path / STORE_NAME, "gateway") as store:
         yield store
 
 
@@ -121,13 +122,13 @@ def ask(process: subprocess.Popen[str], line: str) -> str:
 
 
 async def test_a_store_that_is_closed_says_so(tmp_path: Path) -> None:
-    async with open_store(tmp_path / "state.db") as store:
+    async with open_store(tmp_path / STORE_NAME) as store:
         await store.run(put, "a")
     with pytest.raises(StoreUnavailable, match="closed"):
         await store.run(put, "b")
     with pytest.raises(StoreUnavailable, match="closed"):
         await store.read(names)
-    assert not store.path.with_name("state.db-wal").exists()
+    assert not store.path.with_name(f"{STORE_NAME}-wal").exists()
 
 
 async def test_what_is_queued_at_the_end_is_committed_and_no_caller_waits_forever(
@@ -151,7 +152,7 @@ async def test_what_is_queued_at_the_end_is_committed_and_no_caller_waits_foreve
 
     with anyio.fail_after(10):
         async with anyio.create_task_group() as group:
-            async with open_store(tmp_path / "state.db") as closing_:
+            async with open_store(tmp_path / STORE_NAME) as closing_:
                 for number in range(1000):
                     group.start_soon(one, closing_, number)
                 for _ in range(20):
@@ -160,7 +161,7 @@ async def test_what_is_queued_at_the_end_is_committed_and_no_caller_waits_foreve
             group.start_soon(one, closing_, 9999)
     assert 9999 in refused
     assert len(committed) == 1000
-    async with open_store(tmp_path / "state.db") as reopened:
+    async with open_store(tmp_path / STORE_NAME) as reopened:
         assert await reopened.read(names) == sorted(committed)
 
 
@@ -200,7 +201,7 @@ async def test_a_database_that_stays_locked_is_reported_and_nothing_is_stored(
 
 
 async def test_a_store_that_was_opened_to_look_registers_nobody(tmp_path: Path) -> None:
-    async with open_store(tmp_path / "state.db") as looking:
+    async with open_store(tmp_path / STORE_NAME) as looking:
         with pytest.raises(AssertionError, match="without a kind"):
             _ = looking.owner
         assert await looking.read(owners.others, OwnerId("")) == {}

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from hermes.state import transcript
+from hermes.state.paths import STORE_NAME
 from hermes.state.sqlite.files import suspicion
 from hermes.state.sqlite.migration import prepare
 from hermes.state.sqlite.store import SQLiteStore, open_store
@@ -88,7 +89,7 @@ async def holds_exactly(store: SQLiteStore, numbers: range) -> None:
 async def test_a_full_database_refuses_whole_transactions_and_recovers_by_itself(
     tmp_path: Path,
 ) -> None:
-    async with open_store(tmp_path / "state.db") as store:
+    async with open_store(tmp_path / STORE_NAME) as store:
         await store.run(limit, 150)
         done = await fill(store)
         assert done > 5
@@ -126,7 +127,7 @@ async def test_a_full_disk_refuses_whole_transactions_and_recovers_by_itself(
     small_disk: Path,
 ) -> None:
     ballast = small_disk / "ballast"
-    async with open_store(small_disk / "state.db") as store:
+    async with open_store(small_disk / STORE_NAME) as store:
         await store.run(put, "a")
         ballast.write_bytes(bytes(300_000))
         await store.run(put, "b")
@@ -142,12 +143,12 @@ async def test_a_full_disk_refuses_whole_transactions_and_recovers_by_itself(
         await store.run(big, done)
         assert store.trouble is None
         assert len(await store.read(names)) == 4 + 2 * done
-    async with open_store(small_disk / "state.db") as store:
+    async with open_store(small_disk / STORE_NAME) as store:
         assert len(await store.read(names)) == 4 + 2 * done
 
 
 def test_a_failing_disk_costs_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
+    path = tmp_path / STORE_NAME
     run = subprocess.run(
         [sys.executable, "-c", FAILING_DISK, path],
         check=False,
@@ -171,7 +172,7 @@ def test_a_failing_disk_costs_nothing_that_was_acknowledged(tmp_path: Path) -> N
 async def test_a_power_cut_at_any_byte_keeps_what_was_acknowledged(tmp_path: Path) -> None:
     """What was written after the last acknowledged commit may be missing, cut or garbage."""
     chance = random.Random(7)
-    path, log = tmp_path / "state.db", tmp_path / "state.db-wal"
+    path, log = tmp_path / STORE_NAME, tmp_path / f"{STORE_NAME}-wal"
     safe: list[int] = []
     async with open_store(path) as store:
         for number in range(60):
@@ -180,7 +181,7 @@ async def test_a_power_cut_at_any_byte_keeps_what_was_acknowledged(tmp_path: Pat
         data, logged = path.read_bytes(), log.read_bytes()
     assert safe == sorted(safe), "a checkpoint would begin the log anew"
     (tmp_path / "image").mkdir()
-    image = tmp_path / "image" / "state.db"
+    image = tmp_path / "image" / STORE_NAME
     for _ in range(IMAGES):
         acknowledged = chance.randrange(len(safe))
         start = safe[acknowledged]
@@ -193,7 +194,7 @@ async def test_a_power_cut_at_any_byte_keeps_what_was_acknowledged(tmp_path: Pat
         for old in image.parent.iterdir():
             old.unlink()
         image.write_bytes(data)
-        image.with_name("state.db-wal").write_bytes(logged[:start] + tail)
+        image.with_name(f"{STORE_NAME}-wal").write_bytes(logged[:start] + tail)
         with closing(prepare(image)) as connection:
             assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
             found = {row[0] for row in connection.execute("select name from leases")}
@@ -208,7 +209,7 @@ def expected_after(last: int) -> set[str]:
 
 
 async def test_damage_that_is_met_in_use_is_remembered_for_the_next_start(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
+    path = tmp_path / STORE_NAME
     async with open_store(path) as store:
         for number in range(30):
             await store.run(big, number)

@@ -11,7 +11,9 @@ import anyio
 import pytest
 
 from hermes.state import transcript
+from hermes.state.paths import STORE_NAME
 from hermes.state.search import search
+from hermes.state.sqlite.file_watch import FileWatch
 from hermes.state.sqlite.files import wal_of
 from hermes.state.sqlite.migration import prepare
 from hermes.state.sqlite.store import SQLiteStore, open_store
@@ -24,7 +26,7 @@ from hermes.types.store import Work
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SQLiteStore]:
-    async with open_store(tmp_path / "state.db") as store:
+    async with open_store(tmp_path / STORE_NAME) as store:
         yield store
 
 
@@ -115,9 +117,10 @@ def test_a_loop_that_is_closed_before_the_store_does_not_break_the_thread(tmp_pa
     loop = asyncio.new_event_loop()
 
     async def started() -> Writer:
-        return Writer(tmp_path / "state.db", connection, lambda: None)
+        path = tmp_path / STORE_NAME
+        return Writer(path, connection, FileWatch(path), lambda: None)
 
-    with closing(prepare(tmp_path / "state.db")) as connection:
+    with closing(prepare(tmp_path / STORE_NAME)) as connection:
         writer = loop.run_until_complete(started())
         future = loop.create_future()
         loop.close()

@@ -1,0 +1,74 @@
+"""The key of the API's clients: which keys are refused, and where the generated one is kept."""
+
+import re
+import secrets
+
+from hermes.state.paths import Home, write_private
+from hermes.types.errors import ConfigError
+
+SHORTEST_KEY = 16
+"""Characters."""
+FEWEST_UNKNOWN = 8
+"""Letters and digits that a key must have beside well-known words and sequences."""
+FEWEST_DISTINCT = 5
+NEW_KEY_ADVICE = "`hermes gateway new-key` makes a good one"
+
+_PLACEHOLDERS = ("changeme", "change-me", "change_me", "your-", "your_", "yourkey", "placeholder")
+_WORDS = re.compile(
+    "correcthorsebatterystaple|administrator|placeholder|passphrase|development|production"
+    "|qwertyuiop|asdfghjkl|changeme|password|passw0rd|opensesame|username|default|example|letmein"
+    "|mustbe|replace|welcome|whatever|zxcvbnm|access|apikey|bearer|dragon|gateway|hermes|master"
+    "|monkey|public|qwerty|sample|secret|secure|server|sesame|string|testing|admin|agent|change"
+    "|dummy|hello|login|local|token|trustno|value|asdf|demo|here|open|pass|root|temp|test|this|user"
+    "|world|your|xxxx|abc|api|dev|foo|bar|baz|iam|key|llm|not|the|sk|me|my"
+)
+"""Alternatives with the longest first."""
+
+
+def weakness(key: str) -> str | None:
+    """Why others could guess the key; None for a key that can be used."""
+    if key.casefold().startswith(_PLACEHOLDERS):
+        return "is a placeholder"
+    if len(key) < SHORTEST_KEY:
+        return f"has {len(key)} characters and needs {SHORTEST_KEY} or more"
+    plain = "".join(filter(str.isalnum, key.casefold()))
+    if len(set(plain)) < FEWEST_DISTINCT or plain in (plain + plain)[1:-1]:
+        return "repeats the same characters"
+    if len(_without_sequences(_WORDS.sub("", plain))) < FEWEST_UNKNOWN:
+        return "consists of well-known words"
+    return None
+
+
+def _without_sequences(text: str) -> str:
+    """The text without runs such as `1234`, `fedc` and `0000`."""
+    rest, run = "", text[:1]
+    for letter in text[1:]:
+        step = ord(letter) - ord(run[-1])
+        if abs(step) <= 1 and (len(run) == 1 or step == ord(run[-1]) - ord(run[-2])):
+            run += letter
+        else:
+            rest += run if len(run) < 4 else ""
+            run = letter
+    return rest + (run if len(run) < 4 else "")
+
+
+def kept_key(home: Home) -> str:
+    """The key in the home's key file, "" without one; ConfigError if it can't be used."""
+    path = home.api_key
+    try:
+        key = path.read_text("utf-8").strip() if path.exists() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} can't be read: {error}") from error
+    if key and (problem := weakness(key)):
+        raise ConfigError(f"the key in {path} {problem}: {NEW_KEY_ADVICE}")
+    return key
+
+
+def make_key(home: Home) -> str:
+    """A new random key, which replaces the one in the home's key file."""
+    made = secrets.token_urlsafe(32)
+    try:
+        write_private(home.api_key, f"{made}\n")
+    except OSError as error:
+        raise ConfigError(f"{home.api_key} can't be written: {error.strerror}") from error
+    return made

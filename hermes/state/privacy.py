@@ -1,0 +1,41 @@
+"""Keeps other users of the machine from reading what is ours."""
+
+import logging
+import stat
+from pathlib import Path
+
+from hermes.state.paths import Home
+from hermes.types.errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def protect(home: Home) -> None:
+    """Restricts the home, its `.env` and its key to their owner.
+
+    A warning tells what was changed. ConfigError if other users can read one of them, and we are
+    not allowed to change that.
+    """
+    for path in (home.root, home.dotenv, home.api_key):
+        restrict_to_owner(path)
+
+
+def restrict_to_owner(path: Path) -> None:
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        # Missing, or not to be read by us: nobody uses its content.
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or not mode & OTHERS:
+        return
+    wanted = stat.S_IMODE(mode) & ~OTHERS
+    try:
+        path.chmod(wanted)
+    except OSError as error:
+        raise ConfigError(
+            f"other users can read {path}, and its permissions can't be changed"
+            f" ({error.strerror}): its owner has to run `chmod {wanted:o} {path}`"
+        ) from error
+    log.warning("other users could read %s: its permissions are now %o", path, wanted)

@@ -1,0 +1,73 @@
+"""Notices when another program removes, replaces or truncates the files of an open database."""
+
+import contextlib
+import os
+import sqlite3
+from pathlib import Path
+
+from hermes.state.sqlite.connection import connect
+from hermes.state.sqlite.files import suspect, wal_of
+from hermes.types.errors import StoreUnavailable
+
+
+class FileWatch:
+    """Remembers the files of a database that this process has open.
+
+    A check costs two calls of `stat`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """StoreUnavailable if the database or its WAL does not exist."""
+        self._path = path
+        self._files = [_WatchedFile(one) for one in (path, wal_of(path))]
+        self._truncated = False
+
+    def check(self) -> None:
+        """StoreUnavailable unless the files are still those of this process, and whole."""
+        sizes = [file.current_size() for file in self._files]
+        for file, size in zip(self._files, sizes, strict=True):
+            if size is None:
+                raise self._lost(f"{file.path} was removed or replaced")
+            if size < file.size and not self._truncated:
+                self._truncated = not self._is_whole()
+            file.size = size
+        if self._truncated:
+            raise self._lost(f"{self._path} or its WAL was truncated")
+
+    def _is_whole(self) -> bool:
+        """Whether every page can be read: `VACUUM` and a checkpoint may truncate files too."""
+        try:
+            # A new connection, because the pages of an old one may come from its cache.
+            with contextlib.closing(connect(self._path)) as connection:
+                found: str = connection.execute("pragma quick_check(1)").fetchone()[0]
+        except (sqlite3.Error, StoreUnavailable):
+            found = "unreadable"
+        if found != "ok":
+            suspect(self._path)
+        return found == "ok"
+
+    def _lost(self, what: str) -> StoreUnavailable:
+        return StoreUnavailable(
+            f"{what} by another program: nothing is stored any more. Put the file back under its"
+            " name, or restart hermes, which then restores the newest snapshot."
+        )
+
+
+class _WatchedFile:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            found = path.stat()
+        except OSError as error:
+            raise StoreUnavailable(f"the database can't be used ({error})") from error
+        self._identity = (found.st_dev, found.st_ino)
+        self.size = found.st_size
+        """Bytes at the last check."""
+
+    def current_size(self) -> int | None:
+        """Bytes of the file now; None if its name is gone or belongs to another file."""
+        try:
+            found = os.stat(self.path)  # noqa: PTH116  # half the time of Path.stat
+        except OSError:
+            return None
+        return found.st_size if (found.st_dev, found.st_ino) == self._identity else None

@@ -1,0 +1,41 @@
+"""A disk without room for a start is recognised."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes.state.disk import ROOM_BYTES, has_room
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system with room for two starts."""
+    mount = shutil.which("mount")
+    made = mount and subprocess.run(
+        [mount, "-t", "tmpfs", "-o", f"size={2 * ROOM_BYTES}", "tmpfs", tmp_path],
+        check=False,
+        capture_output=True,
+    )
+    if not made or made.returncode:
+        pytest.skip("only root can mount a small disk")
+    try:
+        yield tmp_path
+    finally:
+        subprocess.run(["umount", "-l", tmp_path], check=True)
+
+
+def test_a_full_disk_has_no_room_and_a_file_less_makes_room(small_disk: Path) -> None:
+    assert has_room(small_disk)
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(ROOM_BYTES + 8192))
+    assert not has_room(small_disk)
+    ballast.unlink()
+    assert has_room(small_disk)
+    assert list(small_disk.iterdir()) == []
+
+
+def test_a_folder_that_is_missing_is_no_full_disk(tmp_path: Path) -> None:
+    assert has_room(tmp_path / "missing")

@@ -1,0 +1,116 @@
+"""Other users can't read a home, its key and its `.env`."""
+
+import logging
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hermes.settings import load
+from hermes.state.paths import Home
+from hermes.state.privacy import protect
+
+NOBODY = 65534
+
+LOAD_AS_NOBODY = """
+import os, sys
+from pathlib import Path
+from hermes.settings import load
+from hermes.types.errors import ConfigError
+# After the imports, which `nobody` may not be allowed to read.
+os.setgid(65534)
+os.setuid(65534)
+try:
+    load(Path(sys.argv[1]), {})
+except ConfigError as error:
+    print(error)
+"""
+READ_AS_NOBODY = """
+import os, sys
+os.setgid(65534)
+os.setuid(65534)
+try:
+    print(open(sys.argv[1]).read())
+except PermissionError:
+    print("refused")
+"""
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def run_as_nobody(code: str, path: Path) -> str:
+    if os.getuid():
+        pytest.skip("only root can become another user")
+    done = subprocess.run(
+        [sys.executable, "-c", code, path],
+        cwd="/",
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A home that all users can read, on a path that all users can walk."""
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(folder.stat().st_mode | 0o055)
+    home = Home(root=tmp_path / "home")
+    home.root.mkdir()
+    home.root.chmod(0o755)
+    for path in (home.dotenv, home.api_key):
+        path.write_text("A=1\n")
+        path.chmod(0o644)
+    return home
+
+
+def test_everything_is_restricted_with_one_warning_each(
+    home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    for _ in range(2):
+        load(home.root, {"API_SERVER_ENABLED": "no"})
+    assert (mode(home.root), mode(home.dotenv), mode(home.api_key)) == (0o700, 0o600, 0o600)
+    assert [one.getMessage() for one in caplog.records] == [
+        f"other users could read {home.root}: its permissions are now 700",
+        f"other users could read {home.dotenv}: its permissions are now 600",
+        f"other users could read {home.api_key}: its permissions are now 600",
+    ]
+
+
+@pytest.mark.parametrize("name", ["dotenv", "api_key"])
+def test_a_key_that_nobody_could_read_is_closed_to_them(home: Home, name: str) -> None:
+    path: Path = {"dotenv": home.dotenv, "api_key": home.api_key}[name]
+    assert run_as_nobody(READ_AS_NOBODY, path) == "A=1"
+    protect(home)
+    home.root.chmod(0o755)
+    assert run_as_nobody(READ_AS_NOBODY, path) == "refused"
+
+
+@pytest.mark.parametrize("name", ["root", "dotenv", "api_key"])
+def test_what_another_user_owns_and_all_can_read_is_refused(home: Home, name: str) -> None:
+    """We are `nobody`, and root owns the file."""
+    path: Path = {"root": home.root, "dotenv": home.dotenv, "api_key": home.api_key}[name]
+    for owned in (home.root, home.dotenv, home.api_key):
+        if owned != path:
+            os.chown(owned, NOBODY, NOBODY)
+            owned.chmod(0o700 if owned == home.root else 0o600)
+    told = run_as_nobody(LOAD_AS_NOBODY, home.root)
+    assert f"other users can read {path}" in told
+    assert "chmod" in told
+
+
+def test_a_device_in_the_place_of_a_file_keeps_its_permissions(tmp_path: Path) -> None:
+    home = Home(root=tmp_path)
+    home.dotenv.symlink_to("/dev/null")
+    before = Path("/dev/null").stat().st_mode
+    protect(home)
+    assert Path("/dev/null").stat().st_mode == before

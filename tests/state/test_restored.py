@@ -1,0 +1,119 @@
+"""Open work of a restored snapshot is ended and nothing of it runs again."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from hermes.state import deliveries, inbox, transcript, turns
+from hermes.state.paths import STORE_NAME
+from hermes.state.restored import NOTICE, RESTORED, RestoredWork, close_open_work
+from hermes.state.sqlite.store import SQLiteStore, open_store
+from hermes.testing.rows import (
+    CHAT,
+    NOW,
+    US,
+    ask,
+    hold_account,
+    said,
+    said_in,
+    scribe,
+    session,
+    turn_row,
+)
+from hermes.types.events import TurnFinished
+from hermes.types.identity import CallId, SessionKey, TurnId
+from hermes.types.messages import AssistantMessage, Content, ToolCall, ToolMessage, UserMessage
+from hermes.types.store import Row, Work
+
+TOLD = NOTICE.format(age="4 min")
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SQLiteStore]:
+    async with open_store(tmp_path / STORE_NAME) as store:
+        yield store
+
+
+def select(sql: str) -> Work[list[Row]]:
+    return (yield sql, ())
+
+
+def begin(id: str, key: SessionKey, state: str = "running") -> Work[None]:
+    """A turn of a chat that is under way."""
+    yield from inbox.insert(id, said(id), key, None, US, "bound")
+    yield from turns.insert(turn_row(id, str(key), state), "main", "7")
+    yield from deliveries.owe(CHAT, None, "main", TurnId(id), NOW)
+
+
+async def test_an_open_turn_fails_and_its_chat_and_its_readers_are_told(store: SQLiteStore) -> None:
+    await store.run(begin, "t1", session())
+    done = await store.run(close_open_work, "4 min", NOW)
+    assert done == RestoredWork(turns=1, waiting=0, deliveries=0)
+    found = await store.read(turns.get, "t1")
+    assert found is not None
+    assert (found.state, found.code, found.reason) == ("failed", RESTORED, TOLD)
+    delivery = await store.run(
+        deliveries.take_next, "telegram", "7", await hold_account(store), NOW
+    )
+    assert delivery is not None
+    assert delivery.content == Content(text=TOLD)
+    # The notice itself has never been sent.
+    assert not delivery.doubtful
+    (last,) = await store.read(turns.events_after, TurnId("t1"), 1_999_999)
+    assert last.event == TurnFinished(outcome="failed", text=TOLD, code=RESTORED)
+    assert await store.read(select, "select id from inbox where state <> 'done'") == []
+
+
+async def test_the_calls_of_an_open_turn_get_results(store: SQLiteStore) -> None:
+    await store.run(begin, "t1", session())
+    call = ToolCall(id=CallId("t1_0_0"), name="pay", arguments="{}")
+    asked = AssistantMessage(calls=(call,))
+    await store.run(transcript.append, scribe("t1"), -1, 0, UserMessage(text="pay"), NOW)
+    await store.run(transcript.append, scribe("t1"), 0, 0, asked, NOW)
+    await store.run(close_open_work, "4 min", NOW)
+    found = await store.read(said_in, str(session()), 0)
+    assert found[2:] == [
+        ToolMessage(call=call.id, text="Not finished: the turn failed.", failed=True)
+    ]
+
+
+async def test_a_suspended_turn_fails_and_its_chat_is_told(store: SQLiteStore) -> None:
+    await store.run(begin, "t", session(), "suspended")
+    await store.run(deliveries.complete, TurnId("t"), Content(text="Really?"), NOW)
+    await store.run(ask, "q", "t_0_0")
+    done = await store.run(close_open_work, "4 min", NOW)
+    assert done == RestoredWork(turns=1, waiting=0, deliveries=1)
+    owed = await store.read(select, "select state, doubtful from deliveries order by seq")
+    # The question may have been sent since; the notice has not.
+    assert owed == [("ready", 1), ("ready", 0)]
+    assert await store.read(turns.all_open) == []
+
+
+async def test_a_waiting_message_is_given_up_and_its_chat_is_told(store: SQLiteStore) -> None:
+    await store.run(begin, "t1", session())
+    await store.run(inbox.insert, "i2", said("k2"), session(), None, US)
+    done = await store.run(close_open_work, "4 min", NOW)
+    assert done == RestoredWork(turns=1, waiting=1, deliveries=0)
+    assert await store.read(inbox.all_pending) == []
+    owed = await store.read(select, "select state, doubtful from deliveries")
+    assert owed == [("ready", 0)] * 2
+
+
+async def test_deliveries_that_are_owed_become_doubtful_and_others_stay(store: SQLiteStore) -> None:
+    lease = await hold_account(store)
+    for text in ("delivered", "being sent", "ready"):
+        await store.run(deliveries.owe, CHAT, Content(text=text), "main", None, NOW)
+    first = await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
+    assert first is not None
+    await store.run(deliveries.mark_delivered, first.id, (), NOW)
+    await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
+    done = await store.run(close_open_work, "4 min", NOW)
+    assert done == RestoredWork(turns=0, waiting=0, deliveries=2)
+    owed = await store.read(select, "select state, doubtful from deliveries order by seq")
+    assert owed == [("delivered", 0), ("ready", 1), ("ready", 1)]
+
+
+async def test_a_snapshot_without_open_work_is_not_changed(store: SQLiteStore) -> None:
+    done = await store.run(close_open_work, "4 min", NOW)
+    assert done == RestoredWork(turns=0, waiting=0, deliveries=0)
