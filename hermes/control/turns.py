@@ -170,6 +170,8 @@ class TurnRunner:
         )
         following = await persist(self._store, self._desk.close, claim, closing, time.time())
         live.end(last)
+        if claim.row.trigger == "api":
+            live.release()
         if claim.turn.reply_to:
             self._outbox.wake(claim.turn.reply_to)
         return following
