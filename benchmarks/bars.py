@@ -176,6 +176,33 @@ BARS = (
         kind="at most",
         digits=0,
     ),
+    Bar(
+        key="replays.memory",
+        measure="200 readers of an 8 MB run: RSS growth, MB",
+        kind="at most",
+        number=300,
+        digits=0,
+    ),
+    _shown("replays.seconds", "200 readers of an 8 MB run: all of them done after, s", 1),
+    _machine("replays.health", "200 readers of an 8 MB run: GET /health, p99 ms", 500, 0),
+    Bar(
+        key="slow_replays.memory",
+        measure="1,000 slow readers of a 1 MB run: RSS growth, MB",
+        kind="at most",
+        number=100,
+        digits=0,
+    ),
+    _machine(
+        "slow_replays.health", "1,000 slow readers of a 1 MB run: GET /health, p99 ms", 500, 0
+    ),
+    Bar(
+        key="slow_replays.left",
+        measure="1,000 slow readers of a 1 MB run: still held after their time",
+        kind="at most",
+        digits=0,
+    ),
+    _machine("uploads.one", "9 MB request, one message: GET /health, slowest ms", 200, 0),
+    _machine("uploads.many", "9 MB request, 10,000 messages: GET /health, slowest ms", 200, 0),
     _machine("install.seconds", "install of the core, s", 15, 0),
     _machine("install.packages", "packages of the core", 35, 0),
     _machine("install.size", "size of the core, MB", 75, 0),

@@ -3,6 +3,8 @@
 import asyncio
 import sys
 import time
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import msgspec
 
@@ -103,36 +105,67 @@ async def press(stage: Stage, target: Target, count: int, sessions: str = "") ->
     """
     await stage.behave(stage.behaviour)
     clients = [Client(target.port) for _ in range(count)]
-    load, most = Load(stage.behaviour.tokens), [target.tree.usage()]
+    load = Load(stage.behaviour.tokens)
     try:
         await _connect(clients)
-        probe = await _probe(stage, target)
-        try:
-            async with asyncio.TaskGroup() as group:
-                sampling = group.create_task(_sample(target, most))
-                await asyncio.sleep(PROBE_START)
-                began = time.perf_counter()
-                await _speak(target, clients, load, sessions)
-                load.wall = time.perf_counter() - began
-                sampling.cancel()
-            # Without input it would be left open, and the probe would never end.
-            out, err = await probe.communicate(b"")
-            assert probe.returncode == 0, err.decode()
-        finally:
-            if probe.returncode is None:
-                probe.kill()
+        seen = await probed(stage, target, partial(_speak, target, clients, load, sessions))
     finally:
         for client in clients:
             client.close()
+    load.wall = seen.seconds
     stage.record.count(target, load)
-    seen = msgspec.json.decode(out, type=list[tuple[float, float]])
     return Pressed(
         load=load,
-        most=Usage(rss=max(one.rss for one in most), threads=max(one.threads for one in most)),
-        delays=[delay * 1000 for due, delay in seen if began <= due <= began + load.wall],
+        most=seen.most,
+        delays=seen.delays,
         open=(await stage.counts()).most_open,
+        began=seen.began,
+        ended=seen.began + seen.seconds,
+    )
+
+
+class Probed(msgspec.Struct):
+    """How a target bore some work."""
+
+    began: float
+    seconds: float
+    before: Usage
+    most: Usage
+    """The most that was used at any moment."""
+    delays: list[float]
+    """Milliseconds that each GET /health took meanwhile."""
+
+    @property
+    def rss_growth(self) -> float:
+        """Megabytes."""
+        return self.most.rss - self.before.rss
+
+
+async def probed(stage: Stage, target: Target, work: Callable[[], Awaitable[None]]) -> Probed:
+    """Does the work, and asks the target for its health all the while."""
+    used = [target.tree.usage()]
+    probe = await _probe(stage, target)
+    try:
+        async with asyncio.TaskGroup() as group:
+            sampling = group.create_task(_sample(target, used))
+            await asyncio.sleep(PROBE_START)
+            began = time.perf_counter()
+            await work()
+            seconds = time.perf_counter() - began
+            sampling.cancel()
+        # Without input it would be left open, and the probe would never end.
+        out, err = await probe.communicate(b"")
+        assert probe.returncode == 0, err.decode()
+    finally:
+        if probe.returncode is None:
+            probe.kill()
+    seen = msgspec.json.decode(out, type=list[tuple[float, float]])
+    return Probed(
         began=began,
-        ended=began + load.wall,
+        seconds=seconds,
+        before=used[0],
+        most=Usage(rss=max(one.rss for one in used), threads=max(one.threads for one in used)),
+        delays=[delay * 1000 for due, delay in seen if began <= due <= began + seconds],
     )
 
 

@@ -28,6 +28,13 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """Sessions that grow."""
     crowd: int = 2000
     stored: int = 5000
+    replays: int = 200
+    """Quick readers of one long run."""
+    slow_replays: int = 1000
+    uploads: int = 3
+    """Large requests, one after another."""
+    upload_messages: int = 10_000
+    """Messages of a large request that has many."""
     readers: int = 200
     reading: float = 45.0
     """Seconds that readers stall."""

@@ -32,7 +32,8 @@ async def readers(stage: Stage, sizes: Sizes) -> None:
         await stage.behave(Behaviour())
         others, most = Load(stage.behaviour.tokens), before
         while (left := began + sizes.reading - time.perf_counter()) > 0:
-            await asyncio.gather(*(_sip(one) for one in stalled))
+            for one in stalled:
+                read_slowly(one)
             others.join(await stage.load(target, Plan(count=20, seconds=min(1.0, left))))
             most = max(most, target.tree.usage().rss)
             await asyncio.sleep(max(0.0, min(1.0, left) - 0.2))
@@ -48,22 +49,27 @@ async def readers(stage: Stage, sizes: Sizes) -> None:
 
 async def _open(target: Target) -> socket.socket:
     """A connection with the smallest buffer, on which a stream was asked for."""
+    reader = await small_socket(target.port)
+    await asyncio.get_running_loop().sock_sendall(reader, target.request(stream=True))
+    return reader
+
+
+async def small_socket(port: int) -> socket.socket:
+    """A connection with the smallest buffer."""
     reader = socket.socket()
     reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
     # Loopback's huge segments would let the kernel take in megabytes for the gateway.
     reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, SEGMENT)
     reader.setblocking(False)
-    loop = asyncio.get_running_loop()
-    await loop.sock_connect(reader, ("127.0.0.1", target.port))
-    await loop.sock_sendall(reader, target.request(stream=True))
+    await asyncio.get_running_loop().sock_connect(reader, ("127.0.0.1", port))
     return reader
 
 
-async def _sip(reader: socket.socket) -> None:
-    """A byte, if there is one."""
+def read_slowly(reader: socket.socket) -> None:
+    """Takes a byte, if there is one. Closes the socket when the other side has closed it."""
     try:
         reader.recv(1)
     except BlockingIOError:
         return
-    except ConnectionError:
+    except OSError:
         reader.close()

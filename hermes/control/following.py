@@ -5,12 +5,10 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from hermes.control.event_pages import EventPages
 from hermes.control.hub import Hub, Log
-from hermes.state import turns
 from hermes.types.events import AgentEvent, Envelope, TurnFinished
 from hermes.types.identity import TurnId
-from hermes.types.store import Store, Work
-from hermes.types.value import Value
 
 STORE_SECONDS = 1.0
 """How often a turn that does not run here is looked up in the store."""
@@ -23,13 +21,13 @@ class Following:
     the events of an earlier claim on the turn, and those of a turn that another process runs.
     """
 
-    def __init__(self, store: Store, log: Log, after: int, *, expected: bool) -> None:
+    def __init__(self, pages: EventPages, log: Log, after: int, *, expected: bool) -> None:
         self.ended = False
         """No more events will come: the turn is closed or suspended, or this process gave it up."""
-        self._store = store
+        self._pages = pages
         self._log = log
         self._after = after
-        self._epoch = log.epoch
+        self._version = log.version
         self._replayed = log.covers(after) if log.epoch else expected
         self._looked_at = time.monotonic()
         self._over = False
@@ -49,7 +47,9 @@ class Following:
             if events := await self._new():
                 last, end = events[-1]
                 self._after = last
-                self.ended = isinstance(end, TurnFinished) and not self._log.running
+                # A suspended turn has an end in the middle, with more pages behind it.
+                last_page = self._replayed and not self._log.running
+                self.ended = isinstance(end, TurnFinished) and last_page
                 return self._envelopes(events)
             if self._over or (self._log.finished and self._log.seq >= self._after):
                 self.ended = True
@@ -73,13 +73,16 @@ class Following:
             found += await self.next()
         return found
 
-    async def seen(self) -> list[Envelope]:
-        """The events up to the cursor, which the reader already has."""
-        turn, upto = self._log.turn, self._after
-        recorded = await self._store.run(turns.events_after, turn, 0)
-        found = [(one.seq, event) for one in recorded if (event := one.until(upto)) is not None]
-        found += self._log.read(found[-1][0] if found else 0, upto)
-        return self._envelopes(found)
+    async def earlier(self, after: int, upto: int) -> list[Envelope]:
+        """A page of the events after one number and up to another, wherever the cursor stands.
+
+        Empty if there are none. Both numbers are those of events that this reader was given.
+        """
+        log, kept = self._log, None
+        if not log.covers(after):
+            kept = await self._pages.read(log.turn, after)
+        found = kept.events if kept and kept.events else log.read(after, upto)
+        return self._envelopes([(seq, event) for seq, event in found if seq <= upto])
 
     def _envelopes(self, events: Sequence[tuple[int, AgentEvent]]) -> list[Envelope]:
         turn = self._log.turn
@@ -87,18 +90,19 @@ class Following:
 
     async def _new(self) -> Sequence[tuple[int, AgentEvent]]:
         log = self._log
-        if self._epoch != log.epoch:
-            # A resumed turn has a new log; the events before it are in the store.
-            self._epoch = log.epoch
-            self._replayed = log.covers(self._after)
-        if not self._replayed:
-            kept = await self._store.run(_kept, log.turn, self._after)
+        while True:
+            if self._version != log.version:
+                # The turn was resumed here and has a new log, or its log was released.
+                self._version = log.version
+                self._replayed = log.covers(self._after)
+            if self._replayed:
+                return log.read(self._after)
+            kept = await self._pages.read(log.turn, self._after)
             self._looked_at = time.monotonic()
-            self._replayed = True
+            self._replayed = not kept.more
             self._over = kept.over and not log.running
             if kept.events:
                 return kept.events
-        return log.read(self._after)
 
     async def _wait(self, within: float) -> None:
         if self._log.running:
@@ -111,26 +115,11 @@ class Following:
 
 @contextmanager
 def following(
-    hub: Hub, store: Store, turn: TurnId, after: int, *, expected: bool
+    hub: Hub, pages: EventPages, turn: TurnId, after: int, *, expected: bool
 ) -> Iterator[Following]:
     """A cursor after event number `after`. The turn has one more reader until the block ends.
 
     `expected` says that the turn is about to run here, so that the store need not be queried.
     """
     with hub.following(turn) as log:
-        yield Following(store, log, after, expected=expected)
-
-
-class _Kept(Value):
-    events: list[tuple[int, AgentEvent]]
-    over: bool
-    """No process runs the turn, so no more events will come."""
-
-
-def _kept(turn: TurnId, after: int) -> Work[_Kept]:
-    """The events after a number, as far as checkpoints have stored them."""
-    recorded = yield from turns.events_after(turn, after)
-    row = yield from turns.get(turn)
-    left = ((one.seq, one.after(after)) for one in recorded)
-    events = [(seq, event) for seq, event in left if event is not None]
-    return _Kept(events=events, over=row is not None and row.state != "running")
+        yield Following(pages, log, after, expected=expected)

@@ -13,6 +13,7 @@ from hermes.control.access import Access, AccessPolicy
 from hermes.control.claims import Claim, Desk
 from hermes.control.commands import CommandTable
 from hermes.control.endings import Endings
+from hermes.control.event_pages import EventPages
 from hermes.control.following import Following, following
 from hermes.control.hub import Hub
 from hermes.control.intake import Intake
@@ -76,6 +77,7 @@ class Gateway:
         """Stores the files that come with messages, before the messages are accepted."""
         self._store = store
         self._hub = Hub()
+        self._pages = EventPages(store)
         self._outbox = Outbox(store, group, store.owner, options.streaming, RateGate())
         self._group = group
         self._options = options
@@ -167,7 +169,7 @@ class Gateway:
 
     def following(self, turn: TurnId, after: int = 0) -> AbstractContextManager[Following]:
         """A cursor in the turn's events, for a reader that decides itself how long to wait."""
-        return following(self._hub, self._store, turn, after, expected=self._runner.runs(turn))
+        return following(self._hub, self._pages, turn, after, expected=self._runner.runs(turn))
 
     async def request_stop(self, turn: TurnId, by: str) -> None:
         """Requests that the turn stop, whichever process runs it. `by` names the requester."""

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from hermes.state.codec import Recorded, record
+from hermes.state.codec import TEXT_PIECE, Recorded, record
 from hermes.state.turns import EVENTS_PER_CLAIM
 from hermes.types.events import (
     NOTHING_USED,
@@ -23,8 +23,12 @@ from hermes.types.events import (
 )
 from hermes.types.identity import TurnId
 
-READ_CHARACTERS = 32_768
-"""Characters that a reader is given at a time."""
+READ_EVENTS = 1024
+"""Events that a reader is given at a time, before neighbouring texts are joined."""
+READ_JOINED = 64
+"""Events that a reader is given at a time, after neighbouring texts are joined."""
+HELD_CHARACTERS = 65_536
+"""A log with more text is released at the end of its turn: readers read the store then."""
 EPOCH = EVENTS_PER_CLAIM
 """Numbers of one claim on a turn: the next claim's are higher than any that a reader has seen."""
 
@@ -57,6 +61,8 @@ class Log:
         """No more events will come: the turn is closed, or this process gave it up."""
         self._base = 0
         self._events: list[AgentEvent] = []
+        self._released = 0
+        """Events that were here and are read from the store now."""
         self._kept = 0
         self._segment = 0
         self.left_at = 0.0
@@ -67,7 +73,7 @@ class Log:
     def begin(self, epoch: int) -> None:
         self._base = epoch * EPOCH
         self._events = []
-        self._kept = self._segment = 0
+        self._released = self._kept = self._segment = 0
         self.finished = False
 
     @property
@@ -77,7 +83,12 @@ class Log:
 
     def covers(self, after: int) -> bool:
         """Whether everything that happened after this number is in this log."""
-        return self.epoch == 1 or 0 < self._base <= after
+        return not self._released and (self.epoch == 1 or 0 < self._base <= after)
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Changes when `covers` may give another answer than before."""
+        return self._base, self._released
 
     @property
     def running(self) -> bool:
@@ -87,12 +98,15 @@ class Log:
     @property
     def seq(self) -> int:
         """Number of the newest event."""
-        return self._base + len(self._events)
+        return self._base + self._released + len(self._events)
 
     def emit(self, event: AgentEvent) -> None:
         if isinstance(event, SegmentDiscarded) and not event.from_seq:
             event = SegmentDiscarded(from_seq=self._base + self._segment + 1)
-        self._events.append(event)
+        if isinstance(event, TextDelta | ReasoningDelta) and len(event.text) > TEXT_PIECE:
+            self._events += _pieces(event)
+        else:
+            self._events.append(event)
         if isinstance(event, SegmentEnded | SegmentDiscarded):
             self._segment = len(self._events)
         self._wake()
@@ -102,6 +116,12 @@ class Log:
         self._events += last
         self.finished = True
         self._wake()
+
+    def release(self) -> None:
+        """Forgets long texts of a closed turn, all of whose events are stored."""
+        texts = (one.text for one in self._events if isinstance(one, TextDelta | ReasoningDelta))
+        if sum(map(len, texts)) > HELD_CHARACTERS:
+            self._released, self._events = len(self._events), []
 
     def usage(self) -> UsageReported:
         """The usage of the model calls since the last checkpoint."""
@@ -130,25 +150,26 @@ class Log:
     def read(self, after: int, upto: int | None = None) -> list[tuple[int, AgentEvent]]:
         """The events after one number and up to another; neighbouring pieces of text are joined.
 
-        Without `upto`, a long text is cut: the next read returns the rest.
+        If there is much, only the first part: the next read returns more.
         """
         start = max(after - self._base, 0)
         stop = len(self._events) if upto is None else max(upto - self._base, 0)
+        stop = min(stop, len(self._events), start + READ_EVENTS)
         merged: list[tuple[int, AgentEvent]] = []
         run = _Run()
         for seq, event in enumerate(self._events[start:stop], self._base + start + 1):
-            if isinstance(event, TextDelta | ReasoningDelta):
-                if run.texts and type(event) is not run.kind:
-                    merged.append(run.end(seq - 1))
-                run.add(event)
-                if run.size > READ_CHARACTERS and upto is None:
-                    return [*merged, run.end(seq)]
-                continue
-            if run.texts:
+            if run.texts and type(event) is not run.kind:
                 merged.append(run.end(seq - 1))
-            merged.append((seq, event))
+            if len(merged) >= READ_JOINED:
+                return merged
+            if not isinstance(event, TextDelta | ReasoningDelta):
+                merged.append((seq, event))
+                continue
+            run.add(event)
+            if run.size >= TEXT_PIECE:
+                return [*merged, run.end(seq)]
         if run.texts:
-            merged.append(run.end(self._base + min(stop, len(self._events))))
+            merged.append(run.end(self._base + stop))
         return merged
 
     async def changed(self, within: float = math.inf) -> None:
@@ -167,6 +188,13 @@ class Log:
             for waiter in self._waiters:
                 _settle(waiter)
             self._waiters.clear()
+
+
+def _pieces(event: TextDelta | ReasoningDelta) -> list[AgentEvent]:
+    """A long text as several events, so that it can be read and stored in pieces."""
+    text, kind = event.text, type(event)
+    starts = range(0, len(text), TEXT_PIECE)
+    return [kind(text=text[start : start + TEXT_PIECE]) for start in starts]
 
 
 async def _wait(waiters: "set[asyncio.Future[None]]", within: float) -> None:

@@ -11,6 +11,7 @@ import anyio
 from msgspec.structs import replace
 
 from hermes.control.claims import Claim
+from hermes.control.event_pages import EventPages
 from hermes.control.following import Following
 from hermes.control.hub import EPOCH, Log
 from hermes.control.rate_gate import RateGate
@@ -102,7 +103,7 @@ class Preview:
             plan.shown(anyio.current_time(), delivery.placed[0].text)
         folder = Folder(View(segments=tuple(text for text in claim.said if text.strip())))
         # The text of earlier claims on the turn is in `claim.said`.
-        following = Following(self._store, live, live.epoch * EPOCH, expected=True)
+        following = Following(EventPages(self._store), live, live.epoch * EPOCH, expected=True)
         within = 0.0
         while not following.ended:
             for envelope in await following.next(within):

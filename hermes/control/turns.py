@@ -190,6 +190,8 @@ class TurnRunner:
         live.end(last)
         steps = checkpoint.steps + isinstance(outcome, Completed)
         log_finished(claim, outcome, steps, checkpoint.used + closing.usage)
+        if claim.row.trigger == "api":
+            live.release()
         if claim.turn.reply_to:
             self._outbox.wake(claim.turn.reply_to)
         return following

@@ -10,6 +10,8 @@ from hermes.types.messages import Content, Message, MessageEvent
 from hermes.types.turns import Prompt
 from hermes.types.value import Value
 
+TEXT_PIECE = 16_384
+"""Characters of one piece of text at most, so that a long text can be read in pieces."""
 encode = msgspec.json.Encoder().encode
 checksum = zlib.crc32
 _event_decoder = msgspec.json.Decoder(MessageEvent)
@@ -43,7 +45,10 @@ def _verify(body: object, crc: int | None) -> None:
 
 
 class Recorded(Value):
-    """Events of a turn as they are kept: neighbouring text deltas as one, with their lengths."""
+    """Events of a turn as they are kept: neighbouring text deltas as one, with their lengths.
+
+    A long text is kept in pieces of at most `TEXT_PIECE` characters.
+    """
 
     seq: int
     """Of the event, or of the last delta of the run."""
@@ -60,15 +65,6 @@ class Recorded(Value):
             return self.event
         return TextDelta(text=self.event.text[sum(self.lengths[:seen]) :])
 
-    def until(self, seq: int) -> AgentEvent | None:
-        """What a reader who has seen `seq` has of it."""
-        if self.seq <= seq:
-            return self.event
-        seen = len(self.lengths) - (self.seq - seq)
-        if not isinstance(self.event, TextDelta) or seen <= 0:
-            return None
-        return TextDelta(text=self.event.text[: sum(self.lengths[:seen])])
-
 
 decode_recorded = msgspec.json.Decoder(list[Recorded]).decode
 
@@ -77,14 +73,17 @@ def record(first: int, events: list[AgentEvent]) -> list[Recorded]:
     """Events numbered from `first`, ready to be kept."""
     kept: list[Recorded] = []
     run: list[str] = []
+    size = 0
     for seq, event in enumerate(events, first):
-        if isinstance(event, TextDelta):
-            run.append(event.text)
-            continue
-        if run:
+        text = event.text if isinstance(event, TextDelta) else None
+        if run and (text is None or size + len(text) > TEXT_PIECE):
             kept.append(_text_run(seq - 1, run))
-            run = []
-        kept.append(Recorded(seq=seq, event=event))
+            run, size = [], 0
+        if text is None:
+            kept.append(Recorded(seq=seq, event=event))
+        else:
+            run.append(text)
+            size += len(text)
     if run:
         kept.append(_text_run(first + len(events) - 1, run))
     return kept

@@ -1,6 +1,6 @@
 """Turns and who runs them: every write carries the epoch of its claim."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from hermes.state.codec import Recorded, decode_choices, decode_recorded, encode
 from hermes.types.errors import ClaimLost
@@ -12,6 +12,10 @@ from hermes.types.value import Value
 
 EVENTS_PER_CLAIM = 1_000_000
 """Numbers of events that one claim on a turn may use. The next claim's numbers are higher."""
+ROW_BYTES = 16_384
+"""Size of a row of stored events. Only a single event that is larger makes a larger row."""
+PAGE_BYTES = 8_192
+"""A page of stored events ends with the row that reaches this size."""
 
 
 class TurnRow(Value):
@@ -401,18 +405,59 @@ def decisions(turn: TurnId) -> Work[dict[CallId, Decision]]:
 # --- what readers may ask for again ----------------------------------------------------------
 
 
+class EventPage(Value):
+    """Some of the stored events of a turn."""
+
+    recorded: list[Recorded]
+    more: bool
+    """Later events are stored too."""
+
+
 def keep_events(turn: TurnId, first: int, recorded: list[Recorded]) -> Work[None]:
-    if recorded:
+    """Stores events, in rows of which each can be read alone."""
+    for last, body in _event_rows(recorded):
         yield (
             "insert into run_events (turn, first_seq, last_seq, body) values (?, ?, ?, ?)"
             " on conflict do nothing",
-            (turn, first, recorded[-1].seq, encode(recorded)),
+            (turn, first, last, body),
         )
+        first = last + 1
 
 
-def events_after(turn: TurnId, seq: int) -> Work[list[Recorded]]:
-    rows = yield (
-        "select body from run_events where turn = ? and last_seq > ? order by first_seq",
-        (turn, seq),
+def _event_rows(recorded: list[Recorded]) -> Iterator[tuple[int, bytes]]:
+    """The last number and the body of each row."""
+    row: list[bytes] = []
+    size = last = 0
+    for one in recorded:
+        encoded = encode(one)
+        if row and size + len(encoded) > ROW_BYTES:
+            yield last, b"[%b]" % b",".join(row)
+            row, size = [], 0
+        row.append(encoded)
+        size += len(encoded)
+        last = one.seq
+    if row:
+        yield last, b"[%b]" % b",".join(row)
+
+
+def events_page(turn: TurnId, after: int) -> Work[EventPage]:
+    """The first stored events behind a number. The first of them may have been seen in part."""
+    recorded: list[Recorded] = []
+    size = 0
+    while size < PAGE_BYTES:
+        rows = yield (
+            "select last_seq, body from run_events where turn = ? and last_seq > ?"
+            " and first_seq >= coalesce((select max(first_seq) from run_events"
+            " where turn = ? and first_seq <= ?), 0) order by first_seq limit 1",
+            (turn, after, turn, after),
+        )
+        if not rows:
+            return EventPage(recorded=recorded, more=False)
+        ((after, body),) = rows
+        recorded += decode_recorded(body)
+        size += len(body)
+    later = yield (
+        "select 1 from run_events where turn = ? and first_seq > ? limit 1",
+        (turn, after),
     )
-    return [recorded for row in rows for recorded in decode_recorded(row[0])]
+    return EventPage(recorded=recorded, more=bool(later))

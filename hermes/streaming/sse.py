@@ -7,7 +7,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from hermes.streaming.final import question_text, remark, spoken
-from hermes.streaming.fold import BREAK, Folder, View, answer
+from hermes.streaming.fold import BREAK, View
 from hermes.streaming.wire import (
     ApprovalRequest,
     AssistantReply,
@@ -63,6 +63,22 @@ from hermes.types.messages import ToolCall
 KEEPALIVE = b": keepalive\n\n"
 DONE = b"data: [DONE]\n\n"
 
+ANSWER_PLACE = b"\x7fanswer\x7f"
+"""Stands in the last frame of a run where the answer belongs."""
+RunStep = (
+    TextDelta
+    | ReasoningDelta
+    | SegmentEnded
+    | SegmentDiscarded
+    | ToolStarted
+    | ToolProgress
+    | ToolFinished
+    | QuestionAsked
+    | ContextCompacted
+    | UsageReported
+    | Notice
+)
+"""An event that does not end a run."""
 StreamEnd = Literal["completed", "suspended", "stopped", "failed", "discarded"]
 
 
@@ -202,18 +218,25 @@ class RunStream:
 
     def __init__(self, run_id: str) -> None:
         self._run_id = run_id
-        self._folder = Folder()
 
-    def skip(self, seq: int, event: AgentEvent) -> None:
-        """Takes note of an event that the reader has: the output is of the whole run."""
-        self._folder.feed(seq, event)
+    def feed(self, seq: int, event: RunStep) -> bytes:
+        """The frame of an event that does not end the run."""
+        return _run_frame(seq, self._told(event))
 
-    def feed(self, seq: int, event: AgentEvent) -> bytes:
-        self._folder.feed(seq, event)
-        told = self._told(event)
-        return _frame(seq, str(told.__struct_config__.tag), encode(told))
+    def end(
+        self, seq: int, event: TurnFinished, usage: UsageReported | None
+    ) -> tuple[bytes, bytes]:
+        """The two halves of the last frame: the answer, as the inside of a JSON string, is between.
 
-    def _told(self, event: AgentEvent) -> RunEvent:
+        Nothing comes between the halves if the run has failed: the second one is empty.
+        """
+        frame = _run_frame(seq, self._finished(event, usage))
+        if event.outcome == "failed":
+            return frame, b""
+        head, _, tail = frame.rpartition(ANSWER_PLACE)
+        return head, tail
+
+    def _told(self, event: RunStep) -> RunEvent:
         run = self._run_id
         match event:
             case TextDelta(text=text):
@@ -225,8 +248,6 @@ class RunStream:
             case QuestionAsked(id=name, prompt=prompt, choices=choices):
                 request = ApprovalRequest if event.kind == "approval" else QuestionRequest
                 return request(run_id=run, id=name, prompt=prompt, choices=choices)
-            case TurnFinished():
-                return self._finished(event)
             case (
                 SegmentEnded()
                 | SegmentDiscarded()
@@ -238,21 +259,21 @@ class RunStream:
             case _:
                 assert_never(event)
 
-    def _finished(self, event: TurnFinished) -> RunEvent:
-        run, view = self._run_id, self._folder.view()
+    def _finished(self, event: TurnFinished, usage: UsageReported | None) -> RunEvent:
+        run, output = self._run_id, ANSWER_PLACE.decode()
         match event.outcome:
             case "completed":
                 return RunCompleted(
                     run_id=run,
-                    output=answer(view),
-                    usage=Usage.of(view.usage),
+                    output=output,
+                    usage=Usage.of(usage),
                     finish_reason=event.finish_reason,
                 )
             case "suspended":
                 calls = tuple(map(_client_call, event.calls)) or UNSET
-                return RunSuspended(run_id=run, output=answer(view), tool_calls=calls)
+                return RunSuspended(run_id=run, output=output, tool_calls=calls)
             case "stopped":
-                return RunCancelled(run_id=run, reason=event.text, output=answer(view))
+                return RunCancelled(run_id=run, reason=event.text, output=output)
             case "failed":
                 return RunFailed(run_id=run, error=remark(event), code=event.code or "agent_error")
             case _:
@@ -328,6 +349,10 @@ def _around(chunk: Chunk) -> bytes:
 
 def _frame(seq: int, name: str, data: bytes) -> bytes:
     return b"id: %d\nevent: %b\ndata: %b\n\n" % (seq, name.encode(), data)
+
+
+def _run_frame(seq: int, told: RunEvent) -> bytes:
+    return _frame(seq, str(told.__struct_config__.tag), encode(told))
 
 
 def _failure(seq: int, message: str, code: str, status: int) -> bytes:

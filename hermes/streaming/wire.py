@@ -203,10 +203,11 @@ class RunCompleted(RunEvent, tag="run.completed"):
     finish_reason: FinishReason = "stop"
 
 
-class RunSuspended(RunEvent, tag="run.suspended"):
-    output: str
+class RunSuspended(RunEvent, tag="run.suspended", kw_only=True):
     tool_calls: tuple[ClientCall, ...] | UnsetType = UNSET
-    """Calls of client tools that wait for their results."""
+    """Calls of client tools that wait for their results. They are before the answer, whose place in
+    a frame is found from the end."""
+    output: str
 
 
 class RunCancelled(RunEvent, tag="run.cancelled"):

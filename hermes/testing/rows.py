@@ -8,6 +8,7 @@ import anyio
 
 from hermes.state import owners, transcript, turns
 from hermes.state.audience import Operator
+from hermes.state.codec import Recorded
 from hermes.state.transcript import History, Scribe
 from hermes.state.turns import TurnRow
 from hermes.types.events import AgentEvent, TextDelta
@@ -191,3 +192,14 @@ def said_in(key: str, generation: int) -> Work[list[Message]]:
     """All that was said in a generation of a session."""
     found = yield from transcript.history(key, History(generation=generation))
     return list(found.messages)
+
+
+async def stored_events(store: Store, turn: TurnId, after: int) -> list[Recorded]:
+    """All stored events of a turn behind a number, from all pages."""
+    found: list[Recorded] = []
+    more = True
+    while more:
+        page = await store.read(turns.events_page, turn, after)
+        found += page.recorded
+        more, after = page.more, found[-1].seq if found else after
+    return found

@@ -7,7 +7,7 @@ from typing import TypeVar
 import pytest
 
 from hermes.state import deliveries, inbox, owners, turns
-from hermes.state.codec import record
+from hermes.state.codec import TEXT_PIECE, record
 from hermes.testing.contracts import StoreFixture
 from hermes.testing.rows import (
     CHAT,
@@ -23,6 +23,7 @@ from hermes.testing.rows import (
     put,
     said,
     session,
+    stored_events,
     turn_row,
 )
 from hermes.types.delivery import Placed
@@ -257,8 +258,8 @@ class TurnsContract(StoreFixture):
         for number in range(len(every)):
             for seen in range(-1, len(events) + 1):
                 after = first - 1 + seen
-                rows = await store.read(turns.events_after, TurnId(f"t{number}"), after)
-                pieces = [recorded.after(after) for recorded in rows]
+                kept = await stored_events(store, TurnId(f"t{number}"), after)
+                pieces = [recorded.after(after) for recorded in kept]
                 lacking = [piece for piece in pieces if piece is not None]
                 assert merged(lacking) == merged(events[max(seen, 0) :])
 
@@ -267,7 +268,25 @@ class TurnsContract(StoreFixture):
         for _ in range(2):
             await store.run(turns.keep_events, TurnId("t"), 1, recorded)
         await store.run(turns.keep_events, TurnId("t"), 3, [])
-        assert await store.read(turns.events_after, TurnId("t"), 0) == recorded
+        assert await stored_events(store, TurnId("t"), 0) == recorded
+
+    async def test_a_long_text_is_read_in_pages_of_which_none_is_large(self, store: Store) -> None:
+        texts = [f"{number:8}" * 100 for number in range(1000)]
+        recorded = record(1, [TextDelta(text=text) for text in texts])
+        await store.run(turns.keep_events, TurnId("t"), 1, recorded)
+        for number in (0, 1, 20, 21, 500, 999, 1000):
+            found, after, pages = "", number, 0
+            while True:
+                page = await store.read(turns.events_page, TurnId("t"), after)
+                pieces = [one.after(after) for one in page.recorded]
+                text = "".join(piece.text for piece in pieces if isinstance(piece, TextDelta))
+                assert len(text) <= TEXT_PIECE + turns.PAGE_BYTES
+                found, pages = found + text, pages + 1
+                if not page.more:
+                    break
+                after = page.recorded[-1].seq
+            assert found == "".join(texts[number:])
+            assert pages >= len(found) // (TEXT_PIECE + turns.PAGE_BYTES)
 
 
 class DeliveriesContract(StoreFixture):

@@ -1,9 +1,10 @@
 """Following a turn: live, replayed or both, from any event on, in this process or another."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import anyio
 import pytest
@@ -11,7 +12,16 @@ from msgspec.structs import replace
 
 from hermes.control.gateway import Gateway
 from hermes.control.hub import EPOCH
-from hermes.testing.running import QUIET, Conditions, TroubledStore, held, running, until
+from hermes.state.codec import TEXT_PIECE
+from hermes.testing.running import (
+    QUIET,
+    Conditions,
+    WrappedStore,
+    held,
+    running,
+    transaction_name,
+    until,
+)
 from hermes.testing.scripted import Answer, ScriptedModel, calls, hangs, says
 from hermes.types.events import AgentEvent, Envelope, QuestionAsked, TextDelta, TurnFinished
 from hermes.types.identity import OWNER, Principal, Source, TurnId, new_id
@@ -25,7 +35,10 @@ from hermes.types.messages import (
 )
 from hermes.types.models import ModelRequest
 from hermes.types.protocols import Emit
-from hermes.types.store import Store
+from hermes.types.store import Work
+
+T = TypeVar("T")
+P = ParamSpec("P")
 
 QUESTION = calls(("ask", {"question": "Which?"}), text="Let me ask.")
 
@@ -109,7 +122,8 @@ async def test_a_turn_that_is_over_is_replayed_from_every_event_on(tmp_path: Pat
         for position, envelope in enumerate(replayed, 1):
             assert await all_of(gateway, turn, envelope.seq) == replayed[position:]
         with gateway.following(turn, replayed[-2].seq) as following:
-            assert await following.seen() == replayed[:-1]
+            assert await following.earlier(0, replayed[-2].seq) == replayed[:-1]
+            assert await following.earlier(replayed[-2].seq, replayed[-2].seq) == []
 
 
 async def test_the_store_is_not_asked_about_a_turn_that_was_accepted_just_now(
@@ -117,19 +131,20 @@ async def test_the_store_is_not_asked_about_a_turn_that_was_accepted_just_now(
 ) -> None:
     names: list[str] = []
 
-    async def before(name: str) -> None:
-        names.append(name)
+    class Overheard(WrappedStore):
+        async def read(
+            self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs
+        ) -> T:
+            names.append(transaction_name(transaction))
+            return await self.inner.read(transaction, *args, **kwargs)
 
-    def wrap(store: Store) -> Store:
-        return TroubledStore(store, before)
-
-    conditions = replace(QUIET, wrap_store=wrap)
+    conditions = replace(QUIET, wrap_store=Overheard)
     async with running(tmp_path, [], ScriptedModel([says("done")]), conditions) as gateway:
         turn = await turn_of(gateway)
         assert said(await all_of(gateway, turn)) == "done"
-        assert "_kept" not in names
+        assert "_page" not in names
         await all_of(gateway, turn)
-        assert "_kept" in names
+        assert "_page" in names
 
 
 async def test_a_resumed_turn_is_followed_through_both_of_its_claims(tmp_path: Path) -> None:
@@ -164,6 +179,75 @@ async def test_a_reader_of_the_suspended_turn_does_not_end_the_reader_of_its_ans
             assert receipt.after == 2 * EPOCH
             found = await all_of(gateway, turn, receipt.after)
     assert said(found) == "Blue it is."
+
+
+LONG = "".join(f"{number:7}," for number in range(50_000))
+
+
+def in_words(text: str, size: int) -> Answer:
+    return speaks(*(text[start : start + size] for start in range(0, len(text), size)))
+
+
+@pytest.mark.parametrize("size", [100, 5_000, len(LONG)], ids=["words", "parts", "one piece"])
+async def test_a_long_text_comes_in_pages_live_and_replayed(tmp_path: Path, size: int) -> None:
+    model = ScriptedModel([in_words(LONG, size)])
+    async with running(tmp_path, [], model) as gateway:
+        turn = await turn_of(gateway)
+        pages: list[Sequence[Envelope]] = []
+        with gateway.following(turn) as following:
+            while not following.ended:
+                pages.append(await following.next())
+        await until(lambda: not gateway.busy)
+        replayed = await all_of(gateway, turn)
+        with gateway.following(turn) as following:
+            while not following.ended:
+                pages.append(await following.next())
+            numbers = [one.seq for one in replayed]
+            found: list[Envelope] = []
+            while page := await following.earlier(found[-1].seq if found else 0, numbers[-2]):
+                found += page
+        middle = await all_of(gateway, turn, numbers[len(numbers) // 2])
+    assert said(replayed) == LONG
+    assert found == replayed[:-1]
+    assert middle == replayed[len(numbers) // 2 + 1 :]
+    assert sum(len(said(page)) for page in pages) == 2 * len(LONG)
+    assert max(len(said(page)) for page in pages) <= 2 * TEXT_PIECE
+
+
+async def test_a_long_text_leaves_the_memory_when_its_turn_is_over(tmp_path: Path) -> None:
+    event = anyio.Event()
+    model = ScriptedModel([held(event, in_words(LONG, 1000))])
+    async with running(tmp_path, [], model) as gateway:
+        turn = await turn_of(gateway)
+        with gateway.following(turn) as quick, gateway.following(turn) as slow:
+            event.set()
+            first = await slow.next()
+            assert said(await quick.rest()) == LONG
+            await until(lambda: not gateway.busy)
+            assert slow._log._events == []
+            rest = await slow.rest()
+    assert said([*first, *rest]) == LONG
+    assert last(rest) == TurnFinished(outcome="completed")
+
+
+async def test_a_page_that_ends_where_the_turn_was_suspended_is_not_the_last(
+    tmp_path: Path,
+) -> None:
+    blue = LONG[:40_000]
+    async with running(tmp_path, [], ScriptedModel([QUESTION, in_words(blue, 1000)])) as gateway:
+        turn = await turn_of(gateway)
+        await all_of(gateway, turn)
+        await asked(gateway, "blue")
+        await until(lambda: not gateway.busy)
+        with gateway.following(turn) as following:
+            pages = []
+            while not following.ended:
+                pages.append(await following.next())
+    found = [one for page in pages for one in page]
+    assert said(found).endswith(blue)
+    assert len(pages) > 1
+    ends = [one.event.outcome for one in found if isinstance(one.event, TurnFinished)]
+    assert ends == ["suspended", "completed"]
 
 
 @pytest.mark.parametrize("within", [0.05, 60.0])

@@ -6,10 +6,12 @@ from pathlib import Path
 import anyio
 from msgspec.structs import replace
 
-from hermes.control.hub import EPOCH, Hub, Log
+from hermes.control.hub import EPOCH, HELD_CHARACTERS, READ_EVENTS, READ_JOINED, Hub, Log
+from hermes.state.codec import TEXT_PIECE
 from hermes.testing.running import held, rows, running, until
 from hermes.testing.scripted import ScriptedModel, hangs, says
 from hermes.types.events import (
+    AgentEvent,
     ReasoningDelta,
     SegmentDiscarded,
     SegmentEnded,
@@ -54,6 +56,44 @@ def test_neighbouring_text_comes_as_one_under_its_last_number() -> None:
         (EPOCH + 5, TextDelta(text="c")),
     ]
     assert live.read(EPOCH + 1)[0] == (EPOCH + 2, TextDelta(text="b"))
+
+
+def test_a_read_returns_a_part_where_there_is_much_and_the_next_one_more() -> None:
+    live = log()
+    for number in range(3 * READ_EVENTS):
+        live.emit(TextDelta(text=f"{number},"))
+    for _ in range(3 * READ_JOINED):
+        live.emit(SegmentEnded())
+    live.emit(ReasoningDelta(text="x" * (3 * TEXT_PIECE + 1)))
+    found, reads = list[tuple[int, AgentEvent]](), list[int]()
+    while part := live.read(found[-1][0] if found else 0):
+        found += part
+        reads.append(len(part))
+    said = "".join(event.text for _, event in found if isinstance(event, TextDelta))
+    assert said == "".join(f"{number}," for number in range(3 * READ_EVENTS))
+    thought = [event.text for _, event in found if isinstance(event, ReasoningDelta)]
+    assert [len(text) for text in thought] == [TEXT_PIECE] * 3 + [1]
+    assert found[-1][0] == live.seq
+    assert sum(isinstance(event, SegmentEnded) for _, event in found) == 3 * READ_JOINED
+    assert max(reads) <= READ_JOINED + 1
+    whole = [pair for pair in found if pair[0] <= EPOCH + 5 * READ_EVENTS]
+    again: list[tuple[int, AgentEvent]] = []
+    while part := live.read(again[-1][0] if again else 0, whole[-1][0]):
+        again += part
+    assert again == whole
+
+
+def test_a_log_with_little_text_is_held_and_one_with_much_is_released() -> None:
+    for size, released in ((HELD_CHARACTERS, False), (HELD_CHARACTERS + 1, True)):
+        live = log()
+        live.emit(TextDelta(text="x" * size))
+        live.end([TurnFinished(outcome="completed")])
+        last, version = live.seq, live.version
+        live.release()
+        assert live.covers(0) is not released
+        assert (live.version != version) is released
+        assert live.seq == last
+        assert bool(live.read(0)) is not released
 
 
 def test_a_discard_names_the_first_event_of_the_open_segment() -> None:

@@ -60,7 +60,8 @@ async def test_an_open_turn_fails_and_its_chat_and_its_readers_are_told(store: S
     assert delivery.content == Content(text=TOLD)
     # The notice itself has never been sent.
     assert not delivery.doubtful
-    (last,) = await store.read(turns.events_after, TurnId("t1"), 1_999_999)
+    page = await store.read(turns.events_page, TurnId("t1"), 1_999_999)
+    (last,) = page.recorded
     assert last.event == TurnFinished(outcome="failed", text=TOLD, code=RESTORED)
     assert await store.read(select, "select id from inbox where state <> 'done'") == []
 

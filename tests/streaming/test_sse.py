@@ -17,7 +17,16 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from hermes.streaming.final import spoken
 from hermes.streaming.fold import Folder, View, answer
-from hermes.streaming.sse import DONE, KEEPALIVE, ChatStream, RunStream, plain_completion
+from hermes.streaming.sse import (
+    ANSWER_PLACE,
+    DONE,
+    KEEPALIVE,
+    ChatStream,
+    RunStep,
+    RunStream,
+    plain_completion,
+)
+from hermes.streaming.wire import encode
 from hermes.types.events import (
     AgentEvent,
     ContextCompacted,
@@ -35,6 +44,7 @@ from hermes.types.events import (
     UsageReported,
 )
 from hermes.types.identity import CallId
+from hermes.types.messages import ToolCall
 
 CALL = CallId("t_0_0")
 COMPLETED = TurnFinished(outcome="completed")
@@ -152,7 +162,18 @@ def test_the_reason_of_the_end_is_the_models(reason: FinishReason) -> None:
     assert ChatCompletionChunk.model_validate(last).choices[0].finish_reason == reason
     reply = plain_completion("chatcmpl-1", "main", 7, folded(events))
     assert ChatCompletion.model_validate_json(reply).choices[0].finish_reason == reason
-    assert frames(RunStream("run_1").feed(5, end))[0][2]["finish_reason"] == reason
+    halves = RunStream("run_1").end(5, end, None)
+    assert frames(b"".join(halves))[0][2]["finish_reason"] == reason
+
+
+def test_the_calls_of_a_suspended_run_can_not_move_its_answer() -> None:
+    arguments = json.dumps({"at": ANSWER_PLACE.decode()})
+    call = ToolCall(id=CallId("t_0_0"), name="look", arguments=arguments)
+    end = TurnFinished(outcome="suspended", calls=(call,))
+    head, tail = RunStream("run_1").end(5, end, None)
+    _, _, told = frames(head + b"the answer" + tail)[0]
+    assert told["output"] == "the answer"
+    assert told["tool_calls"][0]["function"]["arguments"] == arguments
 
 
 def test_usage_is_sent_before_done_when_asked_for() -> None:
@@ -381,39 +402,51 @@ RUN_EVENTS: list[tuple[AgentEvent, str, dict[str, Any]]] = [
         "usage",
         {"usage": {"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13}},
     ),
-    (SUSPENDED, "run.suspended", {"output": ""}),
+]
+RUN_ENDS: list[tuple[TurnFinished, str, dict[str, Any]]] = [
+    (SUSPENDED, "run.suspended", {"output": "One\n\nTwo"}),
     (
         TurnFinished(outcome="stopped", text="/stop"),
         "run.cancelled",
-        {"reason": "/stop", "output": ""},
+        {"reason": "/stop", "output": "One\n\nTwo"},
     ),
     (
-        TurnFinished(outcome="failed", text="Busy.", code="rate_limited"),
-        "run.failed",
-        {"error": "Busy.", "code": "rate_limited"},
+        COMPLETED,
+        "run.completed",
+        {
+            "output": "One\n\nTwo",
+            "usage": {"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13},
+            "finish_reason": "stop",
+        },
     ),
 ]
 
 
 @pytest.mark.parametrize(("event", "name", "fields"), RUN_EVENTS)
 def test_an_event_of_a_run_has_number_name_and_run_id(
-    event: AgentEvent, name: str, fields: dict[str, Any]
+    event: RunStep, name: str, fields: dict[str, Any]
 ) -> None:
     assert frames(RunStream("run_1").feed(5, event)) == [
         ("5", name, {"event": name, "run_id": "run_1", **fields})
     ]
 
 
-def test_a_completed_run_carries_its_whole_output_also_for_a_reader_who_came_back() -> None:
-    stream = RunStream("run_1")
-    stream.skip(1, says("One"))
-    stream.skip(2, SegmentEnded())
-    stream.skip(3, USAGE)
-    stream.feed(4, says("Two"))
-    (_, name, body) = frames(stream.feed(5, COMPLETED))[0]
-    assert name == "run.completed"
-    assert body["output"] == "One\n\nTwo"
-    assert body["usage"]["total_tokens"] == 13
+@pytest.mark.parametrize(("event", "name", "fields"), RUN_ENDS)
+def test_the_last_frame_of_a_run_has_the_answer_between_its_halves(
+    event: TurnFinished, name: str, fields: dict[str, Any]
+) -> None:
+    head, tail = RunStream("run_1").end(5, event, USAGE)
+    assert frames(head + encode("One\n\nTwo")[1:-1] + tail) == [
+        ("5", name, {"event": name, "run_id": "run_1", **fields})
+    ]
+
+
+def test_a_run_that_failed_has_no_answer_whatever_the_error_says() -> None:
+    failed = TurnFinished(outcome="failed", text=ANSWER_PLACE.decode(), code="rate_limited")
+    whole, tail = RunStream("run_1").end(5, failed, None)
+    assert tail == b""
+    told = {"event": "run.failed", "run_id": "run_1", "error": failed.text, "code": failed.code}
+    assert frames(whole) == [("5", "run.failed", told)]
 
 
 def test_a_text_delta_costs_microseconds() -> None:

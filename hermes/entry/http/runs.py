@@ -1,15 +1,19 @@
 """GET /v1/runs/{id}/events: a run's events from any number on, now or after a restart."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from starlette.requests import Request
 from starlette.types import ASGIApp
 
+from hermes.control.following import Following
 from hermes.control.gateway import Gateway
 from hermes.entry.http.auth import principal_of
 from hermes.entry.http.errors import ApiError, bad_request
 from hermes.entry.http.sse import EventStream, EventStreamResponse, next_or_keepalive
+from hermes.streaming.outline import AnswerJson, AnswerOutline
 from hermes.streaming.sse import RunStream
+from hermes.types.events import Envelope, TurnFinished
 from hermes.types.identity import TurnId
 
 
@@ -30,15 +34,52 @@ class RunEvents:
     async def _write(self, run_id: str, turn: TurnId, after: int, out: EventStream) -> None:
         frames = RunStream(run_id)
         with self._gateway.following(turn, after) as following:
-            if after:
-                for one in await following.seen():
-                    frames.skip(one.seq, one.event)
             await out.start({"x-hermes-run-id": run_id})
             events = await following.next(0)
             while events or not following.ended:
-                await out.send(b"".join(frames.feed(one.seq, one.event) for one in events))
+                parts = _rendered(events, frames)
+                events = ()  # not to be held while a slow client reads
+                for part in parts:
+                    if isinstance(part, bytes):
+                        await out.send(part)
+                    else:
+                        await _send_end(*part, frames, following, out)
                 events = await next_or_keepalive(following, out)
         await out.finish()
+
+
+def _rendered(
+    events: Sequence[Envelope], frames: RunStream
+) -> list[bytes | tuple[int, TurnFinished]]:
+    """The frames of the events, and the events that need the whole answer."""
+    parts: list[bytes | tuple[int, TurnFinished]] = []
+    sent: list[bytes] = []
+    for one in events:
+        if isinstance(one.event, TurnFinished):
+            parts += (b"".join(sent), (one.seq, one.event))
+            sent.clear()
+        else:
+            sent.append(frames.feed(one.seq, one.event))
+    return [*parts, b"".join(sent)]
+
+
+async def _send_end(
+    seq: int, event: TurnFinished, frames: RunStream, following: Following, out: EventStream
+) -> None:
+    """Sends the last frame. It has the whole answer, which is read again page by page."""
+    outline, last = AnswerOutline(), 0
+    while page := await following.earlier(last, seq):
+        for one in page:
+            outline.feed(one.seq, one.event)
+        last = page[-1].seq
+    head, tail = frames.end(seq, event, outline.usage)
+    await out.send(head)
+    if tail:
+        text, last = AnswerJson(outline.segments()), 0
+        while page := await following.earlier(last, seq):
+            await out.send(b"".join([text.feed(one.seq, one.event) for one in page]))
+            last = page[-1].seq
+        await out.send(tail)
 
 
 async def _write_head(run_id: str, out: EventStream) -> None:

@@ -1,31 +1,18 @@
-"""A burst of requests is started a few at a time, in order, and none is forgotten."""
+"""The requests of an app start a few at a time."""
 
 import asyncio
-from typing import Protocol
 
 import anyio
-import pytest
 from starlette.types import Receive, Scope, Send
 
-from hermes.entry.http.turnstile import PER_ROUND, Turnstile, TurnstileMiddleware
+from hermes.control.turnstile import PER_ROUND
+from hermes.entry.http.turnstile import TurnstileMiddleware
 from hermes.testing.asgi import call, http_scope
 
 BURST = PER_ROUND * 5 + 1
 
 
-class Gate(Protocol):
-    async def enter(self) -> None: ...
-
-
-class OpenGate:
-    """A turnstile that does nothing. The checks below must be able to tell the difference."""
-
-    async def enter(self) -> None:
-        pass
-
-
-async def rounds_of_a_burst(gate: Gate) -> list[int]:
-    """The round of the event loop in which each request of a burst has passed, in order."""
+async def test_the_requests_of_an_app_share_one_turnstile() -> None:
     loop, now, rounds = asyncio.get_running_loop(), 0, list[int]()
 
     def count() -> None:
@@ -34,86 +21,16 @@ async def rounds_of_a_burst(gate: Gate) -> list[int]:
         if len(rounds) < BURST:
             loop.call_soon(count)
 
-    async def pass_through() -> None:
-        await gate.enter()
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
         rounds.append(now)
+        await send({"type": "http.response.start", "status": 204, "headers": []})
 
+    behind, scopes = TurnstileMiddleware(app), [http_scope() for _ in range(BURST)]
     loop.call_soon(count)
     with anyio.fail_after(5):
         async with anyio.create_task_group() as group:
-            for _ in range(BURST):
-                group.start_soon(pass_through)
-    return rounds
-
-
-def most_in_one_round(rounds: list[int]) -> int:
-    return max(rounds.count(number) for number in set(rounds))
-
-
-async def test_a_burst_passes_a_few_in_each_round() -> None:
-    rounds = await rounds_of_a_burst(Turnstile())
+            for scope in scopes:
+                group.start_soon(call, behind, scope)
     assert len(rounds) == BURST
     # Waiters are woken in one round and run in the next, in which others may pass as well.
-    assert most_in_one_round(rounds) <= 2 * PER_ROUND
-
-
-async def test_without_a_turnstile_a_burst_passes_at_once() -> None:
-    assert most_in_one_round(await rounds_of_a_burst(OpenGate())) == BURST
-
-
-async def test_the_first_of_a_round_do_not_wait() -> None:
-    turnstile = Turnstile()
-    for _ in range(PER_ROUND):
-        with pytest.raises(StopIteration):
-            turnstile.enter().send(None)
-    waiting = turnstile.enter()
-    assert waiting.send(None) is not None
-    waiting.close()
-
-
-async def test_a_burst_passes_in_order() -> None:
-    turnstile, passed = Turnstile(), list[int]()
-
-    async def pass_through(number: int) -> None:
-        await turnstile.enter()
-        passed.append(number)
-
-    async with anyio.create_task_group() as group:
-        for number in range(BURST):
-            group.start_soon(pass_through, number)
-    assert passed == list(range(BURST))
-
-
-async def test_a_request_that_gives_up_does_not_hold_up_the_others() -> None:
-    turnstile, passed = Turnstile(), list[int]()
-
-    async def pass_through(number: int) -> None:
-        await turnstile.enter()
-        passed.append(number)
-
-    with anyio.fail_after(5):
-        async with anyio.create_task_group() as group:
-            async with anyio.create_task_group() as leaving:
-                for number in range(PER_ROUND * 2):
-                    leaving.start_soon(pass_through, number)
-                leaving.cancel_scope.cancel()
-            group.start_soon(pass_through, -1)
-    assert passed[-1] == -1
-
-
-async def test_the_requests_of_an_app_share_one_turnstile() -> None:
-    class Middle:
-        """The middleware as a gate."""
-
-        def __init__(self) -> None:
-            self._app = TurnstileMiddleware(_no_content)
-
-        async def enter(self) -> None:
-            assert (await call(self._app, http_scope())).status == 204
-
-    rounds = await rounds_of_a_burst(Middle())
-    assert most_in_one_round(rounds) <= 2 * PER_ROUND
-
-
-async def _no_content(scope: Scope, receive: Receive, send: Send) -> None:
-    await send({"type": "http.response.start", "status": 204, "headers": []})
+    assert max(rounds.count(number) for number in set(rounds)) <= 2 * PER_ROUND

@@ -1,0 +1,122 @@
+"""Clients that ask for much: readers of long runs, slow readers, and large requests."""
+
+import asyncio
+import socket
+import time
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from benchmarks.client import ask_once, encode
+from benchmarks.crowds import Probed, probed
+from benchmarks.load import PATH, percentile
+from benchmarks.model import Behaviour
+from benchmarks.sizes import Sizes
+from benchmarks.stage import KEY, Stage
+from benchmarks.stalls import read_slowly, small_socket
+
+LONG = Behaviour(tokens=8_000, padding=1000)
+"""An answer of 8 MB."""
+MEDIUM = Behaviour(tokens=1_000, padding=1000)
+"""An answer of 1 MB."""
+UPLOAD_BYTES = 9_000_000
+END = b"event: run.completed"
+HEADERS = {"Authorization": f"Bearer {KEY}"}
+
+
+async def replays(stage: Stage, sizes: Sizes) -> None:
+    """Many quick readers of one long run that is over."""
+    await stage.restart("replayed")
+    path = await _run(stage, LONG)
+
+    async def read() -> None:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(sizes.replays):
+                group.create_task(_read(stage, path))
+
+    seen = await _watched(stage, read)
+    put = stage.record.put
+    put("replays.memory", seen.rss_growth)
+    put("replays.seconds", seen.seconds)
+    put("replays.health", percentile(seen.delays, 0.99))
+
+
+async def slow_replays(stage: Stage, sizes: Sizes) -> None:
+    """Many readers of a run who take a byte a second, until they are cut off."""
+    await stage.restart("replayed-slowly")
+    path = await _run(stage, MEDIUM)
+    request = encode("GET", path, HEADERS)
+    readers: list[socket.socket] = []
+
+    async def read() -> None:
+        loop = asyncio.get_running_loop()
+        for _ in range(sizes.slow_replays):
+            reader = await small_socket(stage.ours.port)
+            readers.append(reader)
+            await loop.sock_sendall(reader, request)
+        end = time.perf_counter() + sizes.reading
+        while time.perf_counter() < end:
+            for reader in readers:
+                read_slowly(reader)
+            await asyncio.sleep(1.0)
+
+    try:
+        seen = await _watched(stage, read)
+        left = stage.ours.tree.established(stage.ours.port)
+    finally:
+        for reader in readers:
+            reader.close()
+    put = stage.record.put
+    put("slow_replays.memory", seen.rss_growth)
+    put("slow_replays.health", percentile(seen.delays, 0.99))
+    put("slow_replays.left", left)
+
+
+async def uploads(stage: Stage, sizes: Sizes) -> None:
+    """Requests that are nearly as large as is allowed: one message, and very many."""
+    await stage.restart("uploaded")
+    await stage.behave(Behaviour())
+    for name, messages in (("one", 1), ("many", sizes.upload_messages)):
+        text = "word " * (UPLOAD_BYTES // 5 // messages)
+        said = [{"role": "user", "content": text}] * messages
+        body = msgspec.json.encode({"model": "hermes-agent", "messages": said})
+        request = encode("POST", PATH, HEADERS, body)
+
+        async def send(request: bytes = request) -> None:
+            for _ in range(sizes.uploads):
+                answer = await ask_once(stage.ours.port, request, 60.0)
+                assert answer.status, answer.told()
+
+        seen = await _watched(stage, send)
+        stage.record.put(f"uploads.{name}", max(seen.delays))
+
+
+async def _watched(stage: Stage, work: Callable[[], Awaitable[None]]) -> Probed:
+    await stage.settle(stage.ours)
+    return await probed(stage, stage.ours, work)
+
+
+async def _run(stage: Stage, behaviour: Behaviour) -> str:
+    """The path of the events of a run that has just ended."""
+    await stage.behave(behaviour)
+    answer = await ask_once(stage.ours.port, stage.ours.request(), 60.0)
+    assert answer.good(behaviour.tokens), answer.told()
+    turn = answer.body.partition(b'"chatcmpl-')[2].partition(b'"')[0].decode()
+    await stage.behave(Behaviour())
+    return f"/v1/runs/run_{turn}/events"
+
+
+async def _read(stage: Stage, path: str) -> None:
+    """Reads a run to its end and keeps none of it."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", stage.ours.port)
+    try:
+        writer.write(encode("GET", path, {**HEADERS, "Connection": "close"}))
+        size, tail, ended = 0, b"", False
+        while part := await reader.read(65_536):
+            size += len(part)
+            ended = ended or END in tail + part
+            tail = part[-len(END) :]
+        assert ended, "a run was not read to its end"
+        assert size > LONG.tokens * LONG.padding * 2, "the answer was not whole"
+    finally:
+        writer.close()

@@ -1,0 +1,99 @@
+"""A burst passes a few at a time, in order, and nobody is forgotten."""
+
+import asyncio
+from typing import Protocol
+
+import anyio
+import pytest
+
+from hermes.control.turnstile import PER_ROUND, Turnstile
+
+BURST = PER_ROUND * 5 + 1
+
+
+class Gate(Protocol):
+    async def enter(self) -> None: ...
+
+
+class OpenGate:
+    """A turnstile that does nothing. The checks below must be able to tell the difference."""
+
+    async def enter(self) -> None:
+        pass
+
+
+async def rounds_of_a_burst(gate: Gate) -> list[int]:
+    """The round of the event loop in which each request of a burst has passed, in order."""
+    loop, now, rounds = asyncio.get_running_loop(), 0, list[int]()
+
+    def count() -> None:
+        nonlocal now
+        now += 1
+        if len(rounds) < BURST:
+            loop.call_soon(count)
+
+    async def pass_through() -> None:
+        await gate.enter()
+        rounds.append(now)
+
+    loop.call_soon(count)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            for _ in range(BURST):
+                group.start_soon(pass_through)
+    return rounds
+
+
+def most_in_one_round(rounds: list[int]) -> int:
+    return max(rounds.count(number) for number in set(rounds))
+
+
+async def test_a_burst_passes_a_few_in_each_round() -> None:
+    rounds = await rounds_of_a_burst(Turnstile())
+    assert len(rounds) == BURST
+    # Waiters are woken in one round and run in the next, in which others may pass as well.
+    assert most_in_one_round(rounds) <= 2 * PER_ROUND
+
+
+async def test_without_a_turnstile_a_burst_passes_at_once() -> None:
+    assert most_in_one_round(await rounds_of_a_burst(OpenGate())) == BURST
+
+
+async def test_the_first_of_a_round_do_not_wait() -> None:
+    turnstile = Turnstile()
+    for _ in range(PER_ROUND):
+        with pytest.raises(StopIteration):
+            turnstile.enter().send(None)
+    waiting = turnstile.enter()
+    assert waiting.send(None) is not None
+    waiting.close()
+
+
+async def test_a_burst_passes_in_order() -> None:
+    turnstile, passed = Turnstile(), list[int]()
+
+    async def pass_through(number: int) -> None:
+        await turnstile.enter()
+        passed.append(number)
+
+    async with anyio.create_task_group() as group:
+        for number in range(BURST):
+            group.start_soon(pass_through, number)
+    assert passed == list(range(BURST))
+
+
+async def test_a_request_that_gives_up_does_not_hold_up_the_others() -> None:
+    turnstile, passed = Turnstile(), list[int]()
+
+    async def pass_through(number: int) -> None:
+        await turnstile.enter()
+        passed.append(number)
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            async with anyio.create_task_group() as leaving:
+                for number in range(PER_ROUND * 2):
+                    leaving.start_soon(pass_through, number)
+                leaving.cancel_scope.cancel()
+            group.start_soon(pass_through, -1)
+    assert passed[-1] == -1

@@ -1,0 +1,48 @@
+"""The answer without its text: the same as that of the view that folds all events."""
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes.streaming.fold import Folder, answer
+from hermes.streaming.outline import AnswerJson, AnswerOutline
+from hermes.types.events import (
+    AgentEvent,
+    Notice,
+    ReasoningDelta,
+    SegmentDiscarded,
+    SegmentEnded,
+    TextDelta,
+    TurnFinished,
+    UsageReported,
+)
+
+SUSPENDED = TurnFinished(outcome="suspended")
+texts = st.sampled_from(["", " ", "\n", "a", 'b "c"', "\u00fc\U0001d11e", "\\", "\x00"])
+events = st.lists(
+    st.one_of(
+        st.builds(TextDelta, text=texts),
+        st.builds(TextDelta, text=texts),
+        st.builds(ReasoningDelta, text=texts),
+        st.builds(Notice, text=texts),
+        st.just(SegmentEnded()),
+        st.just(SegmentEnded()),
+        st.builds(SegmentDiscarded, from_seq=st.integers(1, 30)),
+        st.just(SUSPENDED),
+        st.just(UsageReported(prompt_tokens=3, completion_tokens=2)),
+    ),
+    max_size=25,
+)
+
+
+@given(events)
+def test_the_answer_is_that_of_the_view(emitted: list[AgentEvent]) -> None:
+    numbered = list(enumerate([*emitted, TurnFinished(outcome="completed")], 1))
+    folder, outline = Folder(), AnswerOutline()
+    for seq, event in numbered:
+        folder.feed(seq, event)
+        outline.feed(seq, event)
+    text = AnswerJson(outline.segments())
+    said = b"".join(text.feed(seq, event) for seq, event in numbered)
+    assert msgspec.json.decode(b'"' + said + b'"') == answer(folder.view())
+    assert outline.usage == folder.view().usage
