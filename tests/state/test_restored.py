@@ -68,7 +68,7 @@ async def test_an_open_turn_fails_and_its_chat_and_its_readers_are_told(store: S
 
 async def test_the_calls_of_an_open_turn_get_results(store: SQLiteStore) -> None:
     await store.run(begin, "t1", session())
-    call = ToolCall(id=CallId("t1_0_0"), name="pay", arguments="{}")
+    call = ToolCall(id=CallId(f"{'0' * 21}_0_0"), name="pay", arguments="{}")
     asked = AssistantMessage(calls=(call,))
     await store.run(transcript.append, scribe("t1"), -1, 0, UserMessage(text="pay"), NOW)
     await store.run(transcript.append, scribe("t1"), 0, 0, asked, NOW)
