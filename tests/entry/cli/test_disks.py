@@ -28,6 +28,7 @@ COMMANDS = [
     *("config explain timezone", "config check", "config path", "config migrate"),
     *("model show", "model list", "model use groq/x", "model test"),
     *("prompt show", "chat -q hello"),
+    *("context list", "context allow AGENTS.md", "context revoke AGENTS.md"),
 ]
 
 
