@@ -36,7 +36,7 @@ check: $(STAMP)  ## format, lint, types and imports, without running anything
 	@$(BIN)/lint-imports | grep -v '^$$' | tail -n 7
 
 test: check  ## everything that must hold: check, then the whole suite
-	@$(PY) -m pytest -q
+	@$(PY) -m pytest -q -n 3 --dist loadfile
 
 format: $(STAMP)  ## put the code in its usual form
 	@$(BIN)/ruff format -q . && $(BIN)/ruff check -q --fix .
