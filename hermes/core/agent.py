@@ -132,6 +132,8 @@ class AgentLoop:
                 raise Rejected(f"The model {choice.model!r} can't use tools; send none.")
             return {}
         tools = self._toolbox.for_turn(turn)
+        if not turn.client_tools:
+            return tools
         theirs = {tool.name for tool in turn.client_tools}
         if theirs.isdisjoint(tools):
             # The same object for all turns: prompts are known by it.

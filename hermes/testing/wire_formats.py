@@ -221,7 +221,9 @@ class WireFormatContract(ToolsContract):
         assert msgspec.json.decode(body)["x_extra"] == {"deep": True}
 
     @pytest.mark.parametrize("reasoning", ["budget", "effort"])
-    @pytest.mark.parametrize("sampling", SAMPLINGS, ids=lambda one: "+".join(given_options(one)))
+    @pytest.mark.parametrize(
+        "sampling", SAMPLINGS, ids=lambda one: "+".join(sorted(given_options(one)))
+    )
     def test_an_option_reaches_the_model_or_is_known_to_be_left_out(
         self, sampling: Sampling, reasoning: Literal["budget", "effort"]
     ) -> None:
