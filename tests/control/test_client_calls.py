@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -15,6 +16,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionMessageToolCall
 
 from hermes.control.client_calls import ResultsRefused
 from hermes.state.paths import STORE_NAME
+from hermes.state.retention import forget_messages, forget_requests
 from hermes.testing.running import rows, until
 from hermes.testing.scripted import Plan, PlannedCall
 from hermes.testing.service import SERVICE_KEY, Service, serving
@@ -380,6 +382,26 @@ async def test_an_answer_to_the_question_closes_calls_without_results(tmp_path: 
         answer = text_of(await client.ask("the left one"))
     assert "Not answered" in answer
     assert "the left one" in answer
+
+
+async def test_results_that_were_kept_outlast_the_retention_of_finished_messages(
+    tmp_path: Path,
+) -> None:
+    async with talking(tmp_path, session=True) as client:
+        client.results(client.heard(await client.ask("tool:look{} tool:ask{}")), look="blue")
+        await client.send()
+        await client.service.gateway._store.run(forget_messages, time.time() + 60)
+        client.said = []
+        assert "blue" in text_of(await client.ask("the left one"))
+
+
+async def test_results_of_stateless_requests_are_forgotten_with_their_turns(tmp_path: Path) -> None:
+    async with talking(tmp_path) as client:
+        client.results(client.heard(await client.ask("tool:look{}")))
+        await client.send()
+        store = client.service.gateway._store
+        await store.run(forget_requests, time.time() + 60)
+        assert await rows(store, "select id from inbox") == []
 
 
 async def test_further_words_may_follow_the_results(tmp_path: Path) -> None:
