@@ -112,7 +112,9 @@ class Intake:
     ) -> Work[IntakeResult]:
         """The turn waits for a person: this message decides, or waits too."""
         open_ones = yield from turns.open_questions(turn.id)
-        if not open_ones and isinstance(event.body, Asked):
+        # A turn that waits for nobody, because everything has just expired, is about to be resumed.
+        client_calls = () if open_ones else (yield from turns.open_client_calls(turn.id))
+        if client_calls and isinstance(event.body, Asked):
             return (yield from self._go_on_without_results(event, key, person, turn, now))
         question = _meant(event, open_ones) if turn.person == person else None
         if question is None:

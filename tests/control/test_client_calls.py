@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import anyio
+import anyio.lowlevel
 import msgspec
 import openai
 import pytest
@@ -382,6 +383,64 @@ async def test_an_answer_to_the_question_closes_calls_without_results(tmp_path: 
         answer = text_of(await client.ask("the left one"))
     assert "Not answered" in answer
     assert "the left one" in answer
+
+
+async def question_expired(client: Client) -> None:
+    store = client.service.gateway._store
+    with anyio.fail_after(10):
+        while await rows(
+            store, "select 1 from questions where kind = 'question' and state = 'open'"
+        ):
+            await anyio.lowlevel.checkpoint()
+
+
+UNANSWERED = 'tool:look{} tool:ask{"question":"Which one?","expires_in":0.05}'
+"""A step in which a call of the client waits longer than a question."""
+
+
+async def test_every_call_has_a_result_when_the_client_goes_on_after_a_question_has_expired(
+    tmp_path: Path,
+) -> None:
+    async with talking(tmp_path, session=True) as client:
+        await client.ask(UNANSWERED)
+        await question_expired(client)
+        client.said = []
+        assert "never mind" in text_of(await client.ask("never mind"))
+        sent = client.service.model.requests[-1].messages
+        assert client.service.model.stats.refused == {}
+    told = [message.text for message in sent if message.role == "tool"]
+    assert [text.partition(":")[0] for text in told] == ["Not answered", "Not finished"]
+
+
+async def test_words_after_the_results_wait_until_an_expired_question_has_gone_on(
+    tmp_path: Path,
+) -> None:
+    async with talking(tmp_path, session=True) as client:
+        client.results(client.heard(await client.ask(UNANSWERED)), look="blue")
+        await question_expired(client)
+        with pytest.raises(openai.ConflictError) as caught:
+            await client.ask("and be brief")
+        assert caught.value.code == "question_expired"
+        del client.said[-1]
+        answer = text_of(await client.send())
+        assert client.service.model.stats.refused == {}
+    assert "blue" in answer
+    assert "nobody answered" in answer
+
+
+async def test_an_expired_call_is_named_so_while_a_question_keeps_its_turn_open(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "config.yaml").write_text("agent: {client_tool_timeout: 0.05}\n")
+    async with talking(tmp_path, session=True) as client:
+        client.results(client.heard(await client.ask("tool:look{} tool:ask{}")))
+        expired = "select 1 from questions where kind = 'client_call' and state = 'expired'"
+        with anyio.fail_after(10):
+            while not await rows(client.service.gateway._store, expired):
+                await anyio.lowlevel.checkpoint()
+        with pytest.raises(openai.BadRequestError) as caught:
+            await client.send()
+    assert caught.value.code == "tool_call_expired"
 
 
 async def test_results_that_were_kept_outlast_the_retention_of_finished_messages(
