@@ -463,6 +463,14 @@ async def test_results_of_stateless_requests_are_forgotten_with_their_turns(tmp_
         assert await rows(store, "select id from inbox") == []
 
 
+async def test_the_status_says_that_the_client_is_waited_for(tmp_path: Path) -> None:
+    async with talking(tmp_path, session=True) as client:
+        await client.ask("tool:look{}")
+        client.said = []
+        status = text_of(await client.ask("/status"))
+    assert status == "Waiting for the results of your client's tools."
+
+
 async def test_further_words_may_follow_the_results(tmp_path: Path) -> None:
     async with talking(tmp_path, session=True) as client:
         client.results(client.heard(await client.ask("tool:look{}")))
