@@ -137,8 +137,9 @@ class Intake:
             return (yield from self._tell(id, event, key, noted, now))
         yield from self._client_calls.give_up(turn, now)
         claim = yield from self._desk.resume(turn, now)
-        receipt = Accepted(id=id, turn=turn.id, after=claim.row.epoch * EPOCH)
-        return IntakeResult(receipt=receipt, claim=claim)
+        after = claim.row.epoch * EPOCH
+        yield from inbox.set_after(id, after)
+        return IntakeResult(receipt=Accepted(id=id, turn=turn.id, after=after), claim=claim)
 
     def _go_on_without_results(
         self, event: MessageEvent, key: SessionKey, person: PersonId, turn: TurnRow, now: float

@@ -471,6 +471,24 @@ async def test_the_status_says_that_the_client_is_waited_for(tmp_path: Path) -> 
     assert status == "Waiting for the results of your client's tools."
 
 
+async def test_a_request_is_answered_as_before_once_its_turn_goes_on(tmp_path: Path) -> None:
+    async with talking(tmp_path) as client:
+        look = PlannedCall(name="look", arguments="{}")
+        client.service.model.script += [Plan(calls=(look,)), Plan(hang=True)]
+        client._headers = {"Idempotency-Key": "once"}
+        first = await client.ask("go on")
+        request = list(client.said)
+        client.results(client.heard(first))
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.send)
+            await until(lambda: len(client.service.model.requests) == 2)
+            client.said = request
+            with anyio.fail_after(5):
+                again = await client.send()
+            group.cancel_scope.cancel()
+    assert ids_of(again) == ids_of(first)
+
+
 async def test_further_words_may_follow_the_results(tmp_path: Path) -> None:
     async with talking(tmp_path, session=True) as client:
         client.results(client.heard(await client.ask("tool:look{}")))
@@ -578,6 +596,33 @@ async def test_results_whose_turn_failed_for_a_time_are_sent_again_and_answered(
         assert text_of(await client.send()) == answer
         assert model.stats.calls == 3
     assert states_in(tmp_path) == ["completed"]
+
+
+async def test_a_turn_that_is_run_again_keeps_the_answers_to_earlier_requests(
+    tmp_path: Path,
+) -> None:
+    async with talking(tmp_path, HERMES_API_MAX_RETRIES="0") as client:
+        look = PlannedCall(name="look", arguments="{}")
+        client.service.model.script += [Plan(calls=(look,)), Plan(status=401)]
+        client._headers = {"Idempotency-Key": "once"}
+        first = await client.ask("go on")
+        request = list(client.said)
+        client.results(client.heard(first))
+        with pytest.raises(openai.APIStatusError):
+            await client.send()
+        await client.send()
+        client.said = request
+        assert ids_of(await client.send()) == ids_of(first)
+
+
+async def test_a_repeated_answer_to_a_question_gets_what_followed_it(tmp_path: Path) -> None:
+    async with talking(tmp_path, session=True) as client:
+        await client.ask("tool:ask{}")
+        client.said = []
+        client._headers = {**SESSION, "Idempotency-Key": "once"}
+        answer = text_of(await client.ask("the left one"))
+        assert "the left one" in answer
+        assert text_of(await client.send()) == answer
 
 
 async def test_the_client_gets_role_markers_as_the_model_meant_them(tmp_path: Path) -> None:
