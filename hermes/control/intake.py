@@ -128,14 +128,18 @@ class Intake:
         duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner, "done")
         if duplicate:
             return IntakeResult(receipt=duplicate)
-        yield from inbox.bind(id, turn.id, "done")
         state, answer = _decision(question, event)
         yield from turns.decide(question.id, state, answer, person, now)
         if len(open_ones) > 1:
             left = "; ".join(other.prompt for other in open_ones if other is not question)
             noted = CommandReply(reply=f"Noted. Still open: {left}")
             return (yield from self._tell(id, event, key, noted, now))
+        yield from inbox.bind(id, turn.id, "done")
         yield from self._client_calls.give_up(turn, now)
+        if isinstance(event.body, Asked):
+            # Like results of client tools, the answer comes with the options that count from now.
+            yield from turns.set_request(turn.id, id)
+            turn = replace(turn, request=id)
         claim = yield from self._desk.resume(turn, now)
         after = claim.row.epoch * EPOCH
         yield from inbox.set_after(id, after)
