@@ -3,6 +3,7 @@
 from hermes.control.claims import Claim, Desk
 from hermes.control.hub import EPOCH
 from hermes.control.repeats import Repeated, repeat
+from hermes.core.agent import unanswered
 from hermes.state import inbox, transcript, turns
 from hermes.state.codec import record
 from hermes.state.turns import OpenQuestion, TurnRow
@@ -19,10 +20,12 @@ from hermes.types.messages import (
     ToolMessage,
 )
 from hermes.types.store import Work
+from hermes.types.turns import Expired
 from hermes.types.value import Value
 
 WENT_ON = "the client went on without the results of its tools"
 NOT_ANSWERED = "Not answered: the client went on without this result."
+NOT_FINISHED = "Not finished: the client went on without waiting for this."
 AFTER_RESULTS = 1_000_000
 """The index in a step of the first message that follows its results."""
 
@@ -60,14 +63,11 @@ class ClientCalls:
         id, session = new_id(), SessionKey.parse(row.session)
         yield from inbox.insert(id, event, session, person, self._desk.owner, "done")
         waiting = yield from turns.open_client_calls(row.id)
+        if row.state == "suspended" and not waiting:
+            yield from _refuse_expired(row, body.results)
         _check(row, waiting, body.results)
-        if questions and body.messages:
-            raise ResultsRefused(
-                409,
-                "question_open",
-                "A question is open in the same step. Send the results without further messages,"
-                f" then answer the question: {_asked(questions)}",
-            )
+        if body.messages:
+            yield from _check_nothing_else_is_open(row, waiting, questions)
         yield from inbox.bind(id, row.id, "done")
         yield from turns.set_request(row.id, id)
         yield from self._append(row, body, now)
@@ -92,6 +92,8 @@ class ClientCalls:
     def end(self, row: TurnRow, now: float) -> Work[None]:
         """Ends a turn whose client went on without sending results."""
         yield from self.give_up(row, now)
+        # A question of the same step may have expired: its call has not gone on since.
+        yield from transcript.answer_open_calls(self._desk.scribe(row), NOT_FINISHED, now)
         epoch = yield from turns.claim(row.id, row.epoch, self._desk.owner)
         yield from turns.close(row.id, epoch, "stopped", now, reason=(WENT_ON, ""))
         finished = TurnFinished(outcome="stopped", text=WENT_ON)
@@ -130,11 +132,7 @@ def _check(row: TurnRow, waiting: list[CallId], results: tuple[ToolMessage, ...]
     """Raises ResultsRefused unless these are the results of all calls that wait."""
     given = [result.call for result in results]
     if row.state != "suspended" or not waiting:
-        expired = row.code == "tool_results_expired"
-        code = "tool_call_expired" if expired else "tool_call_closed"
-        why = "its time is over" if expired else "its turn has ended or went on without it"
-        message = f"The tool call {given[0]!r} is no longer open: {why}. Ask again."
-        raise ResultsRefused(400, code, message)
+        raise _closed(given[0], expired=row.code == "tool_results_expired")
     if missing := [call for call in waiting if call not in given]:
         named = ", ".join(map(repr, missing))
         message = f"The results of these tool calls are missing: {named}. Send all at once."
@@ -142,6 +140,43 @@ def _check(row: TurnRow, waiting: list[CallId], results: tuple[ToolMessage, ...]
     if unknown := [call for call in given if call not in waiting]:
         message = f"The tool call {unknown[0]!r} does not wait for a result."
         raise ResultsRefused(400, "unknown_tool_call", message)
+
+
+def _refuse_expired(row: TurnRow, results: tuple[ToolMessage, ...]) -> Work[None]:
+    """Raises ResultsRefused if the call has expired, but a question keeps its turn open."""
+    decisions = yield from turns.decisions(row.id)
+    if isinstance(decisions.get(results[0].call), Expired):
+        raise _closed(results[0].call, expired=True)
+
+
+def _check_nothing_else_is_open(
+    row: TurnRow, waiting: list[CallId], questions: list[OpenQuestion]
+) -> Work[None]:
+    """Raises ResultsRefused if a call of ours in the same step has no result yet.
+
+    Words can't follow the results then: no model accepts words between a call and its result.
+    """
+    if questions:
+        raise ResultsRefused(
+            409,
+            "question_open",
+            "A question is open in the same step. Send the results without further messages,"
+            f" then answer the question: {_asked(questions)}",
+        )
+    own = yield from transcript.of_turn(row.id)
+    if any(call.id not in waiting for call in unanswered(own)):
+        message = (
+            "Nobody answered a question of the same step in time. Send the results without further"
+            " messages; the messages can follow after the answer."
+        )
+        raise ResultsRefused(409, "question_expired", message)
+
+
+def _closed(call: CallId, *, expired: bool) -> ResultsRefused:
+    code = "tool_call_expired" if expired else "tool_call_closed"
+    why = "its time is over" if expired else "its turn has ended or went on without it"
+    message = f"The tool call {call!r} is no longer open: {why}. Ask again."
+    return ResultsRefused(400, code, message)
 
 
 def _repeated(repeated: Repeated, row: TurnRow, questions: list[OpenQuestion]) -> TakenResults:

@@ -105,6 +105,8 @@ def status(command: CommandContext) -> Work[CommandReply]:
     seconds = int(command.now - turn.started_at)
     if turn.state == "suspended":
         open_ones = yield from turns.open_questions(turn.id)
+        if not open_ones:
+            return CommandReply(reply=f"Waiting for the results of your client's tools.{tail}")
         asked = "; ".join(question.prompt for question in open_ones)
         return CommandReply(reply=f"Waiting for you: {asked}{tail}")
     steps = f"{turn.steps} step{'s' * (turn.steps != 1)}"

@@ -65,12 +65,19 @@ class Following:
             await self._log.ended(seconds)
 
     async def rest(self) -> list[Envelope]:
-        """All events up to the end, once that is reached. The reader is not woken for each word."""
+        """All events up to the next end, once that is reached.
+
+        The reader is not woken for each word. If the turn was suspended and has gone on since, the
+        events after the suspension are not waited for.
+        """
         found: list[Envelope] = []
-        while not self.ended:
-            while self._log.running:
+        reached = False
+        while not reached and not self.ended:
+            while self._replayed and self._log.running:
                 await self._log.ended()
-            found += await self.next()
+            page = await self.next()
+            reached = any(isinstance(one.event, TurnFinished) for one in page)
+            found += page
         return found
 
     async def earlier(self, after: int, upto: int) -> list[Envelope]:

@@ -112,7 +112,9 @@ class Intake:
     ) -> Work[IntakeResult]:
         """The turn waits for a person: this message decides, or waits too."""
         open_ones = yield from turns.open_questions(turn.id)
-        if not open_ones and isinstance(event.body, Asked):
+        # A turn that waits for nobody, because everything has just expired, is about to be resumed.
+        client_calls = () if open_ones else (yield from turns.open_client_calls(turn.id))
+        if client_calls and isinstance(event.body, Asked):
             return (yield from self._go_on_without_results(event, key, person, turn, now))
         question = _meant(event, open_ones) if turn.person == person else None
         if question is None:
@@ -126,17 +128,22 @@ class Intake:
         duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner, "done")
         if duplicate:
             return IntakeResult(receipt=duplicate)
-        yield from inbox.bind(id, turn.id, "done")
         state, answer = _decision(question, event)
         yield from turns.decide(question.id, state, answer, person, now)
         if len(open_ones) > 1:
             left = "; ".join(other.prompt for other in open_ones if other is not question)
             noted = CommandReply(reply=f"Noted. Still open: {left}")
             return (yield from self._tell(id, event, key, noted, now))
+        yield from inbox.bind(id, turn.id, "done")
         yield from self._client_calls.give_up(turn, now)
+        if isinstance(event.body, Asked):
+            # Like results of client tools, the answer comes with the options that count from now.
+            yield from turns.set_request(turn.id, id)
+            turn = replace(turn, request=id)
         claim = yield from self._desk.resume(turn, now)
-        receipt = Accepted(id=id, turn=turn.id, after=claim.row.epoch * EPOCH)
-        return IntakeResult(receipt=receipt, claim=claim)
+        after = claim.row.epoch * EPOCH
+        yield from inbox.set_after(id, after)
+        return IntakeResult(receipt=Accepted(id=id, turn=turn.id, after=after), claim=claim)
 
     def _go_on_without_results(
         self, event: MessageEvent, key: SessionKey, person: PersonId, turn: TurnRow, now: float

@@ -10,7 +10,8 @@ def forget_requests(before: float) -> Work[None]:
     closed = "state not in ('running', 'suspended')"
     old = f"(select id from turns where transient = 1 and id < ? and {closed})"  # noqa: S608
     yield f"delete from messages where transient = 1 and turn in {old}", (last,)  # noqa: S608
-    yield f"delete from inbox where id in {old}", (last,)  # noqa: S608
+    # A turn has a row for the request that opened it, and for each one that resumed it.
+    yield f"delete from inbox where turn in {old}", (last,)  # noqa: S608
     yield f"delete from calls where turn in {old}", (last,)  # noqa: S608
     yield f"delete from questions where turn in {old}", (last,)  # noqa: S608
     yield (
@@ -22,8 +23,15 @@ def forget_requests(before: float) -> Work[None]:
 
 
 def forget_messages(before: float) -> Work[None]:
-    """Deletes finished rows of inbox and outbox: the transcript keeps the messages."""
+    """Deletes finished rows of inbox and outbox: the transcript keeps the messages.
+
+    A request whose options an open turn needs is kept.
+    """
     last = id_at(before)
-    yield "delete from inbox where state = 'done' and id < ?", (last,)
+    yield (
+        "delete from inbox where state = 'done' and id < ? and id not in (select request from turns"
+        " where request is not null and state in ('running', 'suspended'))",
+        (last,),
+    )
     yield "delete from deliveries where state in ('delivered', 'dead') and id < ?", (last,)
     yield "delete from freezes where until < ?", (before,)

@@ -237,7 +237,9 @@ def reopen(turn: TurnRow) -> Work[None]:
     )
     if not rows:
         raise ClaimLost(f"turn {turn.id} was taken over by another process")
-    yield "delete from run_events where turn = ? and first_seq > ?", (turn.id, turn.seq)
+    # The ends of earlier claims, which suspended the turn, answer earlier requests.
+    last = max(turn.seq, turn.epoch * EVENTS_PER_CLAIM)
+    yield "delete from run_events where turn = ? and first_seq > ?", (turn.id, last)
 
 
 def request_stop(turn: TurnId, who: str) -> Work[None]:

@@ -59,6 +59,8 @@ def schema_problem(text: str) -> str:
         _validator_class(schema).check_schema(schema)
     except _jsonschema().SchemaError as invalid:
         return _told(invalid)
+    except (RecursionError, OverflowError) as error:
+        return f"one of its patterns can't be used: {error}"
     return ""
 
 
@@ -74,6 +76,8 @@ def json_problem(schema: str, text: str) -> str:
     _deadline.set(time.thread_time() + CHECK_SECONDS)
     try:
         wrong = next(_validator(schema).iter_errors(value), None)
+    except OverflowError:
+        return "it has a number that is too large"
     except (_OutOfTime, RecursionError):
         return "it can't be checked, because the schema asks for too many checks"
     return "" if wrong is None else _told(wrong)
@@ -91,15 +95,22 @@ _Keyword = Callable[[Any, Any, Any, Any], Iterable[Any] | None]
 def _structure_problem(schema: _Schema) -> str:
     if _draft(schema) not in _DRAFTS:
         return f"its $schema is not known: {_draft(schema)[:100]!r}"
+    identifier = "id" if "draft-04" in _draft(schema) else "$id"
+    named = refers = False
     for count, (depth, one) in enumerate(_schemas(schema)):
         if count >= MOST_SCHEMAS:
             return f"it consists of more than {MOST_SCHEMAS} schemas"
         if depth > DEEPEST_SCHEMA:
             return f"it is nested more than {DEEPEST_SCHEMA} levels deep"
-        if found := UNSUPPORTED.intersection(one):
-            return f"{min(found)} is not supported"
+        if unsupported := UNSUPPORTED.intersection(one):
+            return f"{min(unsupported)} is not supported"
+        named = named or (depth > 1 and identifier in one)
+        refers = refers or "$ref" in one
+        if named and refers:
+            return f"$ref is not supported beside an {identifier} that is not at the top"
         reference = one.get("$ref", "#")
-        if not isinstance(reference, str) or resolved(schema, reference) is None:
+        found = resolved(schema, reference) if isinstance(reference, str) else None
+        if not isinstance(found, dict | bool):
             return f"its $ref {str(reference)[:100]!r} is not found in it"
     return ""
 

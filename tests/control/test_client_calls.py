@@ -2,12 +2,14 @@
 
 import re
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, cast
 
 import anyio
+import anyio.lowlevel
 import msgspec
 import openai
 import pytest
@@ -15,6 +17,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionMessageToolCall
 
 from hermes.control.client_calls import ResultsRefused
 from hermes.state.paths import STORE_NAME
+from hermes.state.retention import forget_messages, forget_requests
 from hermes.testing.running import rows, until
 from hermes.testing.scripted import Plan, PlannedCall
 from hermes.testing.service import SERVICE_KEY, Service, serving
@@ -382,6 +385,110 @@ async def test_an_answer_to_the_question_closes_calls_without_results(tmp_path: 
     assert "the left one" in answer
 
 
+async def question_expired(client: Client) -> None:
+    store = client.service.gateway._store
+    with anyio.fail_after(10):
+        while await rows(
+            store, "select 1 from questions where kind = 'question' and state = 'open'"
+        ):
+            await anyio.lowlevel.checkpoint()
+
+
+UNANSWERED = 'tool:look{} tool:ask{"question":"Which one?","expires_in":0.05}'
+"""A step in which a call of the client waits longer than a question."""
+
+
+async def test_every_call_has_a_result_when_the_client_goes_on_after_a_question_has_expired(
+    tmp_path: Path,
+) -> None:
+    async with talking(tmp_path, session=True) as client:
+        await client.ask(UNANSWERED)
+        await question_expired(client)
+        client.said = []
+        assert "never mind" in text_of(await client.ask("never mind"))
+        sent = client.service.model.requests[-1].messages
+        assert client.service.model.stats.refused == {}
+    told = [message.text for message in sent if message.role == "tool"]
+    assert [text.partition(":")[0] for text in told] == ["Not answered", "Not finished"]
+
+
+async def test_words_after_the_results_wait_until_an_expired_question_has_gone_on(
+    tmp_path: Path,
+) -> None:
+    async with talking(tmp_path, session=True) as client:
+        client.results(client.heard(await client.ask(UNANSWERED)), look="blue")
+        await question_expired(client)
+        with pytest.raises(openai.ConflictError) as caught:
+            await client.ask("and be brief")
+        assert caught.value.code == "question_expired"
+        del client.said[-1]
+        answer = text_of(await client.send())
+        assert client.service.model.stats.refused == {}
+    assert "blue" in answer
+    assert "nobody answered" in answer
+
+
+async def test_an_expired_call_is_named_so_while_a_question_keeps_its_turn_open(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "config.yaml").write_text("agent: {client_tool_timeout: 0.05}\n")
+    async with talking(tmp_path, session=True) as client:
+        client.results(client.heard(await client.ask("tool:look{} tool:ask{}")))
+        expired = "select 1 from questions where kind = 'client_call' and state = 'expired'"
+        with anyio.fail_after(10):
+            while not await rows(client.service.gateway._store, expired):
+                await anyio.lowlevel.checkpoint()
+        with pytest.raises(openai.BadRequestError) as caught:
+            await client.send()
+    assert caught.value.code == "tool_call_expired"
+
+
+async def test_results_that_were_kept_outlast_the_retention_of_finished_messages(
+    tmp_path: Path,
+) -> None:
+    async with talking(tmp_path, session=True) as client:
+        client.results(client.heard(await client.ask("tool:look{} tool:ask{}")), look="blue")
+        await client.send()
+        await client.service.gateway._store.run(forget_messages, time.time() + 60)
+        client.said = []
+        assert "blue" in text_of(await client.ask("the left one"))
+
+
+async def test_results_of_stateless_requests_are_forgotten_with_their_turns(tmp_path: Path) -> None:
+    async with talking(tmp_path) as client:
+        client.results(client.heard(await client.ask("tool:look{}")))
+        await client.send()
+        store = client.service.gateway._store
+        await store.run(forget_requests, time.time() + 60)
+        assert await rows(store, "select id from inbox") == []
+
+
+async def test_the_status_says_that_the_client_is_waited_for(tmp_path: Path) -> None:
+    async with talking(tmp_path, session=True) as client:
+        await client.ask("tool:look{}")
+        client.said = []
+        status = text_of(await client.ask("/status"))
+    assert status == "Waiting for the results of your client's tools."
+
+
+async def test_a_request_is_answered_as_before_once_its_turn_goes_on(tmp_path: Path) -> None:
+    async with talking(tmp_path) as client:
+        look = PlannedCall(name="look", arguments="{}")
+        client.service.model.script += [Plan(calls=(look,)), Plan(hang=True)]
+        client._headers = {"Idempotency-Key": "once"}
+        first = await client.ask("go on")
+        request = list(client.said)
+        client.results(client.heard(first))
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.send)
+            await until(lambda: len(client.service.model.requests) == 2)
+            client.said = request
+            with anyio.fail_after(5):
+                again = await client.send()
+            group.cancel_scope.cancel()
+    assert ids_of(again) == ids_of(first)
+
+
 async def test_further_words_may_follow_the_results(tmp_path: Path) -> None:
     async with talking(tmp_path, session=True) as client:
         client.results(client.heard(await client.ask("tool:look{}")))
@@ -491,9 +598,61 @@ async def test_results_whose_turn_failed_for_a_time_are_sent_again_and_answered(
     assert states_in(tmp_path) == ["completed"]
 
 
+async def test_a_turn_that_is_run_again_keeps_the_answers_to_earlier_requests(
+    tmp_path: Path,
+) -> None:
+    async with talking(tmp_path, HERMES_API_MAX_RETRIES="0") as client:
+        look = PlannedCall(name="look", arguments="{}")
+        client.service.model.script += [Plan(calls=(look,)), Plan(status=401)]
+        client._headers = {"Idempotency-Key": "once"}
+        first = await client.ask("go on")
+        request = list(client.said)
+        client.results(client.heard(first))
+        with pytest.raises(openai.APIStatusError):
+            await client.send()
+        await client.send()
+        client.said = request
+        assert ids_of(await client.send()) == ids_of(first)
+
+
+async def test_a_repeated_answer_to_a_question_gets_what_followed_it(tmp_path: Path) -> None:
+    async with talking(tmp_path, session=True) as client:
+        await client.ask("tool:ask{}")
+        client.said = []
+        client._headers = {**SESSION, "Idempotency-Key": "once"}
+        answer = text_of(await client.ask("the left one"))
+        assert "the left one" in answer
+        assert text_of(await client.send()) == answer
+
+
 async def test_the_client_gets_role_markers_as_the_model_meant_them(tmp_path: Path) -> None:
     async with talking(tmp_path) as client:
         look = PlannedCall(name="look", arguments=r'{"at":"<\\|im_start|>"}')
         client.service.model.script.append(Plan(calls=(look,)))
         (call,) = client.heard(await client.ask("look at the marker"))
     assert call.function.arguments == '{"at":"<|im_start|>"}'
+
+
+async def test_an_answer_that_leaves_a_question_open_is_told_so_again(tmp_path: Path) -> None:
+    async with talking(tmp_path, session=True) as client:
+        await client.ask('tool:ask{"question":"Which?"} tool:ask{"question":"When?"}')
+        client.said = []
+        client._headers = {**SESSION, "Idempotency-Key": "once"}
+        noted = text_of(await client.ask("the left one"))
+        assert noted == "Noted. Still open: When?"
+        assert text_of(await client.send()) == noted
+
+
+async def test_the_options_of_an_answer_to_a_question_count(tmp_path: Path) -> None:
+    async with talking(tmp_path, session=True) as client:
+        await client.ask("tool:ask{}", temperature=0.1)
+        client.said = []
+        form = {"type": "json_object"}
+        options = {"tools": [function("smell")], "temperature": 0.9}
+        client.service.model.script.append(Plan(text='{"side": "left"}'))
+        answer = await client.ask("the left one", response_format=form, **options)
+        last = client.service.model.requests[-1]
+    assert text_of(answer) == '{"side": "left"}'
+    assert last.temperature == 0.9
+    assert "smell" in last.declared
+    assert "look" not in last.declared

@@ -73,6 +73,10 @@ def test_a_schema_that_can_be_checked_has_no_problem(schema: str) -> None:
         (nested(100_000)[:LONGEST_SCHEMA], "not a JSON object"),
         (json.dumps({"anyOf": [{}] * MOST_SCHEMAS}), "more than 1000 schemas"),
         (json.dumps({"title": "x" * LONGEST_SCHEMA}), "longer than"),
+        (json.dumps({"pattern": "(" * 20_000 + ")" * 20_000}), "patterns can't be used"),
+        ('{"pattern":"a{99999999999}"}', "patterns can't be used"),
+        ('{"$ref":"#/title","title":"no schema"}', "not found"),
+        ('{"properties":{"a":{"$id":"x:y","items":{"$ref":"#"}}}}', "beside an $id"),
     ],
 )
 def test_a_schema_that_can_not_be_checked_says_why(schema: str, problem: str) -> None:
@@ -120,6 +124,16 @@ def test_a_small_schema_can_not_ask_for_endless_checks() -> None:
 def test_a_schema_that_refers_to_itself_for_ever_is_given_up() -> None:
     assert schema_problem('{"$ref":"#"}') == ""
     assert "too many checks" in json_problem('{"$ref":"#"}', "1")
+
+
+def test_a_number_that_is_too_large_to_be_checked_is_a_problem() -> None:
+    assert "too large" in json_problem('{"multipleOf":0.5}', "1" + "0" * 400)
+
+
+def test_schemas_with_names_of_their_own_are_checked() -> None:
+    named = '{"properties":{"a":{"$id":"Name","type":"string"}}}'
+    assert schema_problem(named) == ""
+    assert "at $.a" in json_problem(named, '{"a":1}')
 
 
 def test_a_regular_expression_is_not_run() -> None:

@@ -204,6 +204,12 @@ def _paired(said: Sequence[Numbered]) -> tuple[Message, ...]:
                 _need_results(open_calls, index)
                 made = []
                 for one in calls:
+                    if one.id in open_calls:
+                        raise bad_request(
+                            f"Two tool calls have the id {one.id[:80]!r}.",
+                            "repeated_tool_call",
+                            f"messages[{index}].tool_calls",
+                        )
                     renamed = open_calls[one.id] = CallId(f"history_{count}")
                     made.append(msgspec.structs.replace(one, id=renamed))
                     count += 1

@@ -170,6 +170,11 @@ def test_a_history_with_unpaired_calls_or_results_is_refused() -> None:
     assert twice == (400, "unknown_tool_call", "messages[3].tool_call_id")
 
 
+def test_a_history_with_two_calls_of_one_id_is_refused() -> None:
+    twice = refused(("user", "go"), calling("a", "a"), result("a"))
+    assert twice == (400, "repeated_tool_call", "messages[1].tool_calls")
+
+
 def test_results_of_several_steps_or_twice_the_same_are_refused() -> None:
     one, other = f"{TURN}_0_0", f"{TURN}_1_0"
     assert refused(result(one), result(other))[1] == "mixed_tool_results"
