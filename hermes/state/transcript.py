@@ -14,6 +14,9 @@ from hermes.types.value import Value
 
 log = logging.getLogger(__name__)
 
+SEARCHED_CHARS = 65_536
+"""Characters of a message that a search looks at. To index megabytes would delay all commits."""
+
 
 class Scribe(Value):
     """Where a turn's messages are written."""
@@ -58,7 +61,7 @@ def append(scribe: Scribe, step: int, index: int, message: Message, now: float) 
             index,
             role(message),
             encode(message),
-            "" if isinstance(message, ToolMessage) else message.text,
+            "" if isinstance(message, ToolMessage) else message.text[:SEARCHED_CHARS],
             int(scribe.transient),
             scribe.session.agent,
             scribe.person,

@@ -58,7 +58,7 @@ from hermes.types.events import (
 KEEPALIVE = b": keepalive\n\n"
 DONE = b"data: [DONE]\n\n"
 
-ANSWER = b"\x7fanswer\x7f"
+ANSWER_MARK = b"\x7fanswer\x7f"
 """Stands in the last frame of a run where the answer belongs."""
 RunStep = (
     TextDelta
@@ -224,7 +224,7 @@ class RunStream:
         frame = _run_frame(seq, self._finished(event, usage))
         if event.outcome == "failed":
             return frame, b""
-        head, _, tail = frame.rpartition(ANSWER)
+        head, _, tail = frame.rpartition(ANSWER_MARK)
         return head, tail
 
     def _told(self, event: RunStep) -> RunEvent:
@@ -251,7 +251,7 @@ class RunStream:
                 assert_never(event)
 
     def _finished(self, event: TurnFinished, usage: UsageReported | None) -> RunEvent:
-        run, output = self._run_id, ANSWER.decode()
+        run, output = self._run_id, ANSWER_MARK.decode()
         match event.outcome:
             case "completed":
                 return RunCompleted(run_id=run, output=output, usage=Usage.of(usage))

@@ -47,18 +47,32 @@ async def gateway_process(
         try:
             assert process.stdout is not None
             with anyio.fail_after(START_SECONDS):
-                port = await _port_of(TextReceiveStream(process.stdout))
-            yield GatewayProcess(pid=process.pid, port=port)
+                line = await _line_with("listens on", TextReceiveStream(process.stdout))
+            yield GatewayProcess(pid=process.pid, port=int(line.rpartition(":")[2]))
         finally:
             process.kill()
 
 
-async def _port_of(lines: TextReceiveStream) -> int:
-    """The port that the gateway says it listens on."""
+@asynccontextmanager
+async def model_process() -> AsyncIterator[str]:
+    """The base URL of a `FakeModel` in a process of its own, until the block ends."""
+    command = [sys.executable, "-m", "hermes.testing.model"]
+    async with await anyio.open_process(command, stdin=DEVNULL, stdout=PIPE) as process:
+        try:
+            assert process.stdout is not None
+            with anyio.fail_after(START_SECONDS):
+                line = await _line_with("http://", TextReceiveStream(process.stdout))
+            yield line.rpartition(" ")[2]
+        finally:
+            process.kill()
+
+
+async def _line_with(words: str, output: TextReceiveStream) -> str:
+    """The first line of the output that contains the words."""
     shown = ""
-    async for text in lines:
+    async for text in output:
         shown += text
         for line in shown.splitlines(keepends=True):
-            if "listens on" in line and line.endswith("\n"):
-                return int(line.rpartition(":")[2])
-    raise AssertionError(f"the gateway did not start: {shown}")
+            if words in line and line.endswith("\n"):
+                return line.strip()
+    raise AssertionError(f"the process did not start: {shown}")

@@ -18,7 +18,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from hermes.streaming.final import spoken
 from hermes.streaming.fold import Folder, View, answer
 from hermes.streaming.sse import (
-    ANSWER,
+    ANSWER_MARK,
     DONE,
     KEEPALIVE,
     ChatStream,
@@ -417,7 +417,7 @@ def test_the_last_frame_of_a_run_has_the_answer_between_its_halves(
 
 
 def test_a_run_that_failed_has_no_answer_whatever_the_error_says() -> None:
-    failed = TurnFinished(outcome="failed", text=ANSWER.decode(), code="rate_limited")
+    failed = TurnFinished(outcome="failed", text=ANSWER_MARK.decode(), code="rate_limited")
     whole, tail = RunStream("run_1").end(5, failed, None)
     assert tail == b""
     told = {"event": "run.failed", "run_id": "run_1", "error": failed.text, "code": failed.code}

@@ -9,6 +9,8 @@ from hermes.entry.http.errors import ApiError, bad_request
 from hermes.types.messages import AssistantMessage, Message, Sampling, UserMessage
 
 MOST_PARTS = 1000
+REQUEST_MESSAGES = 2048
+"""Messages in one request, as with OpenAI: very many would keep all other requests waiting."""
 
 
 class ContentPart(msgspec.Struct):
@@ -135,6 +137,8 @@ def parse_chat(body: bytes) -> ChatCompletionRequest:
         raise bad_request(f"The body is not valid JSON: {error}.", "invalid_json") from error
     if not request.messages:
         raise bad_request("Missing or invalid 'messages' field.", param="messages")
+    if len(request.messages) > REQUEST_MESSAGES:
+        raise bad_request(f"More than {REQUEST_MESSAGES} messages.", param="messages")
     return request
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from hermes.entry.http.chat_request import (
     MOST_PARTS,
+    REQUEST_MESSAGES,
     ChatCompletionRequest,
     fingerprint,
     parse_chat,
@@ -81,6 +82,14 @@ def test_a_body_that_can_not_be_read_says_where(body: bytes, code: str, param: s
     with pytest.raises(ApiError) as caught:
         parse_chat(body)
     assert (caught.value.status, caught.value.code, caught.value.param) == (400, code, param)
+
+
+def test_a_request_has_a_bounded_number_of_messages() -> None:
+    most = [("user", "hi")] * REQUEST_MESSAGES
+    assert len(saying(*most).conversation()) == REQUEST_MESSAGES
+    with pytest.raises(ApiError) as caught:
+        saying(*most, ("user", "hi"))
+    assert (caught.value.status, caught.value.param) == (400, "messages")
 
 
 @pytest.mark.parametrize(
