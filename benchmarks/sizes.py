@@ -33,7 +33,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     slow_replays: int = 1000
     uploads: int = 3
     """Large requests, one after another."""
-    upload_messages: int = 10_000
+    upload_messages: int = 2_000
     """Messages of a large request that has many."""
     readers: int = 200
     reading: float = 45.0

@@ -11,6 +11,8 @@ from hermes.types.turns import Prompt
 from hermes.types.value import Value
 
 TITLE_CHARS = 60
+TITLE_SEARCHED_CHARS = 4096
+"""Characters of a message in which the words of a title are looked for."""
 
 
 class SessionRow(Value):
@@ -186,7 +188,8 @@ def _row(row: Row) -> SessionRow:
 
 def titled(text: str) -> str:
     """The first words of a message, as the name of a conversation."""
-    line = " ".join(text.split())
+    # To split a text of megabytes would keep all other threads waiting.
+    line = " ".join(text.lstrip()[:TITLE_SEARCHED_CHARS].split())
     return line if len(line) <= TITLE_CHARS else f"{line[: TITLE_CHARS - 1].rstrip()}…"
 
 

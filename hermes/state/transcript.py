@@ -9,6 +9,9 @@ from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMe
 from hermes.types.store import Row, Work
 from hermes.types.value import Value
 
+SEARCHED_CHARS = 65_536
+"""Characters of a message that a search looks at. To index megabytes would delay all commits."""
+
 
 class Scribe(Value):
     """Where a turn's messages are written."""
@@ -55,7 +58,7 @@ def append(scribe: Scribe, step: int, index: int, message: Message, now: float) 
             role(message),
             body,
             checksum(body),
-            "" if isinstance(message, ToolMessage) else message.text,
+            "" if isinstance(message, ToolMessage) else message.text[:SEARCHED_CHARS],
             int(scribe.transient),
             scribe.session.agent,
             scribe.person,

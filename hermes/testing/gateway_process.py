@@ -10,6 +10,7 @@ from pathlib import Path
 
 import anyio
 from anyio.abc import Process
+from anyio.streams.text import TextReceiveStream
 
 from hermes.state.paths import write_private
 from hermes.testing.running import until
@@ -98,3 +99,29 @@ def _free_port() -> int:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]
         return port
+
+
+@asynccontextmanager
+async def model_process() -> AsyncIterator[str]:
+    """The base URL of a `FakeModel` in a process of its own, until the block ends."""
+    command = [sys.executable, "-m", "hermes.testing.model"]
+    opened = await anyio.open_process(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    async with opened as process:
+        try:
+            assert process.stdout is not None
+            with anyio.fail_after(START_SECONDS):
+                line = await _line_with("http://", TextReceiveStream(process.stdout))
+            yield line.rpartition(" ")[2]
+        finally:
+            process.kill()
+
+
+async def _line_with(words: str, output: TextReceiveStream) -> str:
+    """The first line of the output that contains the words."""
+    shown = ""
+    async for text in output:
+        shown += text
+        for line in shown.splitlines(keepends=True):
+            if words in line and line.endswith("\n"):
+                return line.strip()
+    raise AssertionError(f"the process did not start: {shown}")

@@ -9,10 +9,12 @@ from msgspec.structs import replace
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.state import sessions, transcript
 from hermes.state.audience import Person, Room
+from hermes.state.codec import decode_message
 from hermes.state.paths import STORE_NAME
 from hermes.state.search import FoundMessage, around, search
 from hermes.state.sqlite.store import open_store
 from hermes.testing.rows import EVERYBODY, NOW, SOURCE, scribe
+from hermes.testing.running import rows
 from hermes.types.identity import PersonId, SessionKey
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hermes.types.store import Store
@@ -163,3 +165,15 @@ async def test_neighbours_that_the_audience_has_not_heard_are_left_out(
     assert await store.read(around, private, to(BOB)) == []
     assert await store.read(around, private, replace(GROUP, sessions=str(channel))) == []
     assert await store.read(around, 999, EVERYBODY) == []
+
+
+async def test_a_very_long_message_is_found_by_its_beginning_and_kept_whole(
+    store: Store, talk: Talk
+) -> None:
+    long = "beginning " + "word " * transcript.SEARCHED_CHARS + "ending"
+    await talk.say(long)
+    (found,) = await store.read(search, "beginning", to(ANN))
+    assert found.text.startswith("beginning")
+    assert await store.read(search, "ending", to(ANN)) == []
+    ((body, crc),) = await rows(store, "select body, crc from messages")
+    assert decode_message(body, crc) == UserMessage(text=long)

@@ -7,10 +7,15 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 import msgspec
+import psutil
+import pytest
 from msgspec.structs import replace
 
 from hermes.entry.http.connections import ClientLimits
+from hermes.entry.http.descriptors import raise_descriptor_limit
 from hermes.testing.bare import request
+from hermes.testing.gateway_process import gateway_process
+from hermes.testing.model import FakeModel
 from hermes.testing.running import rows, until
 from hermes.testing.scripted import is_complete
 from hermes.testing.service import OPTIONS, SERVICE_KEY, Service, serving
@@ -184,3 +189,73 @@ def drained(slow: socket.socket) -> bytes:
 def unchunked_lines(data: bytes) -> bytes:
     """Whole frames only: the last may be cut."""
     return data.rpartition(b"\n\n")[0]
+
+
+LONG_TOKENS = 120_000
+"""Words of an answer of about a megabyte."""
+
+
+async def stored_run(port: int) -> str:
+    """The path of the events of a long run that is over."""
+    said = f"tokens:{LONG_TOKENS}".encode()
+    body = b'{"model":"main","messages":[{"role":"user","content":"%b"}]}' % said
+    status, headers, answer = await request(port, "POST", "/v1/chat/completions", body)
+    assert status == 200
+    assert len(answer) > 800_000
+    return f"/v1/runs/{headers['x-hermes-run-id']}/events"
+
+
+@pytest.mark.slow
+async def test_many_readers_of_a_long_run_get_it_whole_and_delay_nobody(tmp_path: Path) -> None:
+    async with FakeModel() as model, gateway_process(tmp_path, model.base_url) as gateway:
+        path = await stored_run(gateway.port)
+        bodies: list[bytes] = []
+        slowest = 0.0
+
+        async def read() -> None:
+            bodies.append((await request(gateway.port, "GET", path))[2])
+
+        async with anyio.create_task_group() as group:
+            for _ in range(20):
+                group.start_soon(read)
+            while len(bodies) < 20:
+                begun = time.monotonic()
+                assert (await request(gateway.port, "GET", "/health"))[0] == 200
+                slowest = max(slowest, time.monotonic() - begun)
+    assert len(set(bodies)) == 1
+    found = events(bodies[0])
+    assert is_complete(text(found))
+    assert found[-1][2]["output"] == text(found)
+    assert slowest < 10
+
+
+@pytest.mark.slow
+async def test_slow_readers_cost_little_memory(tmp_path: Path) -> None:
+    raise_descriptor_limit()
+    readers: list[socket.socket] = []
+    async with FakeModel() as model, gateway_process(tmp_path, model.base_url) as gateway:
+        path = await stored_run(gateway.port)
+        process = psutil.Process(gateway.pid)
+        before, descriptors = process.memory_info().rss, process.num_fds()
+        asked = (
+            f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {SERVICE_KEY}\r\n\r\n"
+        )
+        try:
+            for _ in range(150):
+                reader = socket.socket()
+                reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                # Loopback's huge segments would let the kernel hold megabytes for each reader.
+                reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1460)
+                readers.append(reader)
+                reader.connect(("127.0.0.1", gateway.port))
+                reader.sendall(asked.encode())
+            await until(lambda: process.num_fds() >= descriptors + len(readers), within=30)
+            peak = 0
+            for _ in range(100):
+                assert (await request(gateway.port, "GET", "/health"))[0] == 200
+                peak = max(peak, process.memory_info().rss)
+            # The run is about 1 MB: in memory for every reader, it would cost 150 MB.
+            assert peak - before < 40_000_000
+        finally:
+            for reader in readers:
+                reader.close()
