@@ -136,10 +136,6 @@ class Intake:
             return (yield from self._tell(id, event, key, noted, now))
         yield from inbox.bind(id, turn.id, "done")
         yield from self._client_calls.give_up(turn, now)
-        if isinstance(event.body, Asked):
-            # Like results of client tools, the answer comes with the options that count from now.
-            yield from turns.set_request(turn.id, id)
-            turn = replace(turn, request=id)
         claim = yield from self._desk.resume(turn, now)
         after = claim.row.epoch * EPOCH
         yield from inbox.set_after(id, after)

@@ -641,18 +641,3 @@ async def test_an_answer_that_leaves_a_question_open_is_told_so_again(tmp_path: 
         noted = text_of(await client.ask("the left one"))
         assert noted == "Noted. Still open: When?"
         assert text_of(await client.send()) == noted
-
-
-async def test_the_options_of_an_answer_to_a_question_count(tmp_path: Path) -> None:
-    async with talking(tmp_path, session=True) as client:
-        await client.ask("tool:ask{}", temperature=0.1)
-        client.said = []
-        form = {"type": "json_object"}
-        options = {"tools": [function("smell")], "temperature": 0.9}
-        client.service.model.script.append(Plan(text='{"side": "left"}'))
-        answer = await client.ask("the left one", response_format=form, **options)
-        last = client.service.model.requests[-1]
-    assert text_of(answer) == '{"side": "left"}'
-    assert last.temperature == 0.9
-    assert "smell" in last.declared
-    assert "look" not in last.declared
