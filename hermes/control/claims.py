@@ -305,6 +305,10 @@ class Desk:
         for id, question in zip(ids, questions, strict=True):
             yield from turns.ask(id, claim.row, claim.turn.agent, question, now)
 
+    def hosts(self, row: TurnRow) -> bool:
+        """Whether the turn's agent is hosted here."""
+        return SessionKey.parse(row.session).agent in self._agents
+
     def scribe(self, row: TurnRow) -> Scribe:
         """Where the messages of the turn are written."""
         return _scribe(row, SessionKey.parse(row.session))

@@ -106,7 +106,12 @@ class ClientCalls:
         place = call_place(body.results[0].call)
         row = (yield from turns.get(place.turn)) if place else None
         theirs = row is not None and row.trigger == "api" and row.account == event.source.account
-        if row is None or not theirs or (not body.stateless and row.session != str(key)):
+        if (
+            row is None
+            or not theirs
+            or (not body.stateless and row.session != str(key))
+            or not self._desk.hosts(row)
+        ):
             call = body.results[0].call
             raise ResultsRefused(404, "unknown_tool_call", f"There is no tool call {call!r}.")
         return row

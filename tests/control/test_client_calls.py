@@ -276,7 +276,7 @@ async def test_results_must_come_in_the_session_of_their_calls(tmp_path: Path) -
 
 
 async def test_the_options_of_the_last_request_count_also_after_a_restart(tmp_path: Path) -> None:
-    async with talking(tmp_path) as client:
+    async with talking(tmp_path, session=True) as client:
         look = PlannedCall(name="look", arguments="{}")
         client.service.model.script += [Plan(calls=(look,)), Plan(hang=True)]
         asked = await client.ask(
@@ -290,7 +290,7 @@ async def test_the_options_of_the_last_request_count_also_after_a_restart(tmp_pa
             group.start_soon(lambda: client.send(**options))
             await until(lambda: len(client.service.model.requests) == 2)
             group.cancel_scope.cancel()
-    async with talking(tmp_path) as client:
+    async with talking(tmp_path, session=True) as client:
         await until(lambda: len(client.service.model.requests) >= 1)
         resumed = client.service.model.requests[-1]
     assert "smell" in resumed.declared
@@ -641,3 +641,15 @@ async def test_an_answer_that_leaves_a_question_open_is_told_so_again(tmp_path: 
         noted = text_of(await client.ask("the left one"))
         assert noted == "Noted. Still open: When?"
         assert text_of(await client.send()) == noted
+
+
+async def test_calls_of_an_agent_that_is_not_hosted_here_are_unknown(tmp_path: Path) -> None:
+    async with talking(tmp_path, session=True) as client:
+        client.results(client.heard(await client.ask("tool:look{}")))
+        client._headers = {}
+        with closing(sqlite3.connect(tmp_path / STORE_NAME)) as store, store:
+            store.execute(
+                "update turns set session = replace(session, 'agent:main', 'agent:other')"
+            )
+        with pytest.raises(openai.NotFoundError):
+            await client.send()
