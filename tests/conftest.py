@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes.testing.commands import note_earlier_children
 from hermes.testing.embedded import embedded_file
 from hermes.types.errors import Disconnected
 
@@ -12,6 +13,11 @@ from hermes.types.errors import Disconnected
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def earlier_children() -> None:
+    note_earlier_children()
 
 
 @pytest.fixture(scope="session")

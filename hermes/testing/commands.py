@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import psutil
+
 from hermes.boundary.execution.background import PROCESS_MARK, Background
 from hermes.boundary.execution.environment import child_environment
 from hermes.boundary.execution.local import LocalBackend
@@ -77,6 +79,20 @@ def local_backend(
 def background_of(backend: LocalBackend) -> Background:
     assert backend.commands is not None
     return backend.commands.background
+
+
+_earlier: set[int] = set()
+
+
+def note_earlier_children() -> None:
+    """Call this before a test: processes of earlier tests may not have ended yet."""
+    _earlier.clear()
+    _earlier.update(children())
+
+
+def new_children() -> list[psutil.Process]:
+    """The child processes of this process that began in this test, zombies included."""
+    return [psutil.Process(pid) for pid in sorted(children() - _earlier)]
 
 
 def children() -> set[int]:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
-import psutil
 import pytest
 
 from hermes.boundary.search import search
+from hermes.testing.commands import new_children
 from hermes.testing.running import until
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import SearchHit, SearchQuery
@@ -31,11 +31,7 @@ def query(pattern: str, seconds: float = 20.0) -> SearchQuery:
 
 
 def scanning() -> bool:
-    return any(part.endswith("scan.py") for child in children() for part in child.cmdline())
-
-
-def children() -> list[psutil.Process]:
-    return psutil.Process().children()
+    return any(part.endswith("scan.py") for child in new_children() for part in child.cmdline())
 
 
 async def test_what_matches_is_found(place: int) -> None:
@@ -52,7 +48,7 @@ async def test_a_pattern_that_takes_for_ever_is_ended_and_what_was_found_is_told
     assert time.monotonic() - since < 5
     assert found.hits == (SearchHit(path="a", line=1, text="zwölf aa"),)
     assert found.remarks == ("stopped after 0.5 s; use a narrower path, a simpler pattern",)
-    assert children() == []
+    assert new_children() == []
 
 
 async def test_a_pattern_that_wants_all_memory_is_ended(tmp_path: Path) -> None:
@@ -68,9 +64,9 @@ async def test_a_pattern_that_wants_all_memory_is_ended(tmp_path: Path) -> None:
 async def test_a_search_that_nobody_waits_for_is_ended(place: int) -> None:
     async with anyio.create_task_group() as group:
         group.start_soon(search, place, query(FOREVER))
-        await until(lambda: len(children()) == 1)
+        await until(lambda: len(new_children()) == 1)
         group.cancel_scope.cancel()
-    assert children() == []
+    assert new_children() == []
 
 
 async def test_a_wrong_pattern_is_told_to_the_model(place: int) -> None:
@@ -85,5 +81,5 @@ async def test_the_child_knows_nothing_of_our_environment(
     async with anyio.create_task_group() as group:
         group.start_soon(search, place, query(FOREVER))
         await until(scanning)
-        assert "PLANTED" not in children()[0].environ()
+        assert "PLANTED" not in new_children()[0].environ()
         group.cancel_scope.cancel()

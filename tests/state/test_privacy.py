@@ -61,7 +61,7 @@ def run_as_nobody(code: str, path: Path) -> str:
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     """A home that all users can read, on a path that all users can walk."""
-    for folder in (tmp_path, *tmp_path.parents[:2]):
+    for folder in (tmp_path, *tmp_path.parents[:-2]):
         folder.chmod(folder.stat().st_mode | 0o055)
     home = Home(root=tmp_path / "home")
     home.root.mkdir()

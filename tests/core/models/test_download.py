@@ -11,11 +11,11 @@ from pathlib import Path
 
 import anyio
 import anyio.abc
-import psutil
 import pytest
 from msgspec.structs import replace
 
 from hermes.core.models.download import SMOLLM2, Weights, fetch
+from hermes.testing.commands import new_children
 from hermes.testing.running import until
 from hermes.types.errors import ConfigError, Disconnected, Rejected
 
@@ -188,9 +188,9 @@ async def test_cancelled_it_leaves_no_process_and_no_file(tmp_path: Path) -> Non
         async with anyio.create_task_group() as group:
             group.start_soon(fetch, tmp_path, quiet, index.environ, TINY)
             await until(lambda: index.sent, 20)
-            assert psutil.Process().children()
+            assert new_children()
             group.cancel_scope.cancel()
-    assert psutil.Process().children() == []
+    assert new_children() == []
     assert left(tmp_path) == set()
 
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from hermes.core.models.local import EMBEDDED, Engine, LocalModel, local_models
 from hermes.core.models.local_child import Order
+from hermes.testing.commands import new_children
 from hermes.testing.running import until
 from hermes.testing.tools import TEST_TOOLS
 from hermes.testing.upstream import model_client
@@ -62,10 +63,6 @@ async def opened(models: Path) -> AsyncIterator[LocalModel]:
         yield local
 
 
-def children() -> list[psutil.Process]:
-    return psutil.Process().children()
-
-
 def ignore(event: AgentEvent) -> None:
     pass
 
@@ -85,14 +82,14 @@ async def test_the_embedded_model_answers_word_by_word(models: Path) -> None:
     events: list[AgentEvent] = []
     async with opened(models) as local:
         message = await local.complete(asked(), events.append)
-        assert len(children()) == 1
+        assert len(new_children()) == 1
     assert "hel" in message.text.casefold()
     pieces = [event.text for event in events if isinstance(event, TextDelta)]
     assert len(pieces) > 1
     assert "".join(pieces) == message.text
     assert SegmentEnded() in events
     assert any(isinstance(event, UsageReported) for event in events)
-    assert children() == []
+    assert new_children() == []
 
 
 async def test_two_at_once_are_answered_by_one_process(models: Path) -> None:
@@ -100,7 +97,7 @@ async def test_two_at_once_are_answered_by_one_process(models: Path) -> None:
 
     async def ask(local: LocalModel) -> None:
         answers.append((await local.complete(asked(), ignore)).text)
-        assert len(children()) == 1
+        assert len(new_children()) == 1
 
     async with opened(models) as local, anyio.create_task_group() as group:
         group.start_soon(ask, local)
@@ -124,9 +121,9 @@ async def test_another_model_takes_the_place_of_the_first_after_its_answers(mode
         async with anyio.create_task_group() as group:
             group.start_soon(ask, first, lambda event: speaking.set())
             await speaking.wait()
-            [before] = children()
+            [before] = new_children()
             group.start_soon(ask, other, ignore)
-        [after] = children()
+        [after] = new_children()
         assert before.pid != after.pid
     assert all(answers)
 
@@ -135,7 +132,7 @@ async def test_after_its_process_died_the_next_call_starts_it_again(models: Path
     async with opened(models) as local:
 
         def kill(event: AgentEvent) -> None:
-            for child in children():
+            for child in new_children():
                 child.send_signal(signal.SIGKILL)
 
         with pytest.raises(Disconnected, match="was ended by SIGKILL"):
@@ -150,7 +147,7 @@ async def test_it_is_told_no_secrets_and_shows_none(
     wire = Recorder()
     async with local_models(models, wire, os.environ) as local:
         await local.complete(asked(), ignore)
-        [child] = children()
+        [child] = new_children()
         assert "planted" not in child.environ().values()
         key = wire.requests[0].choice.api_key
         assert all(key not in text for text in (*child.cmdline(), *child.environ().values()))
@@ -192,7 +189,7 @@ async def test_a_file_that_is_no_model_is_explained(tmp_path: Path) -> None:
     async with opened(tmp_path) as local:
         with pytest.raises(ConfigError, match=r"letter.gguf' can't be loaded: .*expected 'GGUF'"):
             await local.complete(asked(choice=replace(CHOICE, model="letter.gguf")), ignore)
-        assert children() == []
+        assert new_children() == []
 
 
 async def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
