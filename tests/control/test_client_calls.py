@@ -653,3 +653,22 @@ async def test_calls_of_an_agent_that_is_not_hosted_here_are_unknown(tmp_path: P
             )
         with pytest.raises(openai.NotFoundError):
             await client.send()
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "plain"])
+async def test_results_whose_run_nobody_read_are_no_empty_answer(
+    tmp_path: Path, stream: bool
+) -> None:
+    async with talking(tmp_path) as client:
+        look = PlannedCall(name="look", arguments="{}")
+        client.service.model.script += [Plan(calls=(look,)), Plan(hang=True)]
+        client.results(client.heard(await client.ask("go on")))
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.send)
+            await until(lambda: len(client.service.model.requests) == 2)
+            group.cancel_scope.cancel()
+        await until(lambda: states_in(tmp_path) == ["stopped"])
+        client.stream = stream
+        with pytest.raises(openai.UnprocessableEntityError) as caught:
+            await client.send()
+    assert caught.value.code == "stopped"

@@ -26,12 +26,13 @@ from hermes.entry.http.chat_request import (
 from hermes.entry.http.client_tools import client_tools, tool_choice
 from hermes.entry.http.content_parts import collect
 from hermes.entry.http.endpoint import body_of
-from hermes.entry.http.errors import ApiError, bad_request, failed_turn
+from hermes.entry.http.errors import ApiError, bad_request, failed_turn, stopped_turn
 from hermes.entry.http.ignored import IgnoredOptions, ignored_header
 from hermes.entry.http.models import Models
 from hermes.entry.http.response_format import response_format
 from hermes.entry.http.responses import JsonResponse
 from hermes.entry.http.sse import EventStream, EventStreamResponse, next_or_keepalive
+from hermes.streaming.final import spoken
 from hermes.streaming.fold import Folder, View
 from hermes.streaming.sse import ChatStream, plain_completion
 from hermes.types.events import AgentEvent, TextDelta, TurnFinished
@@ -120,6 +121,8 @@ class ChatCompletions:
         finish = view.outcome or UNFINISHED
         if finish.outcome == "failed":
             raise failed_turn(finish)
+        if finish.outcome == "stopped" and not spoken(view):
+            raise stopped_turn(finish)
         return view
 
     async def _write(
@@ -156,6 +159,8 @@ async def stream(
     first = events[0].event if events else None
     if isinstance(first, TurnFinished) and first.outcome == "failed":
         raise failed_turn(first)
+    if isinstance(first, TurnFinished) and first.outcome == "stopped":
+        raise stopped_turn(first)
     await out.start(headers)
     frames = [chat.open()]
     while True:

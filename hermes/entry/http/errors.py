@@ -78,3 +78,10 @@ def failed_turn(finish: TurnFinished) -> ApiError:
     """The error for a turn that failed."""
     code = finish.code or "agent_error"
     return ApiError(finish.status, finish.text, code, retry_after=finish.retry_after)
+
+
+def stopped_turn(finish: TurnFinished) -> ApiError:
+    """The error for a turn that was stopped before its first word."""
+    reason = finish.text or "by a request"
+    message = f"The run was stopped before it said anything: {reason}. Ask again."
+    return ApiError(422, message, "stopped")
