@@ -268,8 +268,9 @@ async def test_a_restart_ends_what_was_cut_and_keeps_what_is_in_the_background(
     kept, cut = (tmp_path / "workspace" / name for name in ("kept", "cut"))
     with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)]) as gateway:
         await until(lambda: cut.exists() and cut.read_text(), within=30.0)
+        assert lives(int(cut.read_text()))
+        # Its foreground command ends with it, its background process does not.
         gateway.kill()
-    assert lives(int(cut.read_text()))
     server, model = ChatServer(), ScriptedModel([says("done")])
     conditions = Conditions(tools=terminal_tools(600.0, "none"))
     async with running(tmp_path, [PlainAdapter(server)], model, conditions):
