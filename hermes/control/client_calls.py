@@ -194,8 +194,8 @@ def _repeated(repeated: Repeated, row: TurnRow, questions: list[OpenQuestion]) -
     # These results were kept while a question was open.
     if questions:
         return TakenResults(receipt=Accepted(id=receipt.id, reply=_asked(questions)))
-    after = row.epoch * EPOCH
-    return TakenResults(receipt=Accepted(id=receipt.id, turn=row.id, after=after))
+    followed = Accepted(id=receipt.id, turn=row.id, after=row.epoch * EPOCH)
+    return TakenResults(receipt=followed, claim=repeated.claim)
 
 
 def _asked(questions: list[OpenQuestion]) -> str:

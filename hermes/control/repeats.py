@@ -9,7 +9,7 @@ from hermes.types.value import Value
 
 
 class Repeated(Value):
-    """What becomes of a request that was taken in before."""
+    """How a repeated request is answered."""
 
     receipt: Accepted | Duplicate
     claim: Claim | None = None

@@ -59,7 +59,7 @@ class AnswerJson:
         self._begun = False
 
     def feed(self, seq: int, event: AgentEvent) -> bytes:
-        """What the event adds to the answer."""
+        """The text that the event adds to the answer."""
         while self._place < len(self._segments) and seq > self._segments[self._place][1]:
             self._place += 1
             self._begun = False

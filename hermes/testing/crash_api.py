@@ -29,7 +29,7 @@ def tell_address(home: Path, address: str) -> None:
 
 
 class Exchange(Value):
-    """What a client said, and the answer that it got in the end."""
+    """A question of a client, and the final answer to it."""
 
     token: str
     answer: str

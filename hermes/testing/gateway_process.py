@@ -69,7 +69,7 @@ class GatewayProcess:
 
     @property
     def log(self) -> str:
-        """What the running process has printed and logged."""
+        """The output and the log of the running process."""
         return self._log.read_text("utf-8")
 
     async def kill(self) -> None:

@@ -1,4 +1,4 @@
-"""What was read from the web: a page for a tool, or a file that came with a message."""
+"""Content that was read from the web: a page for a tool, or a file for a message."""
 
 from hermes.types.value import Value
 

@@ -672,3 +672,23 @@ async def test_results_whose_run_nobody_read_are_no_empty_answer(
         with pytest.raises(openai.UnprocessableEntityError) as caught:
             await client.send()
     assert caught.value.code == "stopped"
+
+
+async def test_results_that_were_kept_for_a_question_run_a_failed_turn_again(
+    tmp_path: Path,
+) -> None:
+    async with talking(tmp_path, session=True, HERMES_API_MAX_RETRIES="0") as client:
+        look = PlannedCall(name="look", arguments="{}")
+        ask = PlannedCall(name="ask", arguments='{"question":"Which one?"}')
+        client.service.model.script += [Plan(calls=(look, ask)), Plan(status=401)]
+        client.results(client.heard(await client.ask("go on")), look="blue")
+        assert text_of(await client.send()) == "Which one?"
+        with_results, client.said = client.said, []
+        with pytest.raises(openai.APIStatusError):
+            await client.ask("the left one")
+        client.said = with_results
+        with anyio.fail_after(20):
+            answer = text_of(await client.send())
+    assert "blue" in answer
+    assert "the left one" in answer
+    assert states_in(tmp_path) == ["completed"]
