@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -17,13 +18,15 @@ from hermes.core.tools.call import UNKNOWN_OUTCOME
 from hermes.streaming.edits import PLACEHOLDER
 from hermes.streaming.policy import StreamingPolicy
 from hermes.testing.crash_child import APPENDED, log_file
-from hermes.testing.crash_stage import Sent, Stage
+from hermes.testing.crash_stage import POLL_SECONDS, Sent, Stage
 from hermes.testing.model import Stats
 from hermes.testing.platforms import Shown
 from hermes.testing.scripted import mixes_calls
 
 _TAG = re.compile(r"\[[0-9a-f]{4}:\d+(?:\.\d+)?\]\s*")
 UNKNOWN = UNKNOWN_OUTCOME.partition(":")[0]
+LAST_PROCESS_SECONDS = 5.0
+"""Seconds in which processes must end after their gateway."""
 _UNFINISHED = (PLACEHOLDER, StreamingPolicy().cursor)
 
 
@@ -168,15 +171,25 @@ def _store(stage: Stage, report: Report) -> Iterator[str]:
 
 
 def _processes(stage: Stage, report: Report) -> Iterator[str]:
+    # A supervisor notices the end of its gateway by itself. One that was just starting when the
+    # command was stopped appears for a moment, and never begins it.
+    deadline = time.monotonic() + LAST_PROCESS_SECONDS
+    while (running := _running_in(stage.home)) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+    for pid, where in running:
+        yield f"process {pid} still runs in {where}"
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _running_in(home: Path) -> list[tuple[int, Path]]:
+    found = []
     for process in Path("/proc").glob("[0-9]*/cwd"):
-        try:
+        with contextlib.suppress(OSError):
             where = process.readlink()
-        except OSError:
-            continue
-        if where.is_relative_to(stage.home):
-            yield f"process {process.parent.name} still runs in {where}"
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(int(process.parent.name), signal.SIGKILL)
+            if where.is_relative_to(home):
+                found.append((int(process.parent.name), where))
+    return found
 
 
 def _logs(stage: Stage, report: Report) -> Iterator[str]:
