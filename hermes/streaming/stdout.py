@@ -6,7 +6,7 @@ import msgspec
 
 from hermes.streaming.final import question_text, remark
 from hermes.streaming.wire import encode
-from hermes.text.console import printable, printable_json
+from hermes.text.console import printable, printable_json, printable_line
 from hermes.types.events import (
     AgentEvent,
     ContextCompacted,
@@ -36,8 +36,11 @@ ARGUMENT_WIDTH = 40
 """Characters of an argument in it."""
 RESULT_WIDTH = 80
 """Characters of the result behind it."""
+DIFF_INDENT = "  "
+"""Spaces before each line of a diff."""
 
 _DIM, _RED, _YELLOW, _RESET = "\x1b[2m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
+_GREEN = "\x1b[32m"
 
 
 class StdoutStream:
@@ -110,11 +113,13 @@ class StdoutStream:
                 known = self._labels.pop(call, f"· {tool_label(event)}")
                 rest = took(event)
                 color = _RED if event.failed else _DIM
+                changes = "".join(f"{self._changed(line)}\n" for line in diff_lines(event))
                 if self._open_call is None:
-                    return self._line(known + rest, color)
+                    return self._line(known + rest, color) + changes
                 if self._open_call != call:
-                    self._waiting += self._painted(known + rest, color) + "\n"
+                    self._waiting += self._painted(known + rest, color) + "\n" + changes
                     return ""
+                self._waiting = changes + self._waiting
                 return self._painted(rest, color) + self._fresh()
             case _:
                 assert_never(event)
@@ -128,6 +133,11 @@ class StdoutStream:
         self._mid_line = self._speaking = False
         self._open_call, self._waiting, self._held = None, "", ""
         return begin
+
+    def _changed(self, line: str) -> str:
+        """A line of a diff."""
+        color = {"+": _GREEN, "-": _RED}.get(line.removeprefix(DIFF_INDENT)[:1], _DIM)
+        return self._painted(line, color)
 
     def _painted(self, text: str, color: str) -> str:
         return f"{color}{text}{_RESET}" if self._color else text
@@ -160,7 +170,8 @@ class SplitStream:
             case ToolStarted(call=call):
                 self._labels[call] = tool_label(event)
             case ToolFinished(call=call):
-                return _aside(f"· {self._labels.pop(call, tool_label(event))}{took(event)}")
+                line = f"· {self._labels.pop(call, tool_label(event))}{took(event)}"
+                return _aside(line, *diff_lines(event))
             case QuestionAsked(call=call):
                 self._labels.pop(call, None)
                 return _aside(question_text(event))
@@ -223,8 +234,17 @@ def _arguments(event: ToolStarted) -> dict[str, object]:
 def took(event: ToolFinished) -> str:
     """How a call ended, to be written behind its label: ` (failed, 0.1 s): No such file.`"""
     failed = "failed, " if event.failed else ""
-    result = f": {_one_line(event.result, RESULT_WIDTH)}" if event.result else ""
+    # The lines below the first one repeat the diff.
+    said = event.result.partition("\n")[0] if event.diff else event.result
+    result = f": {_one_line(said, RESULT_WIDTH)}" if said else ""
     return f" ({failed}{event.seconds:.1f} s){result}"
+
+
+def diff_lines(event: ToolFinished) -> list[str]:
+    """The lines of the call's diff, indented, without characters that control a terminal."""
+    lines = event.diff.split("\n") if event.diff else []
+    clean = (printable_line(line.removesuffix("\r")).expandtabs(4) for line in lines)
+    return [DIFF_INDENT + line for line in clean]
 
 
 def _one_line(text: str, width: int) -> str:

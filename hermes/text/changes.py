@@ -16,6 +16,8 @@ MOST_DIFF_LINES = 200
 WIDTH = 200
 LONGEST_DIFF = 4000
 """Characters of a diff."""
+SHORT_DIFF_LINES, SHORT_DIFF_WIDTH = 16, 120
+"""Lines of a short diff, and characters of each."""
 
 
 class Spot(Value):
@@ -48,12 +50,7 @@ def replaced(text: str, found: list[Spot]) -> str:
 
 def diff(before: str, after: str) -> str:
     """What changed, in the unified form, as far as it is short."""
-    old, new = before.split("\n"), after.split("\n")
-    top, below = _same(old, new), _same(old[::-1], new[::-1])
-    below = min(below, len(old) - top, len(new) - top)
-    first = max(top - AROUND, 0)
-    old = old[first : len(old) - max(below - AROUND, 0)]
-    new = new[first : len(new) - max(below - AROUND, 0)]
+    old, new, first = _changed_part(before.split("\n"), after.split("\n"))
     if max(len(old), len(new)) > MOST_DIFF_LINES:
         return "[the changes are too far apart to be shown]"
     shown, room = [], LONGEST_DIFF
@@ -65,6 +62,37 @@ def diff(before: str, after: str) -> str:
             break
         shown.append(cut)
     return "\n".join(shown)
+
+
+def short_diff(before: str, after: str) -> str:
+    """The first lines of the change in the unified form; empty if no line has changed."""
+    old, new, first = _changed_part(_lines(before), _lines(after))
+    if old == new:
+        return ""
+    if max(len(old), len(new)) <= MOST_DIFF_LINES:
+        lines = list(_hunks(old, new, first))
+    else:
+        removed, added = [f"-{line}" for line in old], [f"+{line}" for line in new]
+        lines = [_heading(first, len(old), first, len(new)), *removed, *added]
+    shown = [
+        line if len(line) <= SHORT_DIFF_WIDTH else line[: SHORT_DIFF_WIDTH - 1] + "…"
+        for line in lines[:SHORT_DIFF_LINES]
+    ]
+    more = len(lines) - len(shown)
+    return "\n".join([*shown, f"… {more} more lines"] if more else shown)
+
+
+def _lines(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _changed_part(old: list[str], new: list[str]) -> tuple[list[str], list[str], int]:
+    """The lines of both texts around the changes, and the number of equal lines before them."""
+    top, below = _same(old, new), _same(old[::-1], new[::-1])
+    below = min(below, len(old) - top, len(new) - top)
+    first = max(top - AROUND, 0)
+    left = max(below - AROUND, 0)
+    return old[first : len(old) - left], new[first : len(new) - left], first
 
 
 def _exact(text: str, old: str, new: str) -> Iterator[Spot]:
@@ -134,13 +162,15 @@ def _same(old: list[str], new: list[str]) -> int:
     return sum(1 for _ in pairs)
 
 
+def _heading(old_from: int, old_count: int, new_from: int, new_count: int) -> str:
+    return f"@@ -{old_from + 1},{old_count} +{new_from + 1},{new_count} @@"
+
+
 def _hunks(old: list[str], new: list[str], first: int) -> Iterator[str]:
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     for group in matcher.get_grouped_opcodes(AROUND):
         (_, old_from, _, new_from, _), (_, _, old_to, _, new_to) = group[0], group[-1]
-        old_span = f"{first + old_from + 1},{old_to - old_from}"
-        new_span = f"{first + new_from + 1},{new_to - new_from}"
-        yield f"@@ -{old_span} +{new_span} @@"
+        yield _heading(first + old_from, old_to - old_from, first + new_from, new_to - new_from)
         for kind, i, j, k, m in group:
             if kind == "equal":
                 yield from (f" {line}" for line in old[i:j])

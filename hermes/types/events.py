@@ -46,6 +46,9 @@ class ToolFinished(Value, tag=True):
     failed: bool = False
     result: str = ""
     """The beginning of the result, with secrets masked."""
+    diff: str = ""
+    """The beginning of the change that the call made to a text file, as a unified diff with secrets
+    masked; empty if there is none to show."""
 
 
 class QuestionAsked(Value, tag=True):

@@ -43,6 +43,14 @@ class ToolContext(Protocol):
         """Shows people how far the call has come. Secrets are redacted."""
         ...
 
+    async def show_change(self, path: str, before: str, after: str) -> None:
+        """Shows people how the call changed a text file, as a short diff.
+
+        Secrets are redacted. Of a file that is there to hold secrets, and of a very long one,
+        nothing is shown.
+        """
+        ...
+
     def redact(self, text: str) -> str:
         """The text without secrets. Results are redacted anyway: call it before you cut a text,
         because half a secret is not recognised."""

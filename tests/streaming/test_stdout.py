@@ -56,6 +56,42 @@ def test_a_tool_has_one_line_of_its_own() -> None:
     )
 
 
+PATCH = ToolStarted(call=ONE, name="patch", label="f")
+PATCHED = ToolFinished(
+    call=ONE,
+    name="patch",
+    result="Replaced once in 'f'.\n@@ -1 +1 @@",
+    diff="@@ -1,2 +1,2 @@\n +x\r\n-a\x1b[2J\n+\tb",
+)
+
+
+def test_a_change_is_shown_below_the_line_of_its_tool() -> None:
+    assert written(PATCH, PATCHED, says("Done"), DONE) == (
+        "· patch f (0.0 s): Replaced once in 'f'.\n  @@ -1,2 +1,2 @@\n   +x\n  -a\n  +   b\nDone\n"
+    )
+
+
+def test_the_change_of_a_second_tool_waits_with_its_line() -> None:
+    second = replace(PATCHED, call=TWO, name="write_file", diff="+two")
+    shown = written(PATCH, replace(PATCH, call=TWO), second, replace(PATCHED, diff="+one"), DONE)
+    assert [line.strip()[:9] for line in shown.splitlines()] == [
+        "· patch f", "+one", "· patch f", "+two",
+    ]  # fmt: skip
+
+
+def test_the_lines_of_a_change_have_colors_only_if_they_are_wanted() -> None:
+    shown = written(PATCH, PATCHED, DONE, color=True)
+    assert "\x1b[31m  -a\x1b[0m\n\x1b[32m  +   b\x1b[0m\n" in shown
+    assert "\x1b[2m   +x\x1b[0m\n" in shown
+    assert "\x1b" not in written(PATCH, PATCHED, DONE)
+
+
+def test_a_change_is_no_part_of_the_answer() -> None:
+    stream = SplitStream()
+    assert stream.feed(PATCHED).aside.endswith("\n  -a\n  +   b\n")
+    assert stream.feed(PATCHED).answer == ""
+
+
 def test_a_running_tool_is_seen_at_once() -> None:
     assert written(READ) == "· read_file notes.txt"
 

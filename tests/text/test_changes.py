@@ -3,10 +3,21 @@
 import textwrap
 import time
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hermes.text.changes import LONGEST_DIFF, MOST_DIFF_LINES, TOLERANT, diff, replaced, spots
+from hermes.text.changes import (
+    LONGEST_DIFF,
+    MOST_DIFF_LINES,
+    SHORT_DIFF_LINES,
+    SHORT_DIFF_WIDTH,
+    TOLERANT,
+    diff,
+    replaced,
+    short_diff,
+    spots,
+)
 
 words = st.text(st.sampled_from("xy("), min_size=1, max_size=4)
 code = st.lists(st.tuples(st.integers(0, 2), words), min_size=1, max_size=5).map(
@@ -127,6 +138,28 @@ def test_a_diff_is_never_long() -> None:
 def test_changes_that_are_far_apart_are_not_shown() -> None:
     between = "x\n" * MOST_DIFF_LINES
     assert diff(f"a\n{between}a", f"b\n{between}b") == "[the changes are too far apart to be shown]"
+
+
+def test_a_short_diff_shows_the_first_lines_and_how_many_follow() -> None:
+    assert short_diff("a\nb\nc\n", "a\nB\nc\n") == "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c"
+    assert short_diff("", "a\n") == "@@ -1,0 +1,1 @@\n+a"
+    new = "".join(f"{number}\n" for number in range(100))
+    lines = short_diff("", new).split("\n")
+    assert lines[1] == "+0"
+    assert lines[SHORT_DIFF_LINES:] == [f"… {101 - SHORT_DIFF_LINES} more lines"]
+    assert len(short_diff("", "x" * 10_000).split("\n")[1]) == SHORT_DIFF_WIDTH
+
+
+def test_a_short_diff_of_a_long_rewrite_compares_no_lines() -> None:
+    old = "".join(f"old {number}\n" for number in range(20 * MOST_DIFF_LINES))
+    since = time.process_time()
+    assert short_diff(old, old.replace("old", "new")).split("\n")[1] == "-old 0"
+    assert time.process_time() - since < 2
+
+
+@pytest.mark.parametrize(("before", "after"), [("", ""), ("a\n", "a\n"), ("a\n", "a")])
+def test_texts_with_the_same_lines_have_no_short_diff(before: str, after: str) -> None:
+    assert short_diff(before, after) == ""
 
 
 def test_a_text_that_is_nearly_everywhere_is_looked_for_in_bounded_time() -> None:

@@ -3,13 +3,16 @@
 import logging
 import time
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 
+import anyio.to_thread
 import msgspec
 from msgspec.structs import replace
 
 from hermes.core.tools.results import Redact, Results, redacted
-from hermes.core.tools.summary import summarize, summarize_result
+from hermes.core.tools.summary import summarize, summarize_change, summarize_result
 from hermes.text.role_markers import restore_arguments
+from hermes.text.secret_files import is_secretive
 from hermes.types.errors import ClaimLost, StoreUnavailable, ToolFailed
 from hermes.types.events import ToolFinished, ToolProgress, ToolStarted
 from hermes.types.execution import ExecutionBackend, Sandbox, SandboxScope
@@ -31,6 +34,8 @@ CUT_CALL = (
 )
 PROGRESS_LENGTH = 200
 """Characters of a line that shows how far a call has come."""
+SHOWN_CHANGE = 200_000
+"""Characters of a file whose change is shown; redaction takes a second for a few millions."""
 FAULT_LENGTH = 1000
 """Characters of an unexpected error of a tool."""
 
@@ -63,6 +68,8 @@ class CallContext:
         self._emit = emit
         self._checkpoint = checkpoint
         self.redact = redact
+        self.diff = ""
+        """The change of a file that `show_change` was given."""
 
     @property
     def decision(self) -> Decision | None:
@@ -73,6 +80,12 @@ class CallContext:
 
     def progress(self, text: str) -> None:
         self._emit(ToolProgress(call=self.call, text=self.redact(text)[:PROGRESS_LENGTH]))
+
+    async def show_change(self, path: str, before: str, after: str) -> None:
+        if max(len(before), len(after)) <= SHOWN_CHANGE and not is_secretive(
+            str(PurePosixPath(path))
+        ):
+            self.diff = await anyio.to_thread.run_sync(summarize_change, before, after, self.redact)
 
 
 class ToolRuntime:
@@ -129,8 +142,16 @@ class CallRunner:
             ToolStarted(call=call.id, name=call.name, label=shown.label, arguments=shown.arguments)
         )
         since = time.monotonic()
+        context = CallContext(
+            self._turn,
+            call.id,
+            self._sandbox,
+            self._emit,
+            self._checkpoint,
+            self._results.redact,
+        )
         try:
-            text, failed = await self._result(call), False
+            text, failed = await self._result(call, context), False
         except ToolFailed as error:
             text, failed = str(error), True
         except (NeedsPerson, ClaimLost, StoreUnavailable):
@@ -150,6 +171,7 @@ class CallRunner:
                 seconds=round(time.monotonic() - since, 3),
                 failed=failed,
                 result=shown_as,
+                diff="" if failed else context.diff,
             )
         )
         if failed:
@@ -157,7 +179,7 @@ class CallRunner:
         await self._checkpoint.answered(result)
         return result
 
-    async def _result(self, call: ToolCall) -> str:
+    async def _result(self, call: ToolCall, context: CallContext) -> str:
         if call.cut:
             raise ToolFailed(CUT_CALL)
         if call.name in self._client_tools:
@@ -171,16 +193,7 @@ class CallRunner:
             if call.id in self._turn.interrupted:
                 raise ToolFailed(UNKNOWN_OUTCOME)
             await self._checkpoint.started(call.id)
-        return await run(
-            CallContext(
-                self._turn,
-                call.id,
-                self._sandbox,
-                self._emit,
-                self._checkpoint,
-                self._results.redact,
-            )
-        )
+        return await run(context)
 
 
 def _is_json_object(arguments: str) -> bool:

@@ -29,8 +29,10 @@ async def _patch(context: ToolContext, arguments: Patch) -> str:
     if not arguments.old:
         raise ToolFailed("`old` is empty: give the text to replace, or use write_file.")
     data = await context.sandbox.read(path)
-    after, told = await anyio.to_thread.run_sync(patched, _text(data, path), arguments)
+    before = _text(data, path)
+    after, told = await anyio.to_thread.run_sync(patched, before, arguments)
     await context.sandbox.write(path, after.encode(), expected=data)
+    await context.show_change(path, before, after)
     return told
 
 

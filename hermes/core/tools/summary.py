@@ -9,6 +9,7 @@ import anyio.to_thread
 import msgspec
 
 from hermes.core.tools.results import Redact
+from hermes.text.changes import short_diff
 from hermes.text.redact import hide_assigned, mask
 from hermes.text.redact import redact as redact_for_people
 from hermes.text.secret_files import is_secretive, veiled
@@ -58,6 +59,12 @@ def summarize_result(text: str) -> str:
         # Cut between words, because half a secret is not recognised.
         head = head[: 2 * SHOWN_RESULT].rsplit(None, 1)[0]
     return _cut(hide_assigned(head), SHOWN_RESULT)
+
+
+def summarize_change(before: str, after: str, redact: Redact) -> str:
+    """A short diff of two versions of a text file, without secrets."""
+    # Redacted first: a secret of several lines is not recognised in a diff.
+    return short_diff(hide_assigned(redact(before)), hide_assigned(redact(after)))
 
 
 def _summary(arguments: str, redact: Redact, margin: int) -> CallSummary:

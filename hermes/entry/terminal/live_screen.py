@@ -11,7 +11,7 @@ from hermes.entry.terminal.activity import Activity, spent
 from hermes.entry.terminal.live_output import LiveOutput
 from hermes.entry.terminal.markdown import render
 from hermes.streaming.final import question_text, remark
-from hermes.streaming.stdout import CUT, took, tool_label
+from hermes.streaming.stdout import CUT, DIFF_INDENT, diff_lines, took, tool_label
 from hermes.text.console import printable
 from hermes.text.growing import Growing, Piece, pieces
 from hermes.types.events import (
@@ -38,6 +38,8 @@ IDLE = 0.1
 SHARE = 4
 """Drawing takes at most one part in so many of the time."""
 
+DIFF_STYLES = {"+": "green", "-": "red"}
+"""Styles of the lines of a diff, by their first character."""
 DROP = "/stop drops the question"
 
 BlockKind = Literal["words", "remark"]
@@ -171,7 +173,8 @@ class LiveScreen:
     ) -> Sequence[Text]:
         match event:
             case ToolFinished(call=call):
-                return [_tool(event, self._labels.pop(call, tool_label(event)))]
+                line = _tool(event, self._labels.pop(call, tool_label(event)))
+                return [line, *map(_changed, diff_lines(event))]
             case QuestionAsked(call=call):
                 self._labels.pop(call, None)
                 return _question(event)
@@ -197,6 +200,12 @@ def _dim(text: str) -> Text:
 def _tool(event: ToolFinished, label: str) -> Text:
     line = f"{label}{took(event)}"
     return Text(f"✗ {line}", "red") if event.failed else _dim(line)
+
+
+def _changed(line: str) -> Text:
+    """A line of a diff."""
+    style = DIFF_STYLES.get(line.removeprefix(DIFF_INDENT)[:1], "dim")
+    return Text(line, style, no_wrap=True, overflow="ellipsis")
 
 
 def _question(event: QuestionAsked) -> list[Text]:

@@ -8,6 +8,7 @@ import pytest
 from hermes.core.tools.call import (
     FAULT_LENGTH,
     PROGRESS_LENGTH,
+    SHOWN_CHANGE,
     CallRunner,
     ToolRuntime,
 )
@@ -193,3 +194,45 @@ async def test_markers_in_arguments_are_restored_before_the_tool_runs(tmp_path: 
     shown = msgspec.json.encode({"token": "<\\|im_start|>"}).decode()
     result = await runner(tmp_path, Notebook(), [], append).run(call("append", shown))
     assert result.text == "appended <|im_start|>"
+
+
+def changing(path: str, before: str, after: str) -> AnyTool:
+    """A tool that says it has changed a file."""
+
+    async def change(context: ToolContext, arguments: Nothing) -> str:
+        await context.show_change(path, before, after)
+        return "changed"
+
+    return Tool(name="change", description="Changes a file.", arguments=Nothing, handler=change)
+
+
+async def diff_of(tmp_path: Path, tool: AnyTool, results: Results = NO_SPILL) -> str:
+    """The diff in the event for the end of a call."""
+    events = list[AgentEvent]()
+    await runner(tmp_path, Notebook(), events, tool, results=results).run(call("change", "{}"))
+    (end,) = (event for event in events if isinstance(event, ToolFinished))
+    return end.diff
+
+
+async def test_a_change_of_a_file_is_shown_with_the_end_of_the_call(tmp_path: Path) -> None:
+    assert await diff_of(tmp_path, changing("f", "a\n", "b\n")) == "@@ -1,1 +1,1 @@\n-a\n+b"
+
+
+async def test_a_change_is_shown_without_secrets(tmp_path: Path) -> None:
+    secret = "first line\nsecond line"
+    results = Results(Spill(tmp_path), redact=lambda text: text.replace(secret, "…"))
+    changed = changing("f.py", "a\n", f"a\n{secret}\npassword = 'correct horse'\n")
+    diff = await diff_of(tmp_path, changed, results)
+    assert "+…" in diff
+    assert "line" not in diff
+    assert "horse" not in diff
+
+
+@pytest.mark.parametrize("path", [".env", "keys/.env/", "id_rsa"])
+async def test_a_file_of_secrets_has_no_diff(tmp_path: Path, path: str) -> None:
+    assert await diff_of(tmp_path, changing(path, "A=1\n", "A=2\n")) == ""
+
+
+async def test_a_very_long_file_has_no_diff(tmp_path: Path) -> None:
+    long = "x\n" * SHOWN_CHANGE
+    assert await diff_of(tmp_path, changing("f", long, f"{long}y\n")) == ""

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes.core.tools.patch import patch
-from hermes.testing.turns import a_turn, use
+from hermes.core.tools.call import CallContext
+from hermes.core.tools.patch import Patch, patch
+from hermes.testing.turns import CALL, Notebook, a_turn, files_of, use
 from hermes.types.errors import ToolFailed
 from hermes.types.identity import OWNER, Principal
 
@@ -22,6 +23,14 @@ async def test_text_is_replaced_and_the_change_is_shown(tmp_path: Path) -> None:
     assert shown == "Replaced once in 'f'.\n@@ -1,5 +1,5 @@\n a\n b\n-c\n+C\n d\n e"
     assert (tmp_path / "f").read_text() == "a\nb\nC\nd\ne\n"
     assert (tmp_path / "f").stat().st_mode & 0o777 == 0o750
+
+
+async def test_people_are_shown_the_change_too(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("a\nb\n")
+    turn = a_turn(workspace=tmp_path)
+    context = CallContext(turn, CALL, files_of(turn), lambda event: None, Notebook())
+    await patch.handler(context, Patch(path="f", old="b", new="c"))
+    assert context.diff == "@@ -1,2 +1,2 @@\n a\n-b\n+c"
 
 
 async def test_text_that_stands_twice_is_not_guessed_at(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hermes.core.tools.call import CallContext
-from hermes.core.tools.write_file import WriteFile, write_file
+from hermes.core.tools.write_file import COMPARED_BYTES, WriteFile, write_file
 from hermes.testing.turns import CALL, Notebook, a_turn, files_of, use
 from hermes.types.errors import ToolFailed
 from hermes.types.identity import OWNER, Principal
@@ -31,6 +31,29 @@ async def test_writing_again_replaces_and_does_no_harm(tmp_path: Path) -> None:
 
 async def test_a_file_can_be_emptied(tmp_path: Path) -> None:
     assert await write(tmp_path, "f", "") == "Created 'f': 0 lines, 0 bytes."
+
+
+async def diff_after(workspace: Path, content: str) -> str:
+    """The change that people are shown when the file `f` is written."""
+    turn = a_turn(workspace=workspace)
+    context = CallContext(turn, CALL, files_of(turn), lambda event: None, Notebook())
+    await write_file.handler(context, WriteFile(path="f", content=content))
+    return context.diff
+
+
+async def test_people_are_shown_what_changed(tmp_path: Path) -> None:
+    assert await diff_after(tmp_path, "a\nb\n") == "@@ -1,0 +1,2 @@\n+a\n+b"
+    assert await diff_after(tmp_path, "a\nc\n") == "@@ -1,2 +1,2 @@\n a\n-b\n+c"
+    assert await diff_after(tmp_path, "a\nc\n") == ""
+
+
+@pytest.mark.parametrize("old", [b"\xff\xfe", b"x" * (COMPARED_BYTES + 1)])
+async def test_a_file_that_cannot_be_compared_is_replaced_without_a_diff(
+    tmp_path: Path, old: bytes
+) -> None:
+    (tmp_path / "f").write_bytes(old)
+    assert await diff_after(tmp_path, "new\n") == ""
+    assert (tmp_path / "f").read_text() == "new\n"
 
 
 async def test_outside_nothing_is_written(tmp_path: Path) -> None:

@@ -120,6 +120,28 @@ def test_the_line_of_a_tool_has_its_arguments_and_its_result() -> None:
     ]
 
 
+def test_a_change_is_shown_below_its_tool_and_cut_to_the_width() -> None:
+    patched = replace(READ_DONE, name="patch", diff=f"@@ -1,1 +1,1 @@\n-\x1b[2Ja\n+{'b' * 60}")
+    watched = Watched()
+    watched.show(replace(READ, name="patch"), patched, DONE)
+    assert watched.lines[:4] == [
+        "· patch todo.txt (0.1 s)",
+        "  @@ -1,1 +1,1 @@",
+        "  -a",
+        "  +" + "b" * 35 + "…",
+    ]
+
+
+def test_added_and_removed_lines_have_their_colors() -> None:
+    out = StringIO()
+    size = os.terminal_size((40, 12))
+    screen = LiveScreen(LiveOutput(out, color=True, size=lambda: size))
+    screen.show(replace(READ_DONE, diff="-old\n+new"))
+    screen.draw()
+    assert "\x1b[31m  -old" in out.getvalue()
+    assert "\x1b[32m  +new" in out.getvalue()
+
+
 def test_a_running_tool_is_in_the_last_line() -> None:
     *before, last = shown(says("Let me see."), SegmentEnded(), READ)
     assert before == ["Let me see.", ""]
