@@ -13,6 +13,7 @@ from hermes.control.access import Access, AccessPolicy
 from hermes.control.claims import Claim, Desk
 from hermes.control.commands import CommandTable
 from hermes.control.endings import Endings
+from hermes.control.event_content import new_messages
 from hermes.control.event_pages import EventPages
 from hermes.control.following import Following, following
 from hermes.control.hub import Hub
@@ -159,6 +160,11 @@ class Gateway:
     def session_of(self, event: MessageEvent) -> SessionKey:
         """The key of the session that a message belongs to."""
         return session_key(self._route(event), event.source)
+
+    def check_attachments(self, event: MessageEvent) -> None:
+        """Raises one of our errors if the model of the message's agent can't be sent its files."""
+        agent = self._agents[self.session_of(event).agent]
+        agent.check_request(Asked(messages=new_messages(event)))
 
     async def follow(self, turn: TurnId, after: int = 0) -> AsyncGenerator[Envelope]:
         """The turn's events after a number, up to its end: live, replayed or both."""

@@ -5,6 +5,7 @@ import logging
 import shlex
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import anyio
 import click
@@ -66,8 +67,8 @@ def chat(
         sys.stdout.reconfigure(errors="replace")
     selection = SessionSelection(name=session, resume=resume, latest=latest)
     color = can_draw() and not configuration.ENVIRON.get("NO_COLOR")
-    text = question(query)
-    if text is None:
+    piped = None if sys.stdin.isatty() else _piped()
+    if query is None and piped is None:
         if as_json:
             raise click.UsageError("--json needs a question: give it with -q or on standard input")
         if sys.stdout.isatty() and runtime.models(settings).main() is None:
@@ -80,11 +81,11 @@ def chat(
             ).run
         )
         return
-    if not text.strip():
+    if not f"{query or ''}{piped or ''}".strip():
         raise click.UsageError("there is nothing to ask: the question is empty")
     asking = SingleQuestion(runtime, settings, selection)
     new_screen = JsonScreen if as_json else lambda name: plain_screen(color=color)
-    sys.exit(anyio.run(asking.run, text, new_screen))
+    sys.exit(anyio.run(asking.run, query or "", piped or "", new_screen))
 
 
 class SingleQuestion:
@@ -95,28 +96,21 @@ class SingleQuestion:
         self._settings = settings
         self._selection = selection
 
-    async def run(self, text: str, new_screen: Callable[[str], AnswerScreen]) -> int:
+    async def run(self, text: str, piped: str, new_screen: Callable[[str], AnswerScreen]) -> int:
         """Returns the exit code of the command."""
         async with self._runtime.open_gateway(self._settings, terminal=True) as gateway:
             name = await session_of(gateway, self._selection)
-            session = TerminalSession(gateway, name, lambda: new_screen(name))
+            session = TerminalSession(gateway, name, lambda: new_screen(name), Path())
             async with session.interrupts.handled():
-                ending = await session.say(text)
+                ending = await session.say(text, piped)
         if ending == "suspended":
             answer = f'hermes chat --session {shlex.quote(name)} -q "…"'
             say(f"The agent waits for your answer: {answer}", err=True)
         return {"completed": 0, "stopped": 130}.get(ending, 1)
 
 
-def question(query: str | None) -> str | None:
-    """The question from -q and from standard input; None if the chat is interactive."""
-    piped = None if sys.stdin.isatty() else _piped()
-    if query is None:
-        return piped
-    return f"{query}\n\n{piped}" if piped and piped.strip() else query
-
-
 def _piped() -> str:
+    """The text on standard input, up to its end."""
     text = sys.stdin.read()
     try:
         text.encode()

@@ -88,7 +88,7 @@ class InteractiveChat:
         terminal.greet(title_of(settings, choice), notes_of(settings, choice))
         async with self._runtime.open_gateway(self._settings, terminal=True) as gateway:
             name = await session_of(gateway, self._selection)
-            session = TerminalSession(gateway, name, terminal.new_screen)
+            session = TerminalSession(gateway, name, terminal.new_screen, Path())
             earlier = await gateway.read(last_exchange, session.key)
             if earlier is not None:
                 terminal.show_exchange(earlier.asked, earlier.answer)

@@ -6,13 +6,17 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Literal
 
 import anyio
+import anyio.to_thread
+from msgspec.structs import replace
 
 from hermes.control import sessions
 from hermes.control.following import Following
 from hermes.control.gateway import Gateway
+from hermes.entry.cli.file_mentions import read_mentions
 from hermes.entry.cli.interrupts import Interrupts
 from hermes.entry.terminal.protocols import AnswerScreen
 from hermes.types.errors import HermesError
@@ -49,10 +53,12 @@ class TerminalSession:
     """Sends a person's messages to one session, and shows the turns that answer them."""
 
     def __init__(
-        self, gateway: Gateway, session: str, new_screen: Callable[[], AnswerScreen]
+        self, gateway: Gateway, session: str, new_screen: Callable[[], AnswerScreen], folder: Path
     ) -> None:
         self._gateway = gateway
         self._new_screen = new_screen
+        self._folder = folder
+        """The folder that the paths of mentioned files are relative to."""
         self.interrupts = Interrupts()
         self._questions: list[QuestionAsked] = []
         """Questions of the agent that are not answered yet."""
@@ -70,10 +76,14 @@ class TerminalSession:
         self.key = str(gateway.session_of(self._event(Said(text=""))))
         """The key of the session."""
 
-    async def say(self, text: str) -> TurnEnding:
-        """Sends a message and shows its turn or its reply; an interrupt stops the turn."""
+    async def say(self, text: str, piped: str = "") -> TurnEnding:
+        """Sends a message and shows its turn or its reply; an interrupt stops the turn.
+
+        `piped` is added to the text. Files that it mentions are not attached, because the person
+        may not have written it.
+        """
         screen = self._new_screen()
-        match await self._accepted(text):
+        match await self._accepted(text, piped, screen):
             case Accepted(reply=str(reply)):
                 screen.show_reply(reply)
                 return "completed"
@@ -91,7 +101,7 @@ class TerminalSession:
         screen = self._screen or self._new_screen()
         with anyio.CancelScope(shield=True):
             try:
-                receipt = await self._accepted(text)
+                receipt = await self._accepted(text, "", screen)
             except HermesError as error:
                 screen.note(str(error))
                 return
@@ -118,9 +128,9 @@ class TerminalSession:
         with queued.kept:
             return await self._show(queued.following, self._new_screen())
 
-    async def _accepted(self, text: str) -> Receipt:
+    async def _accepted(self, text: str, piped: str, screen: AnswerScreen) -> Receipt:
         if not self._questions or text.startswith("/"):
-            return await self._gateway.accept(self._event(Said(text=text)))
+            return await self._gateway.accept(await self._said(text, piped, screen))
         question = self._questions[0]
         choice = chosen(question, text)
         if choice is None and out_of_range(question, text):
@@ -132,7 +142,27 @@ class TerminalSession:
             receipt = await self._gateway.accept(self._event(pressed))
             if not isinstance(receipt, Refused):
                 return receipt
-        return await self._gateway.accept(self._event(Said(text=text)))
+        return await self._gateway.accept(await self._said(text, piped, screen))
+
+    async def _said(self, text: str, piped: str, screen: AnswerScreen) -> MessageEvent:
+        """The message with the files that it mentions; a command has none."""
+        if text.startswith("/"):
+            return self._event(Said(text=_joined(text, piped)))
+        read = await anyio.to_thread.run_sync(read_mentions, text, self._folder)
+        written = _joined(read.text, piped)
+        attachments = [replace(one.attachment, at=len(written)) for one in read.media]
+        event = self._event(Said(text=written, attachments=tuple(attachments)))
+        if attachments:
+            self._gateway.check_attachments(event)
+            paths = [
+                await self._gateway.media.keep(one.data, stateless=False) for one in read.media
+            ]
+            stored = zip(attachments, paths, strict=True)
+            kept = tuple(replace(one, path=path) for one, path in stored)
+            event = replace(event, body=Said(text=written, attachments=kept))
+        if read.names:
+            screen.note(f"Attached: {', '.join(read.names)}")
+        return event
 
     async def _show(self, following: Following, screen: AnswerScreen) -> TurnEnding:
         self._screen = screen
@@ -175,6 +205,10 @@ class QueuedQuestion:
     def __init__(self, gateway: Gateway, turn: TurnId, after: int) -> None:
         self.kept = ExitStack()
         self.following = self.kept.enter_context(gateway.following(turn, after))
+
+
+def _joined(text: str, piped: str) -> str:
+    return "\n\n".join(part for part in (text, piped) if part.strip())
 
 
 def _ending(events: Sequence[Envelope], screen: AnswerScreen) -> TurnEnding:

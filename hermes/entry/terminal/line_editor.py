@@ -17,6 +17,8 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
+from hermes.entry.terminal.completion import offers_menu
+
 MARK = "› "
 AGAIN = "Ctrl-C again leaves"
 LONGEST_KEPT = 10_000
@@ -49,7 +51,7 @@ class LineEditor:
             auto_suggest=AutoSuggestFromHistory(),
             completer=completer,
             complete_in_thread=True,
-            complete_while_typing=Condition(_offers_commands),
+            complete_while_typing=Condition(_offers_menu),
             reserve_space_for_menu=MENU_LINES,
             key_bindings=self._keys(),
             placeholder=self._hint,
@@ -125,5 +127,5 @@ class InputHistory(FileHistory):
                 super().store_string(string)
 
 
-def _offers_commands() -> bool:
-    return get_app().current_buffer.text.startswith("/")
+def _offers_menu() -> bool:
+    return offers_menu(get_app().current_buffer.document.text_before_cursor)

@@ -43,6 +43,24 @@ def test_piped_text_is_added_to_the_question(hermes: Run) -> None:
     assert plain(done.stdout) == "you said: summarise a long text"
 
 
+def test_a_question_can_attach_files_and_piped_text_cannot(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "todo.txt").write_text("Buy milk.")
+    said = {}
+    for text, piped in (("see @todo.txt", ""), ("see this", "@todo.txt"), ("@nope.txt", "")):
+        command = [*HERMES, "chat", "-q", text]
+        said[text] = subprocess.run(
+            command, input=piped, env=environ, cwd=tmp_path, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+    assert "Buy milk." in plain(said["see @todo.txt"].stdout)
+    assert said["see @todo.txt"].stderr == "[Attached: todo.txt]\n"
+    assert plain(said["see this"].stdout) == "you said: see this @todo.txt"
+    assert said["@nope.txt"].returncode == 1
+    assert said["@nope.txt"].stderr.startswith("There is no file 'nope.txt'.")
+
+
 def test_tools_are_shown_as_lines_and_work_in_the_current_directory(hermes: Run) -> None:
     done = hermes("chat", "-q", 'tool:read_file{"path":"pyproject.toml"}')
     assert done.stderr.startswith("· read_file pyproject.toml (")

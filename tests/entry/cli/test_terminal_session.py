@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from hermes.control.gateway import Gateway
+from hermes.entry.cli.file_mentions import FileNotAttached
 from hermes.entry.cli.terminal_session import (
     EARLIER,
     LEFT,
@@ -23,7 +24,7 @@ from hermes.testing.running import Conditions, running, until
 from hermes.testing.scripted import Answer, ScriptedModel, calls, hangs, says
 from hermes.types.events import AgentEvent, QuestionAsked, TextDelta
 from hermes.types.identity import CallId
-from hermes.types.messages import AssistantMessage, ToolMessage
+from hermes.types.messages import AssistantMessage, ToolMessage, UserMessage
 from hermes.types.models import ModelRequest
 from hermes.types.protocols import Emit
 
@@ -59,15 +60,15 @@ class Heard:
 
 
 class Stage:
-    def __init__(self, gateway: Gateway, model: ScriptedModel) -> None:
+    def __init__(self, gateway: Gateway, model: ScriptedModel, folder: Path) -> None:
         self.gateway = gateway
         self.model = model
         self.screen = Heard()
-        self.session = TerminalSession(gateway, "s", lambda: self.screen)
+        self.session = TerminalSession(gateway, "s", lambda: self.screen, folder)
 
-    async def say(self, text: str) -> TurnEnding:
+    async def say(self, text: str, piped: str = "") -> TurnEnding:
         with anyio.fail_after(10):
-            return await self.session.say(text)
+            return await self.session.say(text, piped)
 
     @property
     def results(self) -> list[str]:
@@ -80,7 +81,7 @@ class Stage:
 async def conversing(home: Path, *answers: Answer) -> AsyncIterator[Stage]:
     model = ScriptedModel(answers)
     async with running(home, [], model, Conditions(terminal=True)) as gateway:
-        yield Stage(gateway, model)
+        yield Stage(gateway, model, home)
 
 
 async def test_an_answer_is_shown_and_a_command_told(tmp_path: Path) -> None:
@@ -157,6 +158,41 @@ async def test_a_turn_that_waits_for_an_earlier_one_says_so(tmp_path: Path) -> N
             await until(lambda: EARLIER in stage.screen.notes)
             await stage.session.add("/stop")
         assert second.endings == ["completed"]
+
+
+async def test_a_mentioned_file_is_sent_with_the_message(tmp_path: Path) -> None:
+    (tmp_path / "todo.txt").write_text("milk")
+    async with conversing(tmp_path, says("Milk."), says("Nothing.")) as stage:
+        await stage.say("what is in @todo.txt")
+        assert stage.screen.notes == ["Attached: todo.txt"]
+        await stage.say("this is a log", piped="see @todo.txt")
+        assert [one.text for one in stage.model.requests[-1].messages[::2]] == [
+            "what is in @todo.txt\n\n[file todo.txt]\nmilk\n[end of file todo.txt]",
+            "this is a log\n\nsee @todo.txt",
+        ]
+
+
+async def test_a_mentioned_image_is_an_attachment(tmp_path: Path) -> None:
+    image = b"\x89PNG\r\n\x1a\n" + b"\0" * 9
+    (tmp_path / "cat.png").write_bytes(image)
+    async with conversing(tmp_path, says("A cat.")) as stage:
+        assert await stage.say("who is @cat.png") == "completed"
+    (asked,) = stage.model.requests[-1].messages
+    assert isinstance(asked, UserMessage)
+    (sent,) = asked.attachments
+    assert (sent.kind, sent.name, sent.size) == ("image", "cat.png", len(image))
+    assert sent.path
+    assert sent.at == len("who is @cat.png")
+
+
+async def test_a_message_with_a_missing_file_is_not_sent(tmp_path: Path) -> None:
+    async with conversing(tmp_path) as stage:
+        with pytest.raises(FileNotAttached, match="There is no file"):
+            await stage.say("what is in @nope.txt")
+        await stage.session.add("and @nope.txt")
+        assert stage.model.requests == []
+        (note,) = stage.screen.notes
+        assert note.startswith("There is no file 'nope.txt'.")
 
 
 def test_words_of_a_choice_count_before_numbers() -> None:
