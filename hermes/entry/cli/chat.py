@@ -1,4 +1,4 @@
-"""`hermes chat`: the agent in this terminal, or one question and its answer."""
+"""The `hermes chat` command: starts an interactive chat, or sends one question."""
 
 import io
 import logging
@@ -10,30 +10,32 @@ import anyio
 import click
 
 from hermes import settings as configuration
-from hermes.entry.cli.conversation import TerminalConversation
 from hermes.entry.cli.folder import here
+from hermes.entry.cli.interactive_chat import InteractiveChat, SessionSelection, session_of
 from hermes.entry.cli.logs import start_logging
 from hermes.entry.cli.runtime import Runtime
-from hermes.entry.cli.talk import SessionWish, Talk, session_of
+from hermes.entry.cli.terminal_session import TerminalSession
 from hermes.entry.output import say
-from hermes.entry.terminal.plain import JsonScreen, PlainTerminal, words
+from hermes.entry.terminal.plain import JsonScreen, PlainTerminal, plain_screen
 from hermes.entry.terminal.protocols import AnswerScreen, ChatTerminal
 from hermes.settings import Settings
 from hermes.types.errors import HermesError
 
 DUMB = ("", "dumb", "unknown")
-"""Terminals that have no colors and can't move their cursor."""
+"""Values of TERM for terminals without colors and cursor movement."""
 
 log = logging.getLogger(__name__)
 
 
 class NotText(HermesError):
+    """Standard input is not UTF-8."""
+
     code = "not_text"
     status = 400
 
 
 @click.command()
-@click.option("-q", "--query", help="Ask this, print the answer, and leave.")
+@click.option("-q", "--query", help="Send this question, print the answer, and exit.")
 @click.option("-c", "--continue", "latest", is_flag=True, help="Go on with the last conversation.")
 @click.option("-r", "--resume", metavar="NAME", help="Go on with this one, or one that begins so.")
 @click.option("-s", "--session", metavar="NAME", help="Go on with this one, or begin it.")
@@ -50,9 +52,9 @@ def chat(
     """Talk to the agent in this terminal.
 
     With -q, or with text on standard input, the answer is printed and the command ends: with exit
-    code 0 when the turn was completed, 130 when it was stopped, 1 otherwise. What is not the answer
-    goes to standard error. With -q too standard input is read to its end, unless it is a terminal,
-    and added to the question: in a loop that reads a list, give it </dev/null.
+    code 0 when the turn was completed, 130 when it was stopped, 1 otherwise. Everything else is
+    printed to standard error. Unless it is a terminal, standard input is also read with -q, up to
+    its end, and added to the question: in a loop that reads a list, give it </dev/null.
 
     File tools work in the current directory, unless the setting `workspace` says otherwise.
     """
@@ -62,7 +64,7 @@ def chat(
     start_logging("WARNING", runtime.secrets(settings))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
-    wish = SessionWish(name=session, resume=resume, latest=latest)
+    selection = SessionSelection(name=session, resume=resume, latest=latest)
     color = can_draw() and not configuration.ENVIRON.get("NO_COLOR")
     text = question(query)
     if text is None:
@@ -72,38 +74,42 @@ def chat(
             from hermes.entry.cli.embedded import offer  # noqa: PLC0415  # rarely needed
 
             settings = offer(settings, runtime)
-        anyio.run(Talk(runtime, settings, wish, terminal_of(runtime, settings, color=color)).run)
+        anyio.run(
+            InteractiveChat(
+                runtime, settings, selection, terminal_of(runtime, settings, color=color)
+            ).run
+        )
         return
     if not text.strip():
         raise click.UsageError("there is nothing to ask: the question is empty")
-    asking = Asking(runtime, settings, wish)
-    new_screen = JsonScreen if as_json else lambda session: words(color=color)
+    asking = SingleQuestion(runtime, settings, selection)
+    new_screen = JsonScreen if as_json else lambda name: plain_screen(color=color)
     sys.exit(anyio.run(asking.run, text, new_screen))
 
 
-class Asking:
-    """One question, and its answer."""
+class SingleQuestion:
+    """Sends one question and shows the answer."""
 
-    def __init__(self, runtime: Runtime, settings: Settings, wish: SessionWish) -> None:
+    def __init__(self, runtime: Runtime, settings: Settings, selection: SessionSelection) -> None:
         self._runtime = runtime
         self._settings = settings
-        self._wish = wish
+        self._selection = selection
 
     async def run(self, text: str, new_screen: Callable[[str], AnswerScreen]) -> int:
-        """The exit code."""
+        """Returns the exit code of the command."""
         async with self._runtime.open_gateway(self._settings, terminal=True) as gateway:
-            session = await session_of(gateway, self._wish)
-            conversation = TerminalConversation(gateway, session, lambda: new_screen(session))
-            async with conversation.interrupts.heard():
-                ending = await conversation.say(text)
+            name = await session_of(gateway, self._selection)
+            session = TerminalSession(gateway, name, lambda: new_screen(name))
+            async with session.interrupts.handled():
+                ending = await session.say(text)
         if ending == "suspended":
-            answer = f'hermes chat --session {shlex.quote(session)} -q "…"'
+            answer = f'hermes chat --session {shlex.quote(name)} -q "…"'
             say(f"The agent waits for your answer: {answer}", err=True)
         return {"completed": 0, "stopped": 130}.get(ending, 1)
 
 
 def question(query: str | None) -> str | None:
-    """What -q and a pipe ask together; None when a person sits at the terminal."""
+    """The question from -q and from standard input; None if the chat is interactive."""
     piped = None if sys.stdin.isatty() else _piped()
     if query is None:
         return piped
@@ -116,17 +122,17 @@ def _piped() -> str:
         text.encode()
     except UnicodeEncodeError:
         # Bytes that are not UTF-8 were decoded to lone surrogates.
-        raise NotText("the input is not text: only UTF-8 can be asked") from None
+        raise NotText("standard input is not text: only UTF-8 can be sent") from None
     return text
 
 
 def can_draw() -> bool:
-    """Whether stdout is a terminal that knows more than lines."""
+    """Whether stdout is a terminal that can move its cursor."""
     return sys.stdout.isatty() and configuration.ENVIRON.get("TERM", "").lower() not in DUMB
 
 
 def terminal_of(runtime: Runtime, settings: Settings, *, color: bool) -> ChatTerminal:
-    """The best that this terminal can do."""
+    """The interactive terminal, or the plain one where that can't be used."""
     if not can_draw():
         return PlainTerminal(color=color)
     try:

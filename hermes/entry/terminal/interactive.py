@@ -14,11 +14,11 @@ from rich.text import Text
 
 from hermes.entry.output import write
 from hermes.entry.terminal.completion import Completions
-from hermes.entry.terminal.draft import Draft
-from hermes.entry.terminal.page import Page
+from hermes.entry.terminal.line_editor import MARK, LineEditor
+from hermes.entry.terminal.live_output import LiveOutput
+from hermes.entry.terminal.live_screen import LiveScreen
 from hermes.entry.terminal.plain import PlainTerminal
-from hermes.entry.terminal.prompt import MARK, LinePrompt
-from hermes.entry.terminal.screen import Screen
+from hermes.entry.terminal.type_ahead import TypeAhead
 from hermes.text.console import printable
 
 RECALLED = 600
@@ -33,26 +33,26 @@ class InteractiveTerminal:
         self._history = history
         self._completions = Completions(commands, Path.cwd())
         self._color = color
-        self._page = Page(sys.stdout, color=color)
-        self._draft = Draft()
-        self._reader: LinePrompt | PlainTerminal | None = None
-        self.log: TextIO = _Notes(self._page)
+        self._output = LiveOutput(sys.stdout, color=color)
+        self._draft = TypeAhead()
+        self._reader: LineEditor | PlainTerminal | None = None
+        self.log: TextIO = _Notes(self._output)
         """Where log lines don't disturb what is drawn."""
 
     def greet(self, title: str, notes: Sequence[str]) -> None:
         name, _, rest = printable(title).partition(" · ")
-        self._page.put(Text.assemble((name, "bold"), f" · {rest}"))
-        self._page.put(*(Text(printable(note), "dim") for note in notes))
+        self._output.put(Text.assemble((name, "bold"), f" · {rest}"))
+        self._output.put(*(Text(printable(note), "dim") for note in notes))
 
     def remark(self, text: str) -> None:
-        self._page.put(Text(printable(text), "dim"))
+        self._output.put(Text(printable(text), "dim"))
 
-    def recall(self, asked: str, answer: str) -> None:
+    def show_exchange(self, asked: str, answer: str) -> None:
         said = f"{MARK}{cut(asked)}\n{cut(answer)}".rstrip()
-        self._page.put(Text(), Text(printable(said), "dim"))
+        self._output.put(Text(), Text(printable(said), "dim"))
 
-    def new_screen(self) -> Screen:
-        return Screen(self._page)
+    def new_screen(self) -> LiveScreen:
+        return LiveScreen(self._output)
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -70,18 +70,18 @@ class InteractiveTerminal:
             write(_PASTE_OFF)
             termios.tcsetattr(descriptor, termios.TCSANOW, before)
 
-    async def overhear(self, say: Callable[[str], Awaitable[None]]) -> None:
+    async def read_ahead(self, say: Callable[[str], Awaitable[None]]) -> None:
         while keys := await _typed(sys.stdin.fileno()):
             for line in self._draft.feed(keys):
                 await say(line)
-            self._page.typed = self._draft.text
+            self._output.typed = self._draft.text
 
     async def read(self) -> str | None:
-        self._page.put(Text())
-        self._page.typed = ""
+        self._output.put(Text())
+        self._output.typed = ""
         try:
             if self._reader is None:
-                self._reader = LinePrompt(self._history, self._completions, color=self._color)
+                self._reader = LineEditor(self._history, self._completions, color=self._color)
             if isinstance(self._reader, PlainTerminal):
                 return await self._reader.read()
             return await self._reader.read(self._draft.take())
@@ -105,13 +105,13 @@ def cut(text: str) -> str:
 
 
 class _Notes(io.StringIO):
-    """Takes lines for a page, from any thread."""
+    """Takes lines for a output, from any thread."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, output: LiveOutput) -> None:
         super().__init__()
-        self._page = page
+        self._output = output
 
     def write(self, text: str) -> int:
         if text.strip():
-            self._page.note(printable(text.rstrip()))
+            self._output.note(printable(text.rstrip()))
         return len(text)

@@ -27,7 +27,7 @@ class PlainScreen:
     def show(self, event: AgentEvent) -> None:
         write(self._stream.feed(event))
 
-    def tell(self, text: str) -> None:
+    def show_reply(self, text: str) -> None:
         say(text)
 
     def remark(self, text: str) -> None:
@@ -51,7 +51,7 @@ class SplitScreen:
         write(written.answer)
         say(written.aside, nl=False, err=True)
 
-    def tell(self, text: str) -> None:
+    def show_reply(self, text: str) -> None:
         say(text)
 
     def remark(self, text: str) -> None:
@@ -74,7 +74,7 @@ class JsonScreen:
     def show(self, event: AgentEvent) -> None:
         write(self._lines.feed(event))
 
-    def tell(self, text: str) -> None:
+    def show_reply(self, text: str) -> None:
         self.show(Notice(text=text))
 
     def remark(self, text: str) -> None:
@@ -87,7 +87,7 @@ class JsonScreen:
         return math.inf
 
 
-def words(*, color: bool) -> AnswerScreen:
+def plain_screen(*, color: bool) -> AnswerScreen:
     """The screen for plain text: one stream if stdout and stderr are both a terminal."""
     together = sys.stdout.isatty() and sys.stderr.isatty()
     return PlainScreen(color=color) if together else SplitScreen()
@@ -107,17 +107,17 @@ class PlainTerminal:
     def remark(self, text: str) -> None:
         say(text)
 
-    def recall(self, asked: str, answer: str) -> None:
+    def show_exchange(self, asked: str, answer: str) -> None:
         say(f"{PROMPT}{asked}\n{answer}")
 
     def new_screen(self) -> AnswerScreen:
-        return words(color=self._color)
+        return plain_screen(color=self._color)
 
     @contextmanager
     def working(self) -> Iterator[None]:
         yield
 
-    async def overhear(self, say: Callable[[str], Awaitable[None]]) -> None:
+    async def read_ahead(self, say: Callable[[str], Awaitable[None]]) -> None:
         while (typed := await read_lines(sys.stdin.fileno())) is not None:
             if typed.strip():
                 await say(typed.strip("\n"))

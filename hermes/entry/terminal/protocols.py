@@ -12,7 +12,7 @@ class AnswerScreen(Protocol):
 
     def show(self, event: AgentEvent) -> None: ...
 
-    def tell(self, text: str) -> None:
+    def show_reply(self, text: str) -> None:
         """Shows a reply of the gateway itself, outside any turn."""
         ...
 
@@ -38,7 +38,7 @@ class ChatTerminal(Protocol):
         """Shows a line from Hermes, not from the agent."""
         ...
 
-    def recall(self, asked: str, answer: str) -> None:
+    def show_exchange(self, asked: str, answer: str) -> None:
         """Shows the last exchange of the session."""
         ...
 
@@ -48,7 +48,7 @@ class ChatTerminal(Protocol):
         """Shows that the agent is working, until the block ends."""
         ...
 
-    async def overhear(self, say: Callable[[str], Awaitable[None]]) -> None:
+    async def read_ahead(self, say: Callable[[str], Awaitable[None]]) -> None:
         """Passes on lines sent while the agent works; `read` begins with an unfinished one."""
         ...
 

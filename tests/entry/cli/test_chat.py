@@ -122,7 +122,7 @@ def test_input_that_is_not_text_is_told_in_one_sentence(
     command = [*HERMES, "chat"]
     done = subprocess.run(command, input=b"\xff\x00", env=environ, capture_output=True, check=False)
     assert done.returncode == 1
-    assert done.stderr == b"the input is not text: only UTF-8 can be asked\n"
+    assert done.stderr == b"standard input is not text: only UTF-8 can be sent\n"
 
 
 def test_a_question_says_how_to_answer_it(hermes: Run) -> None:

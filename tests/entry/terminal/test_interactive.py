@@ -13,7 +13,7 @@ import pytest
 
 from hermes.entry.cli.logs import start_logging
 from hermes.entry.terminal.interactive import RECALLED, InteractiveTerminal
-from hermes.entry.terminal.prompt import LinePrompt
+from hermes.entry.terminal.line_editor import LineEditor
 
 
 class Seat:
@@ -44,7 +44,7 @@ def seat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seat]:
     os.close(ours)
 
 
-class Broken(LinePrompt):
+class Broken(LineEditor):
     """A prompt that the terminal refuses."""
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ async def test_a_prompt_that_does_not_work_gives_way_to_plain_lines(seat: Seat) 
 
 
 def test_a_long_answer_of_before_is_recalled_by_its_beginning(seat: Seat) -> None:
-    seat.terminal.recall("how many?", "word " * RECALLED)
+    seat.terminal.show_exchange("how many?", "word " * RECALLED)
     text = seat.shown()
     assert "› how many?" in text
     assert text.count("word") == RECALLED // len("word ")

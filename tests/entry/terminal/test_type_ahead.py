@@ -2,7 +2,7 @@
 
 import pytest
 
-from hermes.entry.terminal.draft import Draft
+from hermes.entry.terminal.type_ahead import TypeAhead
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from hermes.entry.terminal.draft import Draft
     ],
 )
 def test_keys_edit_and_send(keys: str, sent: list[str], left: str) -> None:
-    draft, found = Draft(), list[str]()
+    draft, found = TypeAhead(), list[str]()
     for byte in keys.encode():
         found += draft.feed(bytes([byte]))
     assert (found, draft.take(), draft.text) == (sent, left, "")

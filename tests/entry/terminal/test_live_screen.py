@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hermes.entry.terminal.page import Page
-from hermes.entry.terminal.screen import IDLE, REDRAW_SECONDS, Screen
+from hermes.entry.terminal.live_output import LiveOutput
+from hermes.entry.terminal.live_screen import IDLE, REDRAW_SECONDS, LiveScreen
 from hermes.streaming.stdout import CUT
 from hermes.types.events import (
     AgentEvent,
@@ -46,8 +46,8 @@ class Watched:
         self.now = 0.0
         self.out = StringIO()
         size = os.terminal_size((columns, rows))
-        page = Page(self.out, color=False, size=lambda: size)
-        self.screen = Screen(page, clock=lambda: self.now)
+        output = LiveOutput(self.out, color=False, size=lambda: size)
+        self.screen = LiveScreen(output, clock=lambda: self.now)
         self._terminal = pyte.Screen(columns, 150)
 
     def show(self, *events: AgentEvent) -> None:
@@ -217,7 +217,7 @@ def test_the_screen_is_drawn_only_so_often() -> None:
 def test_slow_drawing_is_done_less_often() -> None:
     watched = Watched()
     times = iter(range(100))
-    slow = Screen(watched.screen._page, clock=lambda: next(times) * REDRAW_SECONDS)
+    slow = LiveScreen(watched.screen._output, clock=lambda: next(times) * REDRAW_SECONDS)
     slow.show(says("one"))
     assert slow.draw() == IDLE
     assert slow.draw() == pytest.approx(2 * REDRAW_SECONDS)
@@ -225,7 +225,7 @@ def test_slow_drawing_is_done_less_often() -> None:
 
 def test_a_reply_of_the_gateway_is_markdown_too() -> None:
     watched = Watched()
-    watched.screen.tell("**Idle.**\n/stop: end it")
+    watched.screen.show_reply("**Idle.**\n/stop: end it")
     assert watched.lines == ["Idle.", "/stop: end it"]
 
 

@@ -44,7 +44,7 @@ class Task(Value):
         return f"{self.label}{progress}" + (f" · {seconds} s" if seconds else "")
 
 
-class Status:
+class Activity:
     """Follows a turn; times are the caller's, in seconds."""
 
     def __init__(self, now: float) -> None:

@@ -7,9 +7,9 @@ from typing import Literal, assert_never
 from rich.console import RenderableType
 from rich.text import Text
 
+from hermes.entry.terminal.activity import Activity, spent
+from hermes.entry.terminal.live_output import LiveOutput
 from hermes.entry.terminal.markdown import render
-from hermes.entry.terminal.page import Page
-from hermes.entry.terminal.status import Status, spent
 from hermes.streaming.final import question_text, remark
 from hermes.streaming.stdout import CUT, took, tool_label
 from hermes.text.console import printable
@@ -43,14 +43,14 @@ DROP = "/stop drops the question"
 BlockKind = Literal["words", "remark"]
 
 
-class Screen:
+class LiveScreen:
     """Shows one turn: what is finished stands for good, what grows is drawn again."""
 
-    def __init__(self, page: Page, clock: Callable[[], float] = time.monotonic) -> None:
-        self._page = page
+    def __init__(self, output: LiveOutput, clock: Callable[[], float] = time.monotonic) -> None:
+        self._output = output
         self._clock = clock
         self._began = self._next_frame = clock()
-        self._status = Status(self._began)
+        self._activity = Activity(self._began)
         self._text = Growing()
         self._spoken = False
         """Some of the text is settled."""
@@ -62,7 +62,7 @@ class Screen:
         self._usage: UsageReported | None = None
 
     def show(self, event: AgentEvent) -> None:
-        self._status.feed(event, self._clock())
+        self._activity.feed(event, self._clock())
         match event:
             case TextDelta(text=text):
                 self._text.feed(printable(text))
@@ -83,38 +83,38 @@ class Screen:
             case _:
                 assert_never(event)
 
-    def tell(self, text: str) -> None:
+    def show_reply(self, text: str) -> None:
         """What the gateway says itself, outside any turn."""
         self._end_text()
         self._settled += self._words(pieces(printable(text)))
-        self._page.put(*self._settled)
+        self._output.put(*self._settled)
         self._settled = []
 
     def note(self, text: str) -> None:
         """What is said while the answer goes on, above what of it still grows."""
-        self._page.note(f"· {printable(text)}")
+        self._output.note(f"· {printable(text)}")
         self._next_frame = self._clock()
 
     def remark(self, text: str) -> None:
         """The last word where there is no answer, or no more of it."""
         self._remark(_dim(text))
-        self._page.put(*self._settled)
+        self._output.put(*self._settled)
         self._settled = []
 
     def draw(self) -> float:
-        """Brings the page up to date; in how many seconds it wants to be called again."""
+        """Brings the output up to date; in how many seconds it wants to be called again."""
         now = self._clock()
         if now < self._next_frame:
             return self._next_frame - now
         self._settle(self._text.settled())
         tail = self._words(self._text.open())
-        if line := self._status.line(now):
+        if line := self._activity.line(now):
             if tail or self._above == "words":
                 tail.append(Text())
             tail.append(Text(line, "dim", no_wrap=True, overflow="ellipsis"))
-        if typed := self._page.typed:
+        if typed := self._output.typed:
             tail.append(Text(f"› {printable(typed)}", no_wrap=True, overflow="ellipsis"))
-        self._page.draw(self._settled, tail)
+        self._output.draw(self._settled, tail)
         self._settled = []
         self._next_frame = now + max(REDRAW_SECONDS, SHARE * (self._clock() - now))
         return IDLE
@@ -138,7 +138,7 @@ class Screen:
                 assert_never(end.outcome)
         if end.outcome != "suspended":
             self._remark(_dim(spent(self._usage, self._clock() - self._began)))
-        self._page.put(*self._settled)
+        self._output.put(*self._settled)
         self._settled = []
 
     def _end_text(self) -> None:

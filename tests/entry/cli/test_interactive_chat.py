@@ -12,7 +12,7 @@ from urllib.request import Request, urlopen
 import msgspec
 import pytest
 
-from hermes.entry.cli.talk import HOST
+from hermes.entry.cli.interactive_chat import HOST
 from hermes.testing.scripted import Plan
 from hermes.testing.terminal import Terminal
 

@@ -1,4 +1,4 @@
-"""A conversation: words go in, a screen shows what comes of them."""
+"""A session: words go in, a screen shows what comes of them."""
 
 import math
 import os
@@ -11,11 +11,11 @@ import anyio
 import pytest
 
 from hermes.control.gateway import Gateway
-from hermes.entry.cli.conversation import (
+from hermes.entry.cli.terminal_session import (
     EARLIER,
     LEFT,
     WALKED_AWAY,
-    TerminalConversation,
+    TerminalSession,
     TurnEnding,
     chosen,
 )
@@ -41,7 +41,7 @@ class Heard:
     def show(self, event: AgentEvent) -> None:
         self.events.append(event)
 
-    def tell(self, text: str) -> None:
+    def show_reply(self, text: str) -> None:
         self.told.append(text)
 
     def remark(self, text: str) -> None:
@@ -63,11 +63,11 @@ class Stage:
         self.gateway = gateway
         self.model = model
         self.screen = Heard()
-        self.conversation = TerminalConversation(gateway, "s", lambda: self.screen)
+        self.session = TerminalSession(gateway, "s", lambda: self.screen)
 
     async def say(self, text: str) -> TurnEnding:
         with anyio.fail_after(10):
-            return await self.conversation.say(text)
+            return await self.session.say(text)
 
     @property
     def results(self) -> list[str]:
@@ -129,22 +129,22 @@ async def test_what_is_added_while_a_turn_runs_is_queued_and_commands_act_at_onc
     tmp_path: Path,
 ) -> None:
     async with conversing(tmp_path, hangs(), says("Second.")) as stage:
-        conversation, waiting = stage.conversation, Waiting(stage)
+        session, waiting = stage.session, Waiting(stage)
         async with anyio.create_task_group() as group:
             group.start_soon(waiting.ends)
             await until(lambda: stage.model.requests)
-            await conversation.add("and then?")
-            await conversation.add("/stop")
+            await session.add("and then?")
+            await session.add("/stop")
         assert waiting.endings == ["stopped"]
         assert stage.screen.notes == [
             "Queued (1): and then?",
             "Stopped. 1 queued message follows.",
         ]
-        assert await conversation.owes()
+        assert await session.owes()
         with anyio.fail_after(10):
-            assert await conversation.follow() == "completed"
+            assert await session.follow() == "completed"
         assert stage.screen.text == "Second."
-        assert not await conversation.owes()
+        assert not await session.owes()
 
 
 async def test_a_turn_that_waits_for_an_earlier_one_says_so(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ async def test_a_turn_that_waits_for_an_earlier_one_says_so(tmp_path: Path) -> N
             await until(lambda: stage.model.requests)
             group.start_soon(second.ends)
             await until(lambda: EARLIER in stage.screen.notes)
-            await stage.conversation.add("/stop")
+            await stage.session.add("/stop")
         assert second.endings == ["completed"]
 
 
@@ -180,7 +180,7 @@ class Waiting:
 async def test_an_interrupt_stops_the_turn(tmp_path: Path) -> None:
     async with conversing(tmp_path, hangs()) as stage:
         waiting = Waiting(stage)
-        async with stage.conversation.interrupts.heard(), anyio.create_task_group() as group:
+        async with stage.session.interrupts.handled(), anyio.create_task_group() as group:
             group.start_soon(waiting.ends)
             await until(lambda: stage.model.requests)
             os.kill(os.getpid(), signal.SIGINT)
@@ -201,7 +201,7 @@ async def test_a_second_interrupt_does_not_wait_for_the_end(tmp_path: Path) -> N
 
     async with conversing(tmp_path, stubborn) as stage:
         waiting = Waiting(stage)
-        async with stage.conversation.interrupts.heard(), anyio.create_task_group() as group:
+        async with stage.session.interrupts.handled(), anyio.create_task_group() as group:
             group.start_soon(waiting.ends)
             await until(lambda: stage.model.requests)
             os.kill(os.getpid(), signal.SIGINT)
@@ -216,12 +216,12 @@ async def test_a_second_interrupt_does_not_wait_for_the_end(tmp_path: Path) -> N
 async def test_sigterm_leaves_a_turn_as_it_is(tmp_path: Path) -> None:
     async with conversing(tmp_path, hangs()) as stage:
         waiting = Waiting(stage)
-        async with stage.conversation.interrupts.heard(), anyio.create_task_group() as group:
+        async with stage.session.interrupts.handled(), anyio.create_task_group() as group:
             group.start_soon(waiting.ends)
             await until(lambda: stage.model.requests)
             os.kill(os.getpid(), signal.SIGTERM)
         assert waiting.endings == ["left"]
-        assert stage.conversation.interrupts.leaving
+        assert stage.session.interrupts.leaving
 
 
 async def test_a_turn_that_is_left_to_another_process_says_so(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A conversation at a terminal: which one it is, and question after question until the end."""
+"""An interactive chat: opens a session, then reads and answers messages until the person leaves."""
 
 import shlex
 from collections.abc import Awaitable, Callable, Sequence
@@ -10,8 +10,8 @@ import anyio
 from hermes import __version__
 from hermes.control import sessions
 from hermes.control.gateway import Gateway
-from hermes.entry.cli.conversation import PLATFORM, TerminalConversation, TurnEnding
 from hermes.entry.cli.runtime import Runtime
+from hermes.entry.cli.terminal_session import PLATFORM, TerminalSession, TurnEnding
 from hermes.entry.terminal.protocols import ChatTerminal
 from hermes.settings import Settings
 from hermes.types.commands import SlashCommand
@@ -31,76 +31,81 @@ Enter sends, Alt-Enter or a \\ before Enter begins a new line, Tab completes, Up
 While the agent works a command acts at once and other lines are queued; Ctrl-C stops the answer."""
 
 
-class SessionWish(Value):
-    """Which conversation a person asks for; a new one when nothing is said."""
+class SessionSelection(Value):
+    """The session that the options of the command select; a new one if all are empty."""
 
     name: str | None = None
-    """Begun where there is none."""
+    """Name of a session, which is created if there is none."""
     resume: str | None = None
-    """One that there is, by its name or the beginning of it."""
+    """Name of a session that exists, or the beginning of its name."""
     latest: bool = False
+    """The session that was used last."""
 
 
-class Earlier(Value):
-    """How a conversation stood when it was left."""
+class LastExchange(Value):
+    """The last question of a session and its answer."""
 
     asked: str
     answer: str
-    """What was said to it, and what the agent waits to hear."""
+    """The text of the answer, followed by questions of the agent that are still open."""
 
 
-async def session_of(gateway: Gateway, wish: SessionWish) -> str:
-    """The name of the session that is wished for."""
-    if wish.resume is not None:
-        found = await gateway.read(sessions.find, wish.resume)
+async def session_of(gateway: Gateway, selection: SessionSelection) -> str:
+    """The name of the selected session."""
+    if selection.resume is not None:
+        found = await gateway.read(sessions.find, selection.resume)
         if found.platform != PLATFORM:
             raise sessions.NoSuchSession(
-                f"{found.chat!r} is a conversation of {found.platform}: it goes on there"
+                f"{found.chat!r} is a session of {found.platform}: continue it there"
             )
         return found.chat
-    if wish.latest:
+    if selection.latest:
         last = await gateway.read(sessions.latest, PLATFORM)
         return last.chat if last else new_id()
-    return wish.name or new_id()
+    return selection.name or new_id()
 
 
-class Talk:
-    """Question and answer, until the person leaves."""
+class InteractiveChat:
+    """Reads messages and shows their answers, until the person leaves."""
 
     def __init__(
-        self, runtime: Runtime, settings: Settings, wish: SessionWish, terminal: ChatTerminal
+        self,
+        runtime: Runtime,
+        settings: Settings,
+        selection: SessionSelection,
+        terminal: ChatTerminal,
     ) -> None:
         self._runtime = runtime
         self._settings = settings
-        self._wish = wish
+        self._selection = selection
         self._terminal = terminal
         self._leaving = False
-        """The person said so while the agent worked."""
+        """The person typed /exit while the agent worked."""
 
     async def run(self) -> None:
         terminal = self._terminal
         settings, choice = self._settings, self._runtime.models(self._settings).main()
         terminal.greet(title_of(settings, choice), notes_of(settings, choice))
         async with self._runtime.open_gateway(self._settings, terminal=True) as gateway:
-            session = await session_of(gateway, self._wish)
-            conversation = TerminalConversation(gateway, session, terminal.new_screen)
-            earlier = await gateway.read(recalled, conversation.key)
+            name = await session_of(gateway, self._selection)
+            session = TerminalSession(gateway, name, terminal.new_screen)
+            earlier = await gateway.read(last_exchange, session.key)
             if earlier is not None:
-                terminal.recall(earlier.asked, earlier.answer)
-            elif self._wish.latest:
+                terminal.show_exchange(earlier.asked, earlier.answer)
+            elif self._selection.latest:
                 terminal.remark("There is no earlier conversation: this is a new one.")
-            async with conversation.interrupts.heard():
+            async with session.interrupts.handled():
                 spoken = earlier is not None
-                while (text := await self._read(conversation)) is not None:
-                    await self._say(conversation, text)
+                while (text := await self._read(session)) is not None:
+                    await self._say(session, text)
                     spoken = True
         if spoken:
-            terminal.remark(f"To continue: hermes chat --resume {shlex.quote(session)}")
+            terminal.remark(f"To continue: hermes chat --resume {shlex.quote(name)}")
 
-    async def _read(self, conversation: TerminalConversation) -> str | None:
-        interrupts = conversation.interrupts
+    async def _read(self, session: TerminalSession) -> str | None:
+        interrupts = session.interrupts
         while not (interrupts.leaving or self._leaving):
-            with interrupts.calling(self._terminal.leave):
+            with interrupts.calls(self._terminal.leave):
                 text = await self._terminal.read()
             if text is None or text.strip().casefold() in LEAVING:
                 break
@@ -108,27 +113,27 @@ class Talk:
                 return text.strip("\n")
         return None
 
-    async def _say(self, conversation: TerminalConversation, text: str) -> None:
-        await self._listen(conversation, partial(conversation.say, text))
-        while not self._leaving and await conversation.owes():
-            await self._listen(conversation, conversation.follow)
+    async def _say(self, session: TerminalSession, text: str) -> None:
+        await self._listen(session, partial(session.say, text))
+        while not self._leaving and await session.owes():
+            await self._listen(session, session.follow)
         if text.strip().casefold() == "/help":
             self._terminal.remark(own_help(self._runtime.commands()))
 
     async def _listen(
-        self, conversation: TerminalConversation, answer: Callable[[], Awaitable[TurnEnding]]
+        self, session: TerminalSession, answer: Callable[[], Awaitable[TurnEnding]]
     ) -> None:
-        """Shows an answer, and hands on what is typed meanwhile."""
+        """Shows an answer, and sends lines that are typed meanwhile."""
 
-        async def hand_on(text: str) -> None:
+        async def send(text: str) -> None:
             if text.strip().casefold() in LEAVING:
                 self._leaving = True
             else:
-                await conversation.add(text)
+                await session.add(text)
 
         with self._terminal.working():
             async with anyio.create_task_group() as group:
-                group.start_soon(self._terminal.overhear, hand_on)
+                group.start_soon(self._terminal.read_ahead, send)
                 try:
                     await answer()
                 except HermesError as error:
@@ -137,23 +142,23 @@ class Talk:
 
 
 def own_help(commands: Sequence[SlashCommand]) -> str:
-    """Adds to /help the other names of the commands, and the keys of the terminal."""
+    """The lines that a terminal adds to /help: the aliases of the commands, and the keys."""
     others = [f"/{other} is /{one.name}" for one in commands for other in one.aliases]
     return "\n".join([", ".join(others), KEYS])
 
 
 def title_of(settings: Settings, choice: ModelChoice | None) -> str:
-    """The model that answers, and the folder in which its tools work."""
+    """The first line of the chat: the version, the model, and the workspace."""
     model = f"{choice.model} ({choice.provider})" if choice else "no model"
     return f"Hermes {__version__} · {model} · {short(settings.workspace)}"
 
 
 def notes_of(settings: Settings, choice: ModelChoice | None) -> list[str]:
-    """What a person should know before they type."""
+    """Lines below the title: how to get help, and what the agent may do."""
     notes = [HINT]
     if choice is not None and not choice.tools:
-        notes.append(f"{choice.model} only talks: it can't use tools")
-    if settings.workspace in (own_folder(), Path(settings.workspace.anchor)):
+        notes.append(f"{choice.model} can't use tools")
+    if settings.workspace in (home_directory(), Path(settings.workspace.anchor)):
         notes.append(f"the agent can read and write the files in {short(settings.workspace)}")
     if settings.terminal.backend == "local":
         notes.append(HOST)
@@ -161,11 +166,13 @@ def notes_of(settings: Settings, choice: ModelChoice | None) -> list[str]:
 
 
 def short(path: Path) -> str:
-    own = own_folder()
+    """The path, with `~` for the home directory."""
+    own = home_directory()
     return str("~" / path.relative_to(own)) if own and path.is_relative_to(own) else str(path)
 
 
-def own_folder() -> Path | None:
+def home_directory() -> Path | None:
+    """The home directory of the user; None if there is none."""
     try:
         return Path.home()
     except RuntimeError:
@@ -173,8 +180,8 @@ def own_folder() -> Path | None:
         return None
 
 
-def recalled(key: str) -> Work[Earlier | None]:
-    """The last exchange of the session."""
+def last_exchange(key: str) -> Work[LastExchange | None]:
+    """The last question of the session and its answer; None for a new session."""
     try:
         said = yield from sessions.entries(key)
     except sessions.NoSuchSession:
@@ -189,4 +196,4 @@ def recalled(key: str) -> Work[Earlier | None]:
     for question in (yield from sessions.waiting(key)):
         choices = (f"{number}. {text}" for number, text in enumerate(question.choices, 1))
         answers.append("\n".join([question.prompt, *choices]))
-    return Earlier(asked=asked, answer="\n\n".join(answers))
+    return LastExchange(asked=asked, answer="\n\n".join(answers))

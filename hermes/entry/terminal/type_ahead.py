@@ -7,7 +7,7 @@ from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
 
-class Draft:
+class TypeAhead:
     """A line that grows key by key; the keys that edit are those at its end."""
 
     def __init__(self) -> None:

@@ -37,7 +37,7 @@ STYLE = Style.from_dict(
 )
 
 
-class LinePrompt:
+class LineEditor:
     def __init__(self, history: Path, completer: Completer, *, color: bool) -> None:
         self._leaving = False
         """The last key was Ctrl-C."""

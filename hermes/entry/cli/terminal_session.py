@@ -1,12 +1,11 @@
-"""A session of the terminal with the gateway: words go in, a screen shows what comes of them."""
+"""One session of a terminal with the gateway: sends messages and shows their turns on a screen."""
 
 import getpass
 import math
 import os
-import signal
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Literal
 
 import anyio
@@ -14,6 +13,7 @@ import anyio
 from hermes.control import sessions
 from hermes.control.following import Following
 from hermes.control.gateway import Gateway
+from hermes.entry.cli.interrupts import Interrupts
 from hermes.entry.terminal.protocols import AnswerScreen
 from hermes.types.errors import HermesError
 from hermes.types.events import Envelope, QuestionAsked, TurnFinished
@@ -30,11 +30,11 @@ from hermes.types.messages import (
     Said,
 )
 
-LEFT = "The turn was left to another process: it goes on in the gateway."
-WALKED_AWAY = "Left before the turn was over."
-EARLIER = "An earlier message of this conversation is answered first; /stop ends it."
+LEFT = "Another process runs this turn now; it continues in the gateway."
+WALKED_AWAY = "Left before the turn ended."
+EARLIER = "An earlier message of this session is answered first; /stop ends that turn."
 EARLIER_SECONDS = 1.0
-"""How long a turn may take to begin before its reader is told that it waits."""
+"""Seconds after which a person is told that their turn waits for an earlier one."""
 PLATFORM = "cli"
 TERMINAL_ORIGIN = Origin(
     # A person who can start the command owns the home.
@@ -45,46 +45,8 @@ TERMINAL_ORIGIN = Origin(
 TurnEnding = Literal["completed", "suspended", "stopped", "failed", "left", "refused"]
 
 
-class Interrupts:
-    """Ctrl-C and SIGTERM, for whatever waits at the moment."""
-
-    def __init__(self) -> None:
-        self.leaving = False
-        """The process was asked to end."""
-        self._interrupt: Callable[[], None] = lambda: None
-
-    @asynccontextmanager
-    async def heard(self) -> AsyncIterator[None]:
-        """Until the block ends a signal interrupts a wait instead of the process."""
-        async with anyio.create_task_group() as group:
-            with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-                group.start_soon(self._listen, signals)
-                yield
-                group.cancel_scope.cancel()
-
-    @contextmanager
-    def calling(self, interrupt: Callable[[], None]) -> Iterator[None]:
-        """Within the block this is what a signal does."""
-        self._interrupt = interrupt
-        try:
-            yield
-        finally:
-            self._interrupt = lambda: None
-
-    @contextmanager
-    def cutting(self) -> Iterator[anyio.CancelScope]:
-        """Within the block a signal cancels the scope."""
-        with anyio.CancelScope() as scope, self.calling(scope.cancel):
-            yield scope
-
-    async def _listen(self, signals: AsyncIterator[signal.Signals]) -> None:
-        async for number in signals:
-            self.leaving = self.leaving or number == signal.SIGTERM
-            self._interrupt()
-
-
-class TerminalConversation:
-    """One session of the terminal with the gateway."""
+class TerminalSession:
+    """Sends a person's messages to one session, and shows the turns that answer them."""
 
     def __init__(
         self, gateway: Gateway, session: str, new_screen: Callable[[], AnswerScreen]
@@ -93,11 +55,11 @@ class TerminalConversation:
         self._new_screen = new_screen
         self.interrupts = Interrupts()
         self._questions: list[QuestionAsked] = []
-        """Asked last, and not answered since."""
-        self._queued: list[Queued] = []
-        """Said while a turn ran, and not shown since."""
+        """Questions of the agent that are not answered yet."""
+        self._queued: list[QueuedQuestion] = []
+        """Messages that were sent while a turn ran, and whose turns are not shown yet."""
         self._screen: AnswerScreen | None = None
-        """Where the present turn is shown."""
+        """The screen of the current turn."""
         self._source = Source(
             platform=PLATFORM,
             account="cli",
@@ -109,11 +71,11 @@ class TerminalConversation:
         """The key of the session."""
 
     async def say(self, text: str) -> TurnEnding:
-        """Hands the words in and shows what comes of them; an interrupt stops the turn."""
+        """Sends a message and shows its turn or its reply; an interrupt stops the turn."""
         screen = self._new_screen()
         match await self._accepted(text):
             case Accepted(reply=str(reply)):
-                screen.tell(reply)
+                screen.show_reply(reply)
                 return "completed"
             case Accepted(turn=str(turn), after=after):
                 with self._gateway.following(TurnId(turn), after) as following:
@@ -125,7 +87,7 @@ class TerminalConversation:
                 raise AssertionError("a fresh message has a turn or a reply")
 
     async def add(self, text: str) -> None:
-        """Hands words in while a turn is shown: a command acts at once, the rest is queued."""
+        """Sends a message while a turn is shown: a command runs at once, the rest is queued."""
         screen = self._screen or self._new_screen()
         with anyio.CancelScope(shield=True):
             try:
@@ -137,7 +99,7 @@ class TerminalConversation:
             case Accepted(reply=str(reply)):
                 screen.note(reply)
             case Accepted(turn=str(turn), after=after):
-                self._queued.append(Queued(self._gateway, TurnId(turn), after))
+                self._queued.append(QueuedQuestion(self._gateway, TurnId(turn), after))
                 screen.note(f"Queued ({len(self._queued)}): {text}")
             case Refused(reason=reason):
                 screen.note(reason)
@@ -145,13 +107,13 @@ class TerminalConversation:
                 raise AssertionError("a fresh message has a turn or a reply")
 
     async def owes(self) -> bool:
-        """Whether something that was added can be answered now, without a word of the person."""
+        """Whether a queued message can be answered now, without an answer of the person first."""
         if not self._queued or self.interrupts.leaving:
             return False
         return not await self._gateway.read(sessions.waiting, self.key)
 
     async def follow(self) -> TurnEnding:
-        """Shows what comes of what was added first."""
+        """Shows the turn of the oldest queued message."""
         queued = self._queued.pop(0)
         with queued.kept:
             return await self._show(queued.following, self._new_screen())
@@ -178,7 +140,7 @@ class TerminalConversation:
         wait, stopped = 0.0, False
         while True:
             events: Sequence[Envelope] = ()
-            with self.interrupts.cutting() as interrupt:
+            with self.interrupts.cancels() as interrupt:
                 events = await following.next(wait)
             for envelope in events:
                 screen.show(envelope.event)
@@ -207,8 +169,8 @@ class TerminalConversation:
         )
 
 
-class Queued:
-    """A turn whose events stay in memory until they are shown."""
+class QueuedQuestion:
+    """A message whose turn is not shown yet; its events stay in memory until then."""
 
     def __init__(self, gateway: Gateway, turn: TurnId, after: int) -> None:
         self.kept = ExitStack()
@@ -216,7 +178,7 @@ class Queued:
 
 
 def _ending(events: Sequence[Envelope], screen: AnswerScreen) -> TurnEnding:
-    """How the turn ended, as its last events say."""
+    """The outcome in the last event; `left` if another process took the turn over."""
     if events and isinstance(events[-1].event, TurnFinished):
         return events[-1].event.outcome
     screen.remark(LEFT)
@@ -224,19 +186,20 @@ def _ending(events: Sequence[Envelope], screen: AnswerScreen) -> TurnEnding:
 
 
 def out_of_range(question: QuestionAsked, text: str) -> bool:
-    """Whether a number is meant as that of a choice which there is not."""
+    """Whether the text is the number of a choice that does not exist."""
     words = any(character.isdigit() for choice in question.choices for character in choice)
     return bool(question.choices) and text.strip().isdecimal() and not words
 
 
 def chosen(question: QuestionAsked, text: str) -> str | None:
-    """The choice that a person names, by its words or its number."""
+    """The choice that the text selects, by its words or its number."""
     named = {choice.casefold(): choice for choice in reversed(question.choices)}
     numbered = {str(number): choice for number, choice in enumerate(question.choices, 1)}
     return named.get(text.casefold()) or numbered.get(text)
 
 
 def user_name() -> str:
+    """The name of the user that runs the command."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

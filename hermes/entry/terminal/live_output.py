@@ -15,7 +15,7 @@ KEPT_NOTES = 100
 _STYLE = re.compile(r"\x1b\[[\d;]*m")
 
 
-class Page:
+class LiveOutput:
     """Writes each line once; only the tail, never higher than the screen, is written again."""
 
     def __init__(
