@@ -26,6 +26,7 @@ from hermes.core.models.client import ModelClient
 from hermes.core.models.fallback import Fallback
 from hermes.core.models.local import local_models
 from hermes.core.models.markers import EscapedMarkers
+from hermes.core.models.offers import OfferedModels
 from hermes.core.models.resolver import ConfiguredModels
 from hermes.core.models.retry import Retrying
 from hermes.core.prompt import Prompter
@@ -107,6 +108,7 @@ class AgentBuilder:
             end_session=self._end_session,
             write_title=self._write_title if self._models.has_auxiliary else None,
             check_request=self._check_request,
+            find_model=partial(find_model, self._models),
         )
 
     def runs_commands_here(self, tools: Sequence[AnyTool]) -> bool:
@@ -287,3 +289,21 @@ def choose_model(models: ConfiguredModels, profile: AgentProfile, named: str | N
     if named is None:
         raise ConfigError(models.advice)
     return models.requested(named)
+
+
+def find_model(models: ConfiguredModels, name: str) -> ModelChoice:
+    """The model that a person's name for one means; the usual model for an empty name.
+
+    A model file must be in the folder of models, as for a request of the API.
+    """
+    main = models.main()
+    if name:
+        offers = OfferedModels(models)
+        meant = offers.read_name(name)
+        if reason := offers.doubt(meant):
+            raise ConfigError(reason)
+        if provider := meant.provider or (main.provider if main else ""):
+            return models.requested(f"{provider}/{meant.model}")
+    if main is None:
+        raise ConfigError(models.advice)
+    return main

@@ -15,6 +15,9 @@ from hermes.types.messages import Asked, Message, MessageEvent, Said, UserMessag
 from hermes.types.store import Work
 from hermes.types.turns import Prompt
 
+USUAL_MODEL = "default"
+"""The argument of /model that chooses the agent's own model again."""
+
 
 class CommandTable:
     """The commands of a gateway by name, and `/help`, which lists them."""
@@ -136,10 +139,32 @@ def _shares(prompt: Prompt, messages: Sequence[Message]) -> str:
     return "\n".join([*lines, f"together about {total:,} of {prompt.window:,} ({share:.0%})"])
 
 
+def model(command: CommandContext) -> Work[CommandReply]:
+    """Shows or changes the model of the session; a running turn keeps its model."""
+    session, wanted = str(command.session), command.argument.strip()
+    usual = wanted.casefold() == USUAL_MODEL
+    chosen = "" if usual else wanted or (yield from sessions.model_of(session)) or ""
+    try:
+        choice = command.find_model(chosen)
+    except ConfigError as error:
+        way_back = f"\n/model {USUAL_MODEL} goes back to the usual model." if chosen else ""
+        return CommandReply(reply=f"{error}{way_back}")
+    answers = f"{choice.model} of {choice.provider} answers in this conversation"
+    if not wanted:
+        return CommandReply(
+            reply=f"{answers}. /model NAME chooses another one, /model {USUAL_MODEL} the usual one."
+        )
+    yield from sessions.set_model(session, None if usual else f"{choice.provider}/{choice.model}")
+    return CommandReply(reply=f"{answers}, from the next message on.")
+
+
 def builtin_commands() -> tuple[SlashCommand, ...]:
     return (
         SlashCommand(name="stop", help="end what is running", action=stop, aliases=("cancel",)),
         SlashCommand(name="new", help="begin a new conversation", action=new, aliases=("reset",)),
         SlashCommand(name="status", help="what is going on", action=status),
+        SlashCommand(
+            name="model", help="show or change the model of this conversation", action=model
+        ),
         SlashCommand(name="context", help="what the model is given, and its size", action=context),
     )

@@ -73,7 +73,12 @@ class Intake:
         if command := self._commands.find(event):
             action, argument = command
             context = CommandContext(
-                session=key, person=person, argument=argument, turn=_open_turn(turn), now=now
+                session=key,
+                person=person,
+                argument=argument,
+                turn=_open_turn(turn),
+                now=now,
+                find_model=self._desk.find_model(key.agent),
             )
             id = new_id()
             duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner, "done")

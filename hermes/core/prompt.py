@@ -83,7 +83,7 @@ class Prompter:
     def _fingerprint(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool]) -> str:
         # By identity: profiles and sets of tools are made once, and turns are many.
         profile, where = turn.profile, place(turn)
-        key = (id(profile), id(tools), choice.provider, choice.model, where)
+        key = (id(profile), id(tools), choice.provider, choice.model, choice.context_length, where)
         known = self._known.get(key)
         if known is None:
             if len(self._known) >= KNOWN:
@@ -175,6 +175,7 @@ def fingerprint(
     for part in (
         choice.provider,
         choice.model,
+        str(choice.context_length),
         profile.soul,
         profile.instructions,
         profile.workspace,

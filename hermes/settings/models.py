@@ -38,6 +38,7 @@ def model_config(settings: Settings) -> ModelConfig:
         ),
         wire=model.wire.casefold() or "auto",
         fallbacks=model.fallbacks,
+        custom_base_url=model.custom_base_url,
         context_length=model.context_length,
         max_tokens=model.max_tokens,
         attachments=model.attachments,

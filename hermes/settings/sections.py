@@ -30,6 +30,9 @@ class ModelSettings(Value):
     """Who serves the model; `auto` is the first provider whose key is set."""
     base_url: Annotated[str, Also(env=("HERMES_CUSTOM_BASE_URL",))] = ""
     """The address of any other endpoint, instead of a provider's own."""
+    custom_base_url: str = ""
+    """The address of the provider `custom` while `base_url` is empty. `hermes model` keeps the
+    address here when another provider is chosen, so that `hermes model custom/NAME` goes back."""
     api_key: Annotated[str, Also(env=("HERMES_CUSTOM_API_KEY",), secret=True)] = ""
     """The key for `base_url`; a provider's own key is better kept in .env."""
     context_length: Positive | None = None

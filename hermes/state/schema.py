@@ -240,3 +240,14 @@ alter table compactions add column crc integer;
 """,
     )
 )
+
+
+MIGRATIONS.append(
+    (
+        "m009_session_models",
+        """
+-- The model that a person has chosen for one session, as `provider/model`.
+create table session_models (session text primary key, model text not null) without rowid;
+""",
+    )
+)

@@ -28,6 +28,8 @@ class SessionRow(Value):
     """The hash of its epoch's prompt."""
     compaction: int
     """The newest summary in it."""
+    model: str | None = None
+    """The `provider/model` that a person has chosen for it; None for the agent's own model."""
 
 
 class EndedConversation(Value):
@@ -55,7 +57,8 @@ def touch(
         " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " on conflict (key) do update set used_before = sessions.updated_at,"
         " updated_at = excluded.updated_at, person = excluded.person"
-        " returning generation, created_at, used_before, prompt, compaction",
+        " returning generation, created_at, used_before, prompt, compaction,"
+        " (select model from session_models where session = sessions.key)",
         (
             str(key),
             key.agent,
@@ -77,7 +80,9 @@ def touch(
 def find(session: str) -> Work[SessionRow | None]:
     """The session as it is between two turns, and for one that is gone on with."""
     rows = yield (
-        "select generation, created_at, updated_at, prompt, compaction from sessions where key = ?",
+        "select generation, created_at, updated_at, prompt, compaction,"
+        " (select model from session_models where session = sessions.key)"
+        " from sessions where key = ?",
         (session,),
     )
     return _row(rows[0]) if rows else None
@@ -94,6 +99,24 @@ def rename(session: str, title: str) -> Work[None]:
     yield "update sessions set title = ? where key = ?", (titled(title), session)
 
 
+def model_of(session: str) -> Work[str | None]:
+    """The `provider/model` that a person has chosen for the session; None for the agent's own."""
+    rows = yield "select model from session_models where session = ?", (session,)
+    return rows[0][0] if rows else None
+
+
+def set_model(session: str, model: str | None) -> Work[None]:
+    """Chooses the model of the session, which need not exist yet; None for the agent's own."""
+    if model is None:
+        yield "delete from session_models where session = ?", (session,)
+        return
+    yield (
+        "insert into session_models (session, model) values (?, ?)"
+        " on conflict (session) do update set model = excluded.model",
+        (session, model),
+    )
+
+
 def begin_anew(session: str, now: float) -> Work[None]:
     """What follows starts from nothing; what was said stays and can be searched."""
     yield (
@@ -106,6 +129,7 @@ def begin_anew(session: str, now: float) -> Work[None]:
         " where key = ?",
         (session,),
     )
+    yield from set_model(session, None)
 
 
 def take_ending(
@@ -238,7 +262,15 @@ def delete(session: str) -> Work[None]:
     own = "(select id from turns where session = ?)"
     for table in ("calls", "run_events", "deliveries"):
         yield f"delete from {table} where turn in {own}", (session,)  # noqa: S608
-    for table in ("messages", "questions", "inbox", "compactions", "endings", "turns"):
+    for table in (
+        "messages",
+        "questions",
+        "inbox",
+        "compactions",
+        "endings",
+        "session_models",
+        "turns",
+    ):
         yield f"delete from {table} where session = ?", (session,)  # noqa: S608
     yield "delete from sessions where key = ?", (session,)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from hermes.types.identity import PersonId, SessionKey, TurnId
+from hermes.types.profile import ModelChoice
 from hermes.types.store import Work
 from hermes.types.value import Value
 
@@ -28,6 +29,8 @@ class CommandContext(Value):
     turn: OpenTurn | None
     """None while the session is idle."""
     now: float
+    find_model: Callable[[str], ModelChoice]
+    """Finds the model that a name means to the session's agent; see `types.agents.FindModel`."""
 
 
 class CommandReply(Value):

@@ -97,6 +97,10 @@ class ModelOffers(Protocol):
         """The models in the provider's last list, or those that are on this machine."""
         ...
 
+    def used(self) -> ModelChoice | None:
+        """The model that answers now; None if none is configured, or it can't be used."""
+        ...
+
     def read_name(self, name: str, provider: str = "") -> ModelName:
         """Reads a person's `model`, `provider/model`, `provider` or model file."""
         ...

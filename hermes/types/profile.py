@@ -47,6 +47,8 @@ class ModelChoice(Value):
     model: str
     base_url: str
     api_key: str = ""
+    key_place: str = ""
+    """The variable or setting that holds the key, or would hold it, as errors name it."""
     wire: str = "chat"
     """Name of the wire format that the endpoint speaks."""
     context_length: int | None = None

@@ -72,6 +72,14 @@ class Catalog(Value):
             taken.update(one.names)
         return replace(self, providers=(*self.providers, *added))
 
+    def with_address(self, name: str, base_url: str) -> "Catalog":
+        """The catalog with a usual address for one provider; the same catalog for an empty one."""
+        if not base_url:
+            return self
+        wanted = replace(self.named(name), base_url=base_url.rstrip("/"))
+        others = (wanted if one.name == name else one for one in self.providers)
+        return replace(self, providers=tuple(others))
+
     @property
     def variables(self) -> frozenset[str]:
         """Every variable that holds the key or the address of a provider."""

@@ -5,7 +5,7 @@ from typing import get_args
 from msgspec.structs import replace
 
 from hermes.core.models.catalog import Catalog
-from hermes.core.models.model_cache import ModelCache
+from hermes.core.models.model_cache import ListedModel
 from hermes.core.models.model_config import ModelConfig, SettingLayer
 from hermes.types.errors import ConfigError
 from hermes.types.messages import AttachmentKind
@@ -15,11 +15,11 @@ from hermes.types.providers import Provider
 
 
 def measured(
-    catalog: Catalog, cache: ModelCache, provider: Provider, chosen: ChosenModel
+    catalog: Catalog, listed: ListedModel | None, provider: Provider, chosen: ChosenModel
 ) -> ChosenModel:
-    """The model with the facts that the provider's list or our table has."""
+    """The model with the facts that its entry in the provider's list or our table has."""
     choice, why = chosen.choice, dict(chosen.why)
-    listed, family = cache.find(choice), catalog.family(choice.model)
+    family = catalog.family(choice.model)
     lengths = {
         f"the list of {provider.label}": listed and listed.context_length,
         "the table of models": family and family.context_length,

@@ -46,6 +46,8 @@ class ModelConfig(Value):
     wire: str = "auto"
     """Name of the wire format of the main model; `auto` for the provider's."""
     fallbacks: tuple[str, ...] = ()
+    custom_base_url: str = ""
+    """Address of the provider `custom` where the main section has none."""
     context_length: int | None = None
     max_tokens: int | None = None
     attachments: tuple[str, ...] | None = None

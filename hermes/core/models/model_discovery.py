@@ -12,9 +12,8 @@ from msgspec import Struct
 
 from hermes.core.models.model_cache import CachedList, ListedModel, ModelCache
 from hermes.core.models.prices import MILLION
-from hermes.core.models.provider_errors import refusal, unreachable
+from hermes.core.models.provider_errors import address_advice, refusal, unreachable
 from hermes.core.models.wires import WireFormats, find_wire
-from hermes.text.redact import hide
 from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
 from hermes.types.messages import AttachmentKind
 from hermes.types.profile import ModelChoice, Price
@@ -87,8 +86,9 @@ class ModelDiscovery:
         try:
             page = _pages.decode(body)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            where = hide(place.base_url)
-            raise Rejected(f"{place.provider} has no list of models at {where!r}") from error
+            raise Rejected(
+                f"{place.provider} has no list of models there; {address_advice(place)}"
+            ) from error
         entries = page if isinstance(page, list) else page.data
         prefix = place.quirks.list_prefix
         return tuple(one for raw in entries if (one := read_entry(raw, prefix)) is not None)

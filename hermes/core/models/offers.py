@@ -5,10 +5,12 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hermes.core.models.catalog import CUSTOM, LOCAL, MODEL_FILE
+from hermes.core.models.facts import measured
+from hermes.core.models.model_cache import ListedModel
 from hermes.core.models.resolver import ConfiguredModels
 from hermes.text.spelling import did_you_mean
 from hermes.types.errors import ConfigError
-from hermes.types.offers import ModelName, ProviderOffer
+from hermes.types.offers import ChosenModel, ModelName, ProviderOffer
 from hermes.types.profile import ModelChoice
 from hermes.types.providers import Provider
 
@@ -24,16 +26,16 @@ class OfferedModels:
 
     def all(self) -> tuple[ProviderOffer, ...]:
         """Every provider, in the order in which `auto` looks for a key."""
-        used = self._used()
+        used = self.used()
         return tuple(self._offer(one, used) for one in self._catalog.providers)
 
     def of(self, provider: str) -> ProviderOffer:
         """One provider; ConfigError with the nearest name for an unknown one."""
-        return self._offer(self._catalog.named(provider), self._used())
+        return self._offer(self._catalog.named(provider), self.used())
 
     def places(self) -> tuple[ModelChoice, ...]:
         """The endpoints whose lists can be requested: all with a key, and the one in use."""
-        used = self._used()
+        used = self.used()
         return tuple(
             one.place
             for one in self.all()
@@ -43,22 +45,15 @@ class OfferedModels:
     def listed(self, place: ModelChoice) -> tuple[ModelChoice, ...]:
         """The models of the last list from the place; none without a list."""
         last = self._cache.last(place)
-        return tuple(
-            replace(
-                place,
-                model=one.id,
-                context_length=one.context_length,
-                price=one.price,
-                attachments=one.attachments,
-            )
-            for one in (last.models if last else ())
-        )
+        models, used = last.models if last else (), self.used()
+        return tuple(self._described(place, one, used) for one in models)
 
     def models(self, provider: str) -> tuple[ModelChoice, ...]:
         """The models in the provider's last list, or those that are on this machine."""
         if provider == LOCAL:
+            here, used = ModelChoice(provider=LOCAL, model="", base_url=""), self.used()
             names = self._on_this_machine()
-            return tuple(ModelChoice(provider=LOCAL, model=name, base_url="") for name in names)
+            return tuple(self._described(here, ListedModel(id=name), used) for name in names)
         place = self.of(provider).place
         return self.listed(place) if place else ()
 
@@ -93,7 +88,7 @@ class OfferedModels:
 
     def doubt(self, name: ModelName) -> str:
         """Why the model probably does not exist, as a sentence; empty if all seems well."""
-        choice = self._used()
+        choice = self.used()
         provider = name.provider or (choice.provider if choice else "")
         names = [one.model for one in self.models(provider)] if provider else []
         if provider == LOCAL and name.model not in names:
@@ -108,6 +103,17 @@ class OfferedModels:
             return ""
         return f"{provider} does not list {name.model!r}{did_you_mean(name.model, names, 0.4)}"
 
+    def _described(
+        self, place: ModelChoice, listed: ListedModel, used: ModelChoice | None
+    ) -> ModelChoice:
+        """A model of a list, with the facts that `hermes model` shows once it is chosen."""
+        if used and (used.provider, used.model) == (place.provider, listed.id):
+            return used
+        bare = replace(place, model=listed.id, context_length=None, price=None, attachments=None)
+        provider = self._catalog.named(place.provider)
+        chosen = ChosenModel(choice=bare, why={})
+        return measured(self._catalog, listed, provider, chosen).choice
+
     def _on_this_machine(self) -> tuple[str, ...]:
         """The demo model, and the model files that are in the folder of models."""
         from hermes.core.models.download import SMOLLM2  # noqa: PLC0415  # slow, rarely needed
@@ -118,7 +124,7 @@ class OfferedModels:
 
     def _instead_of_demo(self) -> str:
         """The provider to write down, if its key wins over the demo model of config.yaml."""
-        choice = self._used()
+        choice = self.used()
         demo = self._catalog.find(self._config.main.provider) == self._catalog.named(LOCAL)
         if choice and demo and choice.provider not in (LOCAL, CUSTOM):
             return choice.provider
@@ -126,7 +132,7 @@ class OfferedModels:
 
     def _is_vendor(self, meant: Provider, name: str) -> bool:
         """Whether `vendor/model` is a model of the provider in use, which is a router."""
-        choice = self._used()
+        choice = self.used()
         used = self._catalog.find(choice.provider) if choice else None
         if not (choice and used and used.vendor_names) or used == meant or name.count("/") > 1:
             return False
@@ -134,7 +140,8 @@ class OfferedModels:
         maker = meant.key_required and not meant.vendor_names
         return name in names or not meant.ready(self._config.environ) or (maker and not names)
 
-    def _used(self) -> ModelChoice | None:
+    def used(self) -> ModelChoice | None:
+        """The model that answers now; None if none is configured, or it can't be used."""
         try:
             return self._configured.main()
         except ConfigError:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -22,6 +23,7 @@ from hermes.types.errors import (
 from hermes.types.profile import ModelChoice
 
 LONGEST_QUOTE = 300
+OPENAI_WIRES = ("chat", "responses")
 
 _TOO_LONG = re.compile(
     r"context_length_exceeded|context_window_exceeded|exceed_context_size"
@@ -118,7 +120,7 @@ def _error(
     if status == 404 or _NO_MODEL.search(words):
         return Rejected(
             f"{who} does not know {model!r} ({status}){quote};"
-            " choose another with `hermes model list`, or check base_url"
+            f" choose another with `hermes model list`, or {address_advice(choice)}"
         )
     return _by_status(choice, status, quote, wait)
 
@@ -127,11 +129,12 @@ def _by_status(choice: ModelChoice, status: int, quote: str, wait: float | None)
     who = choice.provider
     match status:
         case 401:
-            return AuthFailed(f"{who} refused the API key (401): set a valid key for {who!r}")
+            trouble = "refused the API key" if choice.api_key else "wants an API key"
+            return AuthFailed(f"{who} {trouble} (401): set a valid one{_key_place(choice)}")
         case 403:
             return AuthFailed(
                 f"{who} does not allow this with our API key (403){quote}; "
-                f"set a key for {who!r} that may use {choice.model!r}"
+                f"set a key that may use {choice.model!r}{_key_place(choice)}"
             )
         case 413:
             return TooLong(f"{who} can't take so much at once (413){quote}; /new begins a new one")
@@ -143,6 +146,18 @@ def _by_status(choice: ModelChoice, status: int, quote: str, wait: float | None)
             return Rejected(f"{who} refused the request ({status}){quote or ': check base_url'}")
     trouble = f"{who} could not answer now ({status}){quote}; try again later"
     return Disconnected(trouble) if wait is None else RateLimited(trouble, wait)
+
+
+def _key_place(choice: ModelChoice) -> str:
+    return f" ({choice.key_place})" if choice.key_place else ""
+
+
+def address_advice(choice: ModelChoice) -> str:
+    """How to correct the address: servers with OpenAI's API usually have it under /v1."""
+    base_url = hide(choice.base_url)
+    if choice.wire in OPENAI_WIRES and not urlsplit(choice.base_url).path.strip("/"):
+        return f"set the address {base_url.rstrip('/')}/v1: {base_url!r} has no /v1"
+    return f"check the address {base_url!r}"
 
 
 def _sentence(choice: ModelChoice, problem: ProviderProblem) -> str:

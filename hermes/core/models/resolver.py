@@ -48,7 +48,7 @@ class ConfiguredModels:
 
     def __init__(self, config: ModelConfig, registry: ModelRegistry) -> None:
         self.config = config
-        self.catalog = registry.catalog
+        self.catalog = registry.catalog.with_address(CUSTOM, config.custom_base_url)
         self.cache = ModelCache(config.cache)
         self.wires = registry.wires
 
@@ -202,7 +202,8 @@ class ConfiguredModels:
         """The endpoint that a section names; None if it names none and no key is set."""
         config, section = self.config, wanted.section
         name = wanted.provider.casefold() or "auto"
-        named = name not in ("auto", CUSTOM)
+        kept_address = name == CUSTOM and self.catalog.named(CUSTOM).base_url
+        named = name not in ("auto", CUSTOM) or bool(kept_address)
         strength = max(SettingLayer.DOTENV, config.layer(f"{section}.provider"))
         if wanted.base_url and (not named or config.layer(f"{section}.base_url") >= strength):
             return self._addressed(wanted)
@@ -280,6 +281,7 @@ class ConfiguredModels:
             model=model,
             base_url=base_url,
             api_key=key,
+            key_place=endpoint.why.get("api_key", "") or self._key_place(provider),
             wire=wire,
             # A model file that a person chose may drive tools; our small demo model can't.
             tools=provider.tools or model.endswith(MODEL_FILE),
@@ -294,7 +296,7 @@ class ConfiguredModels:
             "wire": usual if behaviour == provider else "usual for another address",
         }
         chosen = ChosenModel(choice=choice, why={**found, **endpoint.why})
-        return measured(self.catalog, self.cache, provider, chosen)
+        return measured(self.catalog, self.cache.find(choice), provider, chosen)
 
     def _key(self, endpoint: _Endpoint) -> str:
         provider = endpoint.provider
@@ -306,6 +308,11 @@ class ConfiguredModels:
                 f"{provider.label} needs a key: set {provider.keys[0]} in {self.config.dotenv_file}"
             )
         return key
+
+    def _key_place(self, provider: Provider) -> str:
+        """The variable of the provider's key, with the file that has it or should have it."""
+        name = provider.key_name(self.config.environ) or next(iter(provider.keys), "")
+        return self.config.variable_source(name)
 
     def _base_url(self, endpoint: _Endpoint) -> str:
         provider = endpoint.provider

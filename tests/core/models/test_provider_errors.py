@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from email.utils import format_datetime
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -15,6 +16,8 @@ from hermes.core.models.provider_errors import (
     retry_after,
     unreachable,
 )
+from hermes.settings import load
+from hermes.testing.configured import models_of
 from hermes.testing.upstream import PROVIDER_KEY, choice_of
 from hermes.types.errors import (
     AuthFailed,
@@ -24,6 +27,7 @@ from hermes.types.errors import (
     Rejected,
     TooLong,
 )
+from hermes.types.profile import ModelChoice
 
 CHOICE = choice_of("chat")
 
@@ -237,3 +241,35 @@ def test_every_way_of_saying_when_is_understood(
 def test_whatever_a_header_says_is_a_time_or_nothing(said: str, name: str) -> None:
     seconds = retry_after({name: said}, NOW)
     assert seconds is None or 0.0 <= seconds < float("inf")
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_key_is_named_by_its_variable(status: int) -> None:
+    place = "environment OPENAI_API_KEY"
+    choice = ModelChoice(
+        provider="openai", model="m", base_url="http://x", api_key="k-k", key_place=place
+    )
+    assert f"({place})" in str(refusal(choice, status, {}, b""))
+
+
+def test_a_missing_key_is_asked_for_by_its_variable(tmp_path: Path) -> None:
+    environ = {"HERMES_CUSTOM_BASE_URL": "http://x/v1", "HERMES_MODEL": "m"}
+    choice = models_of(load(tmp_path, environ)).main()
+    assert choice
+    said = str(refusal(choice, 401, {}, b""))
+    wanted = f"set a valid one ({tmp_path / '.env'} HERMES_CUSTOM_API_KEY)"
+    assert said == f"custom wants an API key (401): {wanted}"
+
+
+@pytest.mark.parametrize(
+    ("base_url", "wire", "advice"),
+    [
+        ("http://127.0.0.1:11434", "chat", "set the address http://127.0.0.1:11434/v1"),
+        ("http://127.0.0.1:11434/", "responses", "set the address http://127.0.0.1:11434/v1"),
+        ("http://127.0.0.1:11434/v1", "chat", "check the address 'http://127.0.0.1:11434/v1'"),
+        ("https://api.anthropic.com", "anthropic", "check the address"),
+    ],
+)
+def test_an_address_without_v1_is_corrected(base_url: str, wire: str, advice: str) -> None:
+    choice = ModelChoice(provider="custom", model="m", base_url=base_url, wire=wire)
+    assert advice in str(refusal(choice, 404, {}, b"404 page not found"))
