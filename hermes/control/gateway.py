@@ -12,6 +12,7 @@ import anyio.abc
 from hermes.control.access import Access, AccessPolicy
 from hermes.control.claims import Claim, Desk
 from hermes.control.commands import CommandTable
+from hermes.control.context_use import ContextUse, context_use
 from hermes.control.endings import Endings
 from hermes.control.event_content import new_messages
 from hermes.control.event_pages import EventPages
@@ -29,7 +30,7 @@ from hermes.control.titles import Titles
 from hermes.control.turn_log import log_receipt
 from hermes.control.turns import TurnRunner
 from hermes.control.upkeep import Retention, Upkeep
-from hermes.state import turns
+from hermes.state import sessions, turns
 from hermes.state.access import load_paired
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.agents import HostedAgent
@@ -161,10 +162,17 @@ class Gateway:
         """The key of the session that a message belongs to."""
         return session_key(self._route(event), event.source)
 
-    def check_attachments(self, event: MessageEvent) -> None:
-        """Raises one of our errors if the model of the message's agent can't be sent its files."""
-        agent = self._agents[self.session_of(event).agent]
-        agent.check_request(Asked(messages=new_messages(event)))
+    async def check_attachments(self, event: MessageEvent) -> None:
+        """Raises one of our errors if the session's model can't be sent the message's files."""
+        session = self.session_of(event)
+        model = await self._store.read(sessions.model_of, str(session))
+        request = Asked(messages=new_messages(event), model=model)
+        self._agents[session.agent].check_request(request)
+
+    async def context_use(self, session: SessionKey) -> ContextUse:
+        """How much of its model's context window the session takes."""
+        find_model = self._agents[session.agent].find_model
+        return await self._store.read(context_use, str(session), find_model)
 
     async def follow(self, turn: TurnId, after: int = 0) -> AsyncGenerator[Envelope]:
         """The turn's events after a number, up to its end: live, replayed or both."""

@@ -179,7 +179,7 @@ class Intake:
         self, id: str, event: MessageEvent, key: SessionKey, done: CommandReply, now: float
     ) -> Work[IntakeResult]:
         """Answers at once, without a turn."""
-        receipt = Accepted(id=id, reply=done.reply)
+        receipt = Accepted(id=id, reply=done.reply, failed=done.failed)
         if event.fingerprint:
             # The request may be repeated: then its reply is read like the events of a turn.
             told: list[AgentEvent] = [TextDelta(text=done.reply), TurnFinished(outcome="completed")]

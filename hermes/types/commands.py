@@ -41,6 +41,8 @@ class CommandReply(Value):
     """A turn to interrupt."""
     ended: bool = False
     """The session's conversation is over."""
+    failed: bool = False
+    """The command was not found or could not be carried out; the reply says why."""
 
 
 Action = Callable[[CommandContext], Work[CommandReply]]

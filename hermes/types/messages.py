@@ -214,6 +214,8 @@ class Accepted(Value, tag=True):
     """Events of the turn up to this number were before this message."""
     reply: str | None = None
     """The whole answer, where no turn is needed, such as that of a command."""
+    failed: bool = False
+    """The reply says why a command was not carried out."""
 
 
 class Duplicate(Value, tag=True):
