@@ -138,6 +138,9 @@ def terminal_of(runtime: Runtime, settings: Settings, *, color: bool) -> ChatTer
         return PlainTerminal(color=color)
     commands = {one.name: one.help for one in runtime.commands()}
     history = settings.home.root / "history"
-    terminal = InteractiveTerminal(history, {**commands, "exit": "leave"}, color=color)
+    aliases = {one.name: one.aliases for one in runtime.commands()}
+    terminal = InteractiveTerminal(
+        history, {**commands, "exit": "leave"}, {**aliases, "exit": ("quit",)}, color=color
+    )
     start_logging("WARNING", runtime.secrets(settings), terminal.log)
     return terminal

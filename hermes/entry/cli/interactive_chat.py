@@ -22,13 +22,14 @@ from hermes.types.profile import ModelChoice
 from hermes.types.store import Work
 from hermes.types.value import Value
 
-HINT = "/help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves."
+HINT = "/help lists the commands; @ attaches a file; Esc stops an answer, Ctrl-D leaves."
 HOST = "commands run on this machine with your rights"
 LEAVING = ("/exit", "/quit")
 KEYS = """\
 /exit: leave; so do /quit and Ctrl-D
-Enter sends, Alt-Enter or a \\ before Enter begins a new line, Tab completes, Up brings back.
-While the agent works a command acts at once and other lines are queued; Ctrl-C stops the answer."""
+Enter sends, Alt-Enter or a \\ before Enter begins a new line, Tab completes, Up brings back a line.
+@notes.txt attaches a file; @"my notes.txt" if its name has a space.
+While the agent works, a command runs at once and other lines are queued; Esc or Ctrl-C stops it."""
 
 
 class SessionSelection(Value):
@@ -88,7 +89,9 @@ class InteractiveChat:
         terminal.greet(title_of(settings, choice), notes_of(settings, choice))
         async with self._runtime.open_gateway(self._settings, terminal=True) as gateway:
             name = await session_of(gateway, self._selection)
-            session = TerminalSession(gateway, name, terminal.new_screen, Path())
+            session = TerminalSession(
+                gateway, name, terminal.new_screen, Path(), terminal.show_context
+            )
             earlier = await gateway.read(last_exchange, session.key)
             if earlier is not None:
                 terminal.show_exchange(earlier.asked, earlier.answer)
@@ -105,6 +108,7 @@ class InteractiveChat:
     async def _read(self, session: TerminalSession) -> str | None:
         interrupts = session.interrupts
         while not (interrupts.leaving or self._leaving):
+            await session.measure()
             with interrupts.calls(self._terminal.leave):
                 text = await self._terminal.read()
             if text is None or text.strip().casefold() in LEAVING:
@@ -114,7 +118,8 @@ class InteractiveChat:
         return None
 
     async def _say(self, session: TerminalSession, text: str) -> None:
-        await self._listen(session, partial(session.say, text))
+        if await self._listen(session, partial(session.say, text)) == "refused":
+            self._skip_suggestion(text)
         while not self._leaving and await session.owes():
             await self._listen(session, session.follow)
         if text.strip().casefold() == "/help":
@@ -122,23 +127,30 @@ class InteractiveChat:
 
     async def _listen(
         self, session: TerminalSession, answer: Callable[[], Awaitable[TurnEnding]]
-    ) -> None:
+    ) -> TurnEnding:
         """Shows an answer, and sends lines that are typed meanwhile."""
 
         async def send(text: str) -> None:
             if text.strip().casefold() in LEAVING:
                 self._leaving = True
-            else:
-                await session.add(text)
+            elif not await session.add(text):
+                self._skip_suggestion(text)
 
         with self._terminal.working():
             async with anyio.create_task_group() as group:
-                group.start_soon(self._terminal.read_ahead, send)
+                group.start_soon(self._terminal.read_ahead, send, session.stop)
                 try:
-                    await answer()
+                    ending = await answer()
                 except HermesError as error:
                     self._terminal.remark(str(error))
+                    ending = "refused"
                 group.cancel_scope.cancel()
+        return ending
+
+    def _skip_suggestion(self, text: str) -> None:
+        """Suggests a command that failed no longer."""
+        if text.startswith("/"):
+            self._terminal.skip_suggestion(text)
 
 
 def own_help(commands: Sequence[SlashCommand]) -> str:

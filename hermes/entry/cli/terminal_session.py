@@ -14,13 +14,20 @@ import anyio.to_thread
 from msgspec.structs import replace
 
 from hermes.control import sessions
+from hermes.control.context_use import ContextUse
 from hermes.control.following import Following
 from hermes.control.gateway import Gateway
 from hermes.entry.cli.file_mentions import read_mentions
 from hermes.entry.cli.interrupts import Interrupts
 from hermes.entry.terminal.protocols import AnswerScreen
 from hermes.types.errors import HermesError
-from hermes.types.events import Envelope, QuestionAsked, TurnFinished
+from hermes.types.events import (
+    ContextCompacted,
+    Envelope,
+    QuestionAsked,
+    ToolFinished,
+    TurnFinished,
+)
 from hermes.types.identity import OWNER, Principal, Source, TurnId, new_id
 from hermes.types.messages import (
     Accepted,
@@ -46,6 +53,9 @@ TERMINAL_ORIGIN = Origin(
     place="You talk with a person in a terminal; Markdown is rendered.",
 )
 
+GROWS_CONTEXT = (ToolFinished, ContextCompacted, TurnFinished)
+"""Events after which a session takes another part of its model's context window."""
+
 TurnEnding = Literal["completed", "suspended", "stopped", "failed", "left", "refused"]
 
 
@@ -53,12 +63,20 @@ class TerminalSession:
     """Sends a person's messages to one session, and shows the turns that answer them."""
 
     def __init__(
-        self, gateway: Gateway, session: str, new_screen: Callable[[], AnswerScreen], folder: Path
+        self,
+        gateway: Gateway,
+        session: str,
+        new_screen: Callable[[], AnswerScreen],
+        folder: Path,
+        show_context: Callable[[ContextUse], None] = lambda use: None,
     ) -> None:
         self._gateway = gateway
         self._new_screen = new_screen
         self._folder = folder
         """The folder that the paths of mentioned files are relative to."""
+        self._show_context = show_context
+        self._stopping = False
+        """Whether the current turn was told to stop."""
         self.interrupts = Interrupts()
         self._questions: list[QuestionAsked] = []
         """Questions of the agent that are not answered yet."""
@@ -73,7 +91,8 @@ class TerminalSession:
             chat_id=session,
             user_id=user_name(),
         )
-        self.key = str(gateway.session_of(self._event(Said(text=""))))
+        self._session_key = gateway.session_of(self._event(Said(text="")))
+        self.key = str(self._session_key)
         """The key of the session."""
 
     async def say(self, text: str, piped: str = "") -> TurnEnding:
@@ -84,9 +103,9 @@ class TerminalSession:
         """
         screen = self._new_screen()
         match await self._accepted(text, piped, screen):
-            case Accepted(reply=str(reply)):
+            case Accepted(reply=str(reply), failed=failed):
                 screen.show_reply(reply)
-                return "completed"
+                return "refused" if failed else "completed"
             case Accepted(turn=str(turn), after=after):
                 with self._gateway.following(TurnId(turn), after) as following:
                     return await self._show(following, screen)
@@ -96,23 +115,29 @@ class TerminalSession:
             case Accepted() | Duplicate():
                 raise AssertionError("a fresh message has a turn or a reply")
 
-    async def add(self, text: str) -> None:
-        """Sends a message while a turn is shown: a command runs at once, the rest is queued."""
+    async def add(self, text: str) -> bool:
+        """Sends a message while a turn is shown: a command runs at once, the rest is queued.
+
+        Returns whether it was accepted.
+        """
         screen = self._screen or self._new_screen()
         with anyio.CancelScope(shield=True):
             try:
                 receipt = await self._accepted(text, "", screen)
             except HermesError as error:
                 screen.note(str(error))
-                return
+                return False
         match receipt:
-            case Accepted(reply=str(reply)):
+            case Accepted(reply=str(reply), failed=failed):
                 screen.note(reply)
+                return not failed
             case Accepted(turn=str(turn), after=after):
-                self._queued.append(QueuedQuestion(self._gateway, TurnId(turn), after))
+                self._queued.append(QueuedQuestion(self._gateway, text, TurnId(turn), after))
                 screen.note(f"Queued ({len(self._queued)}): {text}")
+                return True
             case Refused(reason=reason):
                 screen.note(reason)
+                return False
             case Accepted() | Duplicate():
                 raise AssertionError("a fresh message has a turn or a reply")
 
@@ -124,9 +149,20 @@ class TerminalSession:
 
     async def follow(self) -> TurnEnding:
         """Shows the turn of the oldest queued message."""
-        queued = self._queued.pop(0)
+        queued, screen = self._queued.pop(0), self._new_screen()
+        screen.show_question(queued.text)
         with queued.kept:
-            return await self._show(queued.following, self._new_screen())
+            return await self._show(queued.following, screen)
+
+    async def stop(self) -> None:
+        """Stops the turn that is shown, unless it is stopping already."""
+        if not self._stopping:
+            self._stopping = True
+            await self._gateway.accept(self._event(Said(text="/stop")))
+
+    async def measure(self) -> None:
+        """Updates the status line of the terminal."""
+        self._show_context(await self._gateway.context_use(self._session_key))
 
     async def _accepted(self, text: str, piped: str, screen: AnswerScreen) -> Receipt:
         if not self._questions or text.startswith("/"):
@@ -153,7 +189,7 @@ class TerminalSession:
         attachments = [replace(one.attachment, at=len(written)) for one in read.media]
         event = self._event(Said(text=written, attachments=tuple(attachments)))
         if attachments:
-            self._gateway.check_attachments(event)
+            await self._gateway.check_attachments(event)
             paths = [
                 await self._gateway.media.keep(one.data, stateless=False) for one in read.media
             ]
@@ -167,7 +203,7 @@ class TerminalSession:
     async def _show(self, following: Following, screen: AnswerScreen) -> TurnEnding:
         self._screen = screen
         tell_at = anyio.current_time() + EARLIER_SECONDS
-        wait, stopped = 0.0, False
+        wait, self._stopping = 0.0, False
         while True:
             events: Sequence[Envelope] = ()
             with self.interrupts.cancels() as interrupt:
@@ -176,14 +212,15 @@ class TerminalSession:
                 screen.show(envelope.event)
                 if isinstance(envelope.event, QuestionAsked):
                     self._questions.append(envelope.event)
+            if any(isinstance(envelope.event, GROWS_CONTEXT) for envelope in events):
+                await self.measure()
             if following.ended:
                 return _ending(events, screen)
             if interrupt.cancel_called:
-                if stopped or self.interrupts.leaving:
+                if self._stopping or self.interrupts.leaving:
                     screen.remark(WALKED_AWAY)
                     return "left"
-                stopped = True
-                await self._gateway.accept(self._event(Said(text="/stop")))
+                await self.stop()
             if not following.begun and anyio.current_time() >= tell_at:
                 screen.note(EARLIER)
                 tell_at = math.inf
@@ -202,7 +239,8 @@ class TerminalSession:
 class QueuedQuestion:
     """A message whose turn is not shown yet; its events stay in memory until then."""
 
-    def __init__(self, gateway: Gateway, turn: TurnId, after: int) -> None:
+    def __init__(self, gateway: Gateway, text: str, turn: TurnId, after: int) -> None:
+        self.text = text
         self.kept = ExitStack()
         self.following = self.kept.enter_context(gateway.following(turn, after))
 

@@ -1,15 +1,17 @@
-"""A turn as a person sees it in a terminal."""
+"""Draws one turn in a terminal while it runs."""
 
 import time
 from collections.abc import Callable, Sequence
 from typing import Literal, assert_never
 
+from msgspec.structs import replace
 from rich.console import RenderableType
 from rich.text import Text
 
 from hermes.entry.terminal.activity import Activity, spent
 from hermes.entry.terminal.live_output import LiveOutput
 from hermes.entry.terminal.markdown import render
+from hermes.entry.terminal.protocols import MARK
 from hermes.streaming.final import question_text, remark
 from hermes.streaming.stdout import CUT, DIFF_INDENT, diff_lines, took, tool_label
 from hermes.text.console import printable
@@ -32,11 +34,12 @@ from hermes.types.events import (
 from hermes.types.identity import CallId
 
 REDRAW_SECONDS = 1 / 15
-"""Seconds between two drawings, at the least."""
+"""Shortest time between two drawings."""
 IDLE = 0.1
-"""Seconds after which the spinner turns."""
+"""Seconds after which the spinner is drawn again."""
 SHARE = 4
-"""Drawing takes at most one part in so many of the time."""
+"""Pause after a drawing, as a multiple of the time that it took."""
+STOP = "Esc stops"
 
 DIFF_STYLES = {"+": "green", "-": "red"}
 """Styles of the lines of a diff, by their first character."""
@@ -46,7 +49,7 @@ BlockKind = Literal["words", "remark"]
 
 
 class LiveScreen:
-    """Shows one turn: what is finished stands for good, what grows is drawn again."""
+    """Shows one turn: complete parts are written once, the growing part is redrawn."""
 
     def __init__(self, output: LiveOutput, clock: Callable[[], float] = time.monotonic) -> None:
         self._output = output
@@ -55,13 +58,21 @@ class LiveScreen:
         self._activity = Activity(self._began)
         self._text = Growing()
         self._spoken = False
-        """Some of the text is settled."""
+        """Whether a part of the current text is permanent."""
         self._settled: list[RenderableType] = []
-        """Not drawn yet."""
+        """Permanent lines that are not written yet."""
         self._above: BlockKind | None = None
-        """What stands last."""
+        """The kind of the last permanent line."""
         self._labels: dict[CallId, str] = {}
+        """The lines of the calls that run."""
+        self._targets: dict[CallId, str] = {}
+        """The same lines with the first argument only, such as the path."""
         self._usage: UsageReported | None = None
+
+    def show_question(self, text: str) -> None:
+        lines = printable(text).split("\n")
+        asked = Text.assemble((MARK, "bold cyan"), f"\n{' ' * len(MARK)}".join(lines))
+        self._output.put(Text(), asked)
 
     def show(self, event: AgentEvent) -> None:
         self._activity.feed(event, self._clock())
@@ -74,6 +85,7 @@ class LiveScreen:
                 self._discard()
             case ToolStarted(call=call):
                 self._labels[call] = tool_label(event)
+                self._targets[call] = tool_label(replace(event, arguments=""))
             case ToolFinished() | QuestionAsked() | ContextCompacted() | Notice():
                 self._remark(*self._lines(event))
             case UsageReported():
@@ -86,36 +98,37 @@ class LiveScreen:
                 assert_never(event)
 
     def show_reply(self, text: str) -> None:
-        """What the gateway says itself, outside any turn."""
+        """Shows a reply of the gateway itself, as Markdown."""
         self._end_text()
         self._settled += self._words(pieces(printable(text)))
         self._output.put(*self._settled)
         self._settled = []
 
     def note(self, text: str) -> None:
-        """What is said while the answer goes on, above what of it still grows."""
+        """Shows a notice above the part of the answer that still grows."""
         self._output.note(f"· {printable(text)}")
         self._next_frame = self._clock()
 
     def remark(self, text: str) -> None:
-        """The last word where there is no answer, or no more of it."""
+        """Shows why there is no answer, or no more of it."""
         self._remark(_dim(text))
         self._output.put(*self._settled)
         self._settled = []
 
     def draw(self) -> float:
-        """Brings the output up to date; in how many seconds it wants to be called again."""
+        """Updates the output; returns the seconds after which to call it again."""
         now = self._clock()
         if now < self._next_frame:
             return self._next_frame - now
         self._settle(self._text.settled())
         tail = self._words(self._text.open())
-        if line := self._activity.line(now):
-            if tail or self._above == "words":
-                tail.append(Text())
-            tail.append(Text(line, "dim", no_wrap=True, overflow="ellipsis"))
+        lines = [line for line in (self._activity.line(now), self._output.status(STOP)) if line]
+        if lines and (tail or self._above == "words"):
+            tail.append(Text())
+        tail += [Text(line, "dim", no_wrap=True, overflow="ellipsis") for line in lines]
         if typed := self._output.typed:
-            tail.append(Text(f"› {printable(typed)}", no_wrap=True, overflow="ellipsis"))
+            # Not cut: the end of a long line is the part that is being typed.
+            tail.append(Text(f"{MARK}{printable(typed)}", overflow="fold"))
         self._output.draw(self._settled, tail)
         self._settled = []
         self._next_frame = now + max(REDRAW_SECONDS, SHARE * (self._clock() - now))
@@ -159,7 +172,7 @@ class LiveScreen:
             self._above, self._spoken = "words", True
 
     def _words(self, found: Sequence[Piece]) -> list[RenderableType]:
-        """The pieces with the blank lines before them."""
+        """The rendered pieces, with the blank lines between them."""
         shown: list[RenderableType] = []
         for piece in found:
             first = not (self._spoken or shown)
@@ -173,8 +186,11 @@ class LiveScreen:
     ) -> Sequence[Text]:
         match event:
             case ToolFinished(call=call):
-                line = _tool(event, self._labels.pop(call, tool_label(event)))
-                return [line, *map(_changed, diff_lines(event))]
+                label = self._labels.pop(call, tool_label(event))
+                if event.diff and call in self._targets:
+                    # The diff says more than the arguments.
+                    label = self._targets[call]
+                return [_tool(event, label), *map(_changed, diff_lines(event))]
             case QuestionAsked(call=call):
                 self._labels.pop(call, None)
                 return _question(event)

@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from hermes.control.context_use import ContextUse
 from hermes.control.gateway import Gateway
 from hermes.entry.cli.file_mentions import FileNotAttached
 from hermes.entry.cli.terminal_session import (
@@ -23,7 +24,7 @@ from hermes.entry.cli.terminal_session import (
 from hermes.testing.running import Conditions, running, until
 from hermes.testing.scripted import Answer, ScriptedModel, calls, hangs, says
 from hermes.types.events import AgentEvent, QuestionAsked, TextDelta
-from hermes.types.identity import CallId
+from hermes.types.identity import CallId, SessionKey
 from hermes.types.messages import AssistantMessage, ToolMessage, UserMessage
 from hermes.types.models import ModelRequest
 from hermes.types.protocols import Emit
@@ -38,6 +39,10 @@ class Heard:
         self.events: list[AgentEvent] = []
         self.told: list[str] = []
         self.notes: list[str] = []
+        self.questions: list[str] = []
+
+    def show_question(self, text: str) -> None:
+        self.questions.append(text)
 
     def show(self, event: AgentEvent) -> None:
         self.events.append(event)
@@ -64,7 +69,9 @@ class Stage:
         self.gateway = gateway
         self.model = model
         self.screen = Heard()
-        self.session = TerminalSession(gateway, "s", lambda: self.screen, folder)
+        self.used: list[ContextUse] = []
+        """What the status line was given."""
+        self.session = TerminalSession(gateway, "s", lambda: self.screen, folder, self.used.append)
 
     async def say(self, text: str, piped: str = "") -> TurnEnding:
         with anyio.fail_after(10):
@@ -144,8 +151,41 @@ async def test_what_is_added_while_a_turn_runs_is_queued_and_commands_act_at_onc
         assert await session.owes()
         with anyio.fail_after(10):
             assert await session.follow() == "completed"
+        assert stage.screen.questions == ["and then?"]
         assert stage.screen.text == "Second."
         assert not await session.owes()
+
+
+async def test_a_command_that_fails_is_refused(tmp_path: Path) -> None:
+    async with conversing(tmp_path) as stage:
+        assert await stage.say("/nope") == "refused"
+        assert await stage.say("/status") == "completed"
+        assert not await stage.session.add("/nope")
+        assert await stage.session.add("/status")
+
+
+async def test_the_turn_can_be_stopped_twice_and_ends_once(tmp_path: Path) -> None:
+    async with conversing(tmp_path, hangs()) as stage:
+        waiting = Waiting(stage)
+        async with anyio.create_task_group() as group:
+            group.start_soon(waiting.ends)
+            await until(lambda: stage.model.requests)
+            await stage.session.stop()
+            await stage.session.stop()
+        assert waiting.endings == ["stopped"]
+
+
+async def test_the_use_of_the_context_is_measured_after_each_tool_and_turn(tmp_path: Path) -> None:
+    spoken = calls(("append", {"token": "x"}))
+    async with conversing(tmp_path, spoken, says("Done.")) as stage:
+        await stage.session.measure()
+        assert [use.tokens for use in stage.used] == [0]
+        await stage.say("append x")
+        assert len(stage.used) >= 2
+        assert stage.used[-1].tokens > 0
+        assert stage.used[-1] == await stage.gateway.context_use(
+            SessionKey.parse(stage.session.key)
+        )
 
 
 async def test_a_turn_that_waits_for_an_earlier_one_says_so(tmp_path: Path) -> None:
