@@ -9,6 +9,7 @@ from typing import ParamSpec, TypeVar
 import anyio
 import anyio.abc
 
+from hermes.control import sessions
 from hermes.control.access import Access, AccessPolicy
 from hermes.control.claims import Claim, Desk
 from hermes.control.commands import CommandTable
@@ -24,6 +25,7 @@ from hermes.control.outbox import Outbox
 from hermes.control.rate_gate import RateGate
 from hermes.control.recovery import Recovery
 from hermes.control.routing import Route, RoutingFailed
+from hermes.control.sessions import Summary
 from hermes.control.titles import Titles
 from hermes.control.turn_log import log_receipt
 from hermes.control.turns import TurnRunner
@@ -179,6 +181,10 @@ class Gateway:
     async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """The result of a transaction that changes nothing, such as those of `control.sessions`."""
         return await self._store.read(transaction, *args, **kwargs)
+
+    async def reopen(self, name: str) -> Summary:
+        """Makes a conversation the current one of its session; see `control.sessions.find`."""
+        return await self._store.run(sessions.reopen, name)
 
     async def knows(self, turn: TurnId, account: str) -> bool:
         """Whether this is a turn that was asked for over the API with the account's key."""
