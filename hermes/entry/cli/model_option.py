@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from hermes import settings as configuration
-from hermes.core.models.catalog import CUSTOM
 from hermes.entry.cli.runtime import Runtime
 from hermes.settings import Settings, schema
 from hermes.types.errors import ConfigError
+from hermes.types.providers import CUSTOM
 
 
 def with_model(
