@@ -300,10 +300,12 @@ def find_model(models: ConfiguredModels, name: str) -> ModelChoice:
     if name:
         offers = OfferedModels(models)
         meant = offers.read_name(name)
-        if reason := offers.doubt(meant):
-            raise ConfigError(reason)
         if provider := meant.provider or (main.provider if main else ""):
-            return models.requested(f"{provider}/{meant.model}")
+            # First, so that nobody learns which files there are in other folders.
+            choice = models.requested(f"{provider}/{meant.model}")
+            if reason := offers.doubt(meant):
+                raise ConfigError(reason)
+            return choice
     if main is None:
         raise ConfigError(models.advice)
     return main

@@ -1,6 +1,6 @@
 """Measures how much of a model's context window a session takes."""
 
-from hermes.core.window import context_length, tokens, tokens_in, weight
+from hermes.core.window import tokens, tokens_in, weight
 from hermes.state import sessions, transcript
 from hermes.state.transcript import History
 from hermes.types.agents import FindModel
@@ -43,7 +43,7 @@ def context_use(session: str, find_model: FindModel) -> Work[ContextUse]:
     prompt = (yield from sessions.prompt_of(row.prompt)) if row and row.prompt else None
     try:
         choice = find_model(chosen or "")
-        model, window = choice.model, context_length(choice)
+        model, window = choice.model, choice.window
     except ConfigError:
         model, window = "", prompt.window if prompt else 0
     if row is None or prompt is None:

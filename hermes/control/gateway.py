@@ -9,6 +9,7 @@ from typing import ParamSpec, TypeVar
 import anyio
 import anyio.abc
 
+from hermes.control import sessions
 from hermes.control.access import Access, AccessPolicy
 from hermes.control.claims import Claim, Desk
 from hermes.control.commands import CommandTable
@@ -26,12 +27,14 @@ from hermes.control.outbox import Outbox
 from hermes.control.rate_gate import RateGate
 from hermes.control.recovery import Recovery
 from hermes.control.routing import Route, RoutingFailed
+from hermes.control.sessions import Summary
 from hermes.control.titles import Titles
 from hermes.control.turn_log import log_receipt
 from hermes.control.turns import TurnRunner
 from hermes.control.upkeep import Retention, Upkeep
-from hermes.state import sessions, turns
+from hermes.state import turns
 from hermes.state.access import load_paired
+from hermes.state.sessions import model_of
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import HermesError, IntakeClosed, TooBusy
@@ -165,7 +168,7 @@ class Gateway:
     async def check_attachments(self, event: MessageEvent) -> None:
         """Raises one of our errors if the session's model can't be sent the message's files."""
         session = self.session_of(event)
-        model = await self._store.read(sessions.model_of, str(session))
+        model = await self._store.read(model_of, str(session))
         request = Asked(messages=new_messages(event), model=model)
         self._agents[session.agent].check_request(request)
 
@@ -193,6 +196,10 @@ class Gateway:
     async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """The result of a transaction that changes nothing, such as those of `control.sessions`."""
         return await self._store.read(transaction, *args, **kwargs)
+
+    async def reopen(self, name: str) -> Summary:
+        """Makes a conversation the current one of its session; see `control.sessions.find`."""
+        return await self._store.run(sessions.reopen, name)
 
     async def knows(self, turn: TurnId, account: str) -> bool:
         """Whether this is a turn that was asked for over the API with the account's key."""

@@ -14,7 +14,7 @@ from hermes.core.conversation import ModelConversation
 from hermes.core.prompt import Prompter
 from hermes.core.structured import structured_outcome
 from hermes.core.tools.call import CallRunner, ToolRuntime
-from hermes.core.window import Window, context_length
+from hermes.core.window import Window
 from hermes.types.errors import ClaimLost, HermesError, Rejected, TooLong
 from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from hermes.types.models import ModelProvider
@@ -94,7 +94,7 @@ class AgentLoop:
         runner = await self._runtime.for_turn(turn, tools, emit, checkpoint)
         # A summary for a request without a session would be made again for the next one.
         threshold = None if turn.stateless else self._threshold
-        window = Window.of(context_length(choice), choice.max_tokens, threshold)
+        window = Window.of(choice.window, choice.max_tokens, threshold)
         conversation = ModelConversation(turn, choice, tools, window, emit, checkpoint)
         await conversation.begin(self._prompter)
         conversation.recalled = await self._recall(turn)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from hermes.core.window import context_length
 from hermes.types.errors import HermesError, Rejected
 from hermes.types.events import AgentEvent, UsageReported
 from hermes.types.messages import Sampling, UserMessage
@@ -23,7 +22,7 @@ class Auxiliary:
 
     def context_length(self, main: ModelChoice) -> int:
         """Tokens that both models can read: each of them may be called."""
-        return min(context_length(self._assist(main)), context_length(main))
+        return min(self._assist(main).window, main.window)
 
     async def write(
         self, main: ModelChoice, system: str, text: str, longest: int, emit: Emit

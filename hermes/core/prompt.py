@@ -12,7 +12,6 @@ import anyio.to_thread
 
 from hermes.core.context_files import context_file, trust_of
 from hermes.core.tools.schema import tools_json
-from hermes.core.window import context_length
 from hermes.state.audience import audience_of
 from hermes.types.profile import AgentProfile, ModelChoice
 from hermes.types.tools import AnyTool
@@ -64,7 +63,8 @@ class Prompter:
         self._zone = zone
         self._clock = clock
         self._known: dict[
-            tuple[int, int, str, str, str], tuple[AgentProfile, Mapping[str, AnyTool], str]
+            tuple[int, int, str, str, int | None, str],
+            tuple[AgentProfile, Mapping[str, AnyTool], str],
         ] = {}
         """Fingerprints, with what they are of: what is kept here is not made anew elsewhere."""
         self._writing = anyio.Lock()
@@ -111,7 +111,7 @@ class Prompter:
         self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool], made_for: str
     ) -> Prompt:
         profile = turn.profile
-        room = int(context_length(choice) * CONTEXT_SHARE * 4)
+        room = int(choice.window * CONTEXT_SHARE * 4)
         # Who can't open a file has no use for how to work on them.
         shown = min(profile.context_chars, room) if choice.tools else 0
         found = await anyio.to_thread.run_sync(
@@ -129,7 +129,7 @@ class Prompter:
         return Prompt(
             fingerprint=made_for,
             tools=len(tools_json(tuple(tools.values()))) if tools else 0,
-            window=context_length(choice),
+            window=choice.window,
             parts=tuple(
                 PromptPart(name=part.name, text=self._hide(part.text))
                 for part in parts

@@ -7,11 +7,8 @@ from hermes.types.messages import (
     ToolMessage,
     UserMessage,
 )
-from hermes.types.profile import ModelChoice
 from hermes.types.value import Value
 
-UNKNOWN_LENGTH = 128_000
-"""Context length, in tokens, of a model whose length is not known."""
 EACH_IMAGE = 1600
 """Tokens of an image: as many as the larger providers count for one of full size."""
 SECOND_BYTES, SECOND_TOKENS = 16_000, 32
@@ -20,11 +17,6 @@ PAGE_BYTES, PAGE_TOKENS = 100_000, 3000
 """Bytes and tokens of a page of a PDF file: its text, and an image of it."""
 EACH_MESSAGE = 6
 """Tokens that a message costs besides its words."""
-
-
-def context_length(choice: ModelChoice) -> int:
-    """Tokens that the model can read and write in one call: the known number, or a usual one."""
-    return choice.context_length or UNKNOWN_LENGTH
 
 
 def tokens_in(size: int) -> int:

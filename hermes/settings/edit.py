@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hermes.core.models.catalog import CUSTOM, Catalog
+from hermes.core.models.catalog import Catalog
 from hermes.settings import ENVIRON, assemble, locate, schema
 from hermes.settings.config_file import dumped, edits, lost_comments
 from hermes.settings.env_file import with_assignment, without_assignments
@@ -13,6 +13,7 @@ from hermes.settings.schema import Field, convert
 from hermes.settings.sources import ConfigProblems, Files, migrated, read_yaml, version
 from hermes.state.paths import Home, write_private
 from hermes.types.errors import ConfigError
+from hermes.types.providers import CUSTOM
 from hermes.types.value import Value
 
 

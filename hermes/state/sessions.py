@@ -4,6 +4,7 @@ import hashlib
 
 import msgspec
 
+from hermes.state import conversations
 from hermes.state.codec import decode_prompt, encode
 from hermes.types.identity import PersonId, SessionKey, Source
 from hermes.types.store import Row, Work
@@ -56,6 +57,7 @@ def touch(
         " user_id, person, title, created_at, updated_at)"
         " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " on conflict (key) do update set used_before = sessions.updated_at,"
+        " title = coalesce(sessions.title, excluded.title),"
         " updated_at = excluded.updated_at, person = excluded.person"
         " returning generation, created_at, used_before, prompt, compaction,"
         " (select model from session_models where session = sessions.key)",
@@ -124,11 +126,7 @@ def begin_anew(session: str, now: float) -> Work[None]:
         " select key, generation, ? from sessions where key = ? on conflict do nothing",
         (now, session),
     )
-    yield (
-        "update sessions set generation = generation + 1, prompt = null, compaction = 0"
-        " where key = ?",
-        (session,),
-    )
+    yield from conversations.end_current(session)
     yield from set_model(session, None)
 
 
@@ -215,65 +213,3 @@ def titled(text: str) -> str:
     # To split a text of megabytes would keep all other threads waiting.
     line = " ".join(text.lstrip()[:TITLE_SEARCHED_CHARS].split())
     return line if len(line) <= TITLE_CHARS else f"{line[: TITLE_CHARS - 1].rstrip()}…"
-
-
-class Summary(Value):
-    """A session as a list shows it."""
-
-    key: str
-    title: str
-    platform: str
-    chat: str
-    messages: int
-    created_at: float
-    updated_at: float
-
-
-_SUMMARY = (
-    "select key, coalesce(title, ''), platform, chat_id,"
-    " (select count(*) from messages m where m.session = sessions.key and m.transient = 0),"
-    " created_at, updated_at from sessions"
-)
-
-
-def listed(platform: str | None = None, limit: int = 50) -> Work[list[Summary]]:
-    """Sessions, those used last first."""
-    rows = yield (
-        f"{_SUMMARY} where platform = coalesce(?, platform) order by updated_at desc limit ?",
-        (platform, limit),
-    )
-    return [_summary(row) for row in rows]
-
-
-def named(name: str) -> Work[list[Summary]]:
-    """The session with this key or chat; otherwise all whose chat begins so."""
-    rows = yield f"{_SUMMARY} where key = ? or chat_id = ?", (name, name)
-    if not rows:
-        escaped = name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        rows = yield (
-            f"{_SUMMARY} where chat_id like ? escape '\\' order by updated_at desc limit 20",
-            (f"{escaped}%",),
-        )
-    return [_summary(row) for row in rows]
-
-
-def delete(session: str) -> Work[None]:
-    """Removes the session and all that was said in it."""
-    own = "(select id from turns where session = ?)"
-    for table in ("calls", "run_events", "deliveries"):
-        yield f"delete from {table} where turn in {own}", (session,)  # noqa: S608
-    for table in (
-        "messages",
-        "questions",
-        "inbox",
-        "compactions",
-        "endings",
-        "session_models",
-        "turns",
-    ):
-        yield f"delete from {table} where session = ?", (session,)  # noqa: S608
-    yield "delete from sessions where key = ?", (session,)
-
-
-def _summary(row: Row) -> Summary:
-    return Summary(**dict(zip(Summary.__struct_fields__, row, strict=True)))

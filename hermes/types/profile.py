@@ -8,6 +8,9 @@ from hermes.types.identity import AgentId
 from hermes.types.messages import AttachmentKind, Message
 from hermes.types.value import Value
 
+UNKNOWN_LENGTH = 128_000
+"""Context length, in tokens, of a model whose length is not known."""
+
 
 class Price(Value):
     """Dollars for a million tokens."""
@@ -52,7 +55,7 @@ class ModelChoice(Value):
     wire: str = "chat"
     """Name of the wire format that the endpoint speaks."""
     context_length: int | None = None
-    """Tokens that it can read at once; None where we don't know."""
+    """Tokens that it can read at once; None where we don't know: see `window`."""
     max_tokens: int | None = None
     """The longest answer; None leaves it to the provider."""
     price: Price | None = None
@@ -61,6 +64,11 @@ class ModelChoice(Value):
     attachments: tuple[AttachmentKind, ...] | None = None
     """Kinds of attachments that it accepts; None where we don't know: then it is sent all kinds."""
     quirks: Quirks = Quirks()
+
+    @property
+    def window(self) -> int:
+        """Tokens that it can read and write in one call: the known number, or a usual one."""
+        return self.context_length or UNKNOWN_LENGTH
 
     def __repr__(self) -> str:
         return f"ModelChoice(provider={self.provider!r}, model={self.model!r})"

@@ -6,6 +6,9 @@ from hermes.types.messages import AttachmentKind
 from hermes.types.profile import Quirks
 from hermes.types.value import Value
 
+CUSTOM = "custom"
+"""The provider for any endpoint that is not in the table of providers."""
+
 
 class Provider(Value):
     """How to reach one vendor or local server."""

@@ -67,6 +67,39 @@ async def test_context_says_what_the_model_is_given(tmp_path: Path) -> None:
     assert re.fullmatch(r"together about [\d,]+ of 128,000 \(\d+%\)", lines[-1])
 
 
+async def test_another_model_answers_in_one_conversation_until_it_ends(tmp_path: Path) -> None:
+    server, model = ChatServer(), ScriptedModel([says(text) for text in "abcd"])
+    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
+        chat = Chat(server, model, gateway)
+        usual = await chat.asks("/model")
+        assert usual.endswith("/model NAME chooses another one, /model default the usual one.")
+        assert "other of custom answers" in await chat.asks("/model other")
+        assert "other of custom answers" in await chat.asks("/model")
+        await chat.asks("hi")
+        await chat.asks("/model default")
+        assert await chat.asks("/model") == usual
+        await chat.asks("hi again")
+        await chat.asks("/model third")
+        await chat.asks("/new")
+        await chat.asks("once more")
+    first, second, last = (request.choice.model for request in model.requests)
+    assert first == "other"
+    assert second == last == usual.split()[0]
+
+
+async def test_a_model_that_can_not_be_used_is_not_chosen(tmp_path: Path) -> None:
+    server, model = ChatServer(), ScriptedModel([])
+    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
+        chat = Chat(server, model, gateway)
+        usual = await chat.asks("/model")
+        refused = await chat.asks("/model groq/a/b")
+        assert "set GROQ_API_KEY" in refused
+        assert "/model default goes back" in refused
+        assert "is not the name of a model" in await chat.asks("/model two words")
+        assert "is not a model in" in await chat.asks("/model local//etc/passwd.gguf")
+        assert await chat.asks("/model") == usual
+
+
 async def test_nothing_to_stop_is_said(chat: Chat) -> None:
     assert await chat.asks("/stop") == "Nothing is running."
 
@@ -77,6 +110,7 @@ async def test_help_lists_every_command(chat: Chat) -> None:
         "/stop",
         "/new",
         "/status",
+        "/model",
         "/context",
         "/help",
     ]

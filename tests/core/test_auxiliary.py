@@ -3,12 +3,11 @@
 import pytest
 
 from hermes.core.auxiliary import Auxiliary
-from hermes.core.window import UNKNOWN_LENGTH
 from hermes.testing.scripted import ScriptedModel, fails, says
 from hermes.testing.turns import CHOICE
 from hermes.types.errors import AuthFailed, Rejected
 from hermes.types.events import AgentEvent
-from hermes.types.profile import ModelChoice
+from hermes.types.profile import UNKNOWN_LENGTH, ModelChoice
 
 SMALL = ModelChoice(provider="p", model="small", base_url="", context_length=1000)
 

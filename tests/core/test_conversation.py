@@ -11,7 +11,7 @@ from hermes.core.auxiliary import Auxiliary
 from hermes.core.compaction import SUMMARY_SYSTEM, Compactor
 from hermes.core.conversation import ModelConversation
 from hermes.core.prompt import Prompter
-from hermes.core.window import UNKNOWN_LENGTH, Window
+from hermes.core.window import Window
 from hermes.settings.sections import ModelSettings
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import QUIET, refused, rows, running, until
@@ -27,6 +27,7 @@ from hermes.types.messages import (
     UserMessage,
 )
 from hermes.types.models import ModelRequest
+from hermes.types.profile import UNKNOWN_LENGTH
 from hermes.types.protocols import Emit
 
 SMALL = replace(

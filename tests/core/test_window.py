@@ -7,10 +7,8 @@ from msgspec.structs import replace
 
 from hermes.core.window import (
     EACH_IMAGE,
-    UNKNOWN_LENGTH,
     Scale,
     Window,
-    context_length,
     tokens,
     tokens_in,
     weight,
@@ -25,6 +23,7 @@ from hermes.types.messages import (
     ToolMessage,
     UserMessage,
 )
+from hermes.types.profile import UNKNOWN_LENGTH
 
 
 @pytest.mark.parametrize(
@@ -65,8 +64,8 @@ def test_text_and_its_size_in_bytes_have_about_the_same_tokens() -> None:
 
 
 def test_a_model_whose_length_is_not_known_has_a_usual_one() -> None:
-    assert context_length(CHOICE) == UNKNOWN_LENGTH
-    assert context_length(replace(CHOICE, context_length=5)) == 5
+    assert CHOICE.window == UNKNOWN_LENGTH
+    assert replace(CHOICE, context_length=5).window == 5
 
 
 def test_a_window_keeps_room_for_the_answer() -> None:

@@ -16,8 +16,8 @@ from hermes.types.profile import Price, Quirks
 from hermes.types.providers import Provider
 from hermes.types.value import Value
 
-CUSTOM, LOCAL = "custom", "local"
-"""The providers for any other endpoint, and for models that run on this machine."""
+LOCAL = "local"
+"""The provider of models that run on this machine."""
 MODEL_FILE = ".gguf"
 
 _SAME = re.compile(r"(-latest|-20\d\d-?\d\d-?\d\d)?")

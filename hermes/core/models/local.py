@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from hermes.boundary.execution.environment import child_environment
 from hermes.core.models.download import SMOLLM2, fetch
 from hermes.core.models.local_child import LISTENING, Order
-from hermes.core.window import context_length
 from hermes.types.errors import ConfigError, Disconnected, HermesError
 from hermes.types.events import Notice
 from hermes.types.messages import AssistantMessage
@@ -126,7 +125,7 @@ def order_for(choice: ModelChoice, models: Path) -> Order:
         )
     return Order(
         path=str(path.absolute()),
-        context=context_length(choice),
+        context=choice.window,
         key=secrets.token_urlsafe(32),
         # Threads wait for each other by spinning: without a free core for each, all are slow.
         threads=1 if embedded else max(1, (os.cpu_count() or 1) // 2),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from hermes.core.models.catalog import CUSTOM, LOCAL, MODEL_FILE
+from hermes.core.models.catalog import LOCAL, MODEL_FILE
 from hermes.core.models.facts import measured
 from hermes.core.models.model_cache import ListedModel
 from hermes.core.models.resolver import ConfiguredModels
@@ -12,7 +12,7 @@ from hermes.text.spelling import did_you_mean
 from hermes.types.errors import ConfigError
 from hermes.types.offers import ChosenModel, ModelName, ProviderOffer
 from hermes.types.profile import ModelChoice
-from hermes.types.providers import Provider
+from hermes.types.providers import CUSTOM, Provider
 
 
 class OfferedModels:

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from hermes.core.models.catalog import CUSTOM, LOCAL, MODEL_FILE
+from hermes.core.models.catalog import LOCAL, MODEL_FILE
 from hermes.core.models.facts import measured, overruled
 from hermes.core.models.model_cache import ModelCache
 from hermes.core.models.model_config import EndpointConfig, ModelConfig, SettingLayer
@@ -14,7 +14,7 @@ from hermes.core.models.wires import find_wire
 from hermes.types.errors import ConfigError
 from hermes.types.offers import ChosenModel
 from hermes.types.profile import ModelChoice
-from hermes.types.providers import Provider
+from hermes.types.providers import CUSTOM, Provider
 from hermes.types.value import Value
 
 MAIN_PROVIDER = ("", "auto", "main")

@@ -14,6 +14,7 @@ from hermes import settings as configuration
 from hermes.entry.cli.folder import here
 from hermes.entry.cli.interactive_chat import InteractiveChat, SessionSelection, session_of
 from hermes.entry.cli.logs import start_logging
+from hermes.entry.cli.model_option import with_model
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.cli.terminal_session import TerminalSession
 from hermes.entry.output import say
@@ -38,8 +39,9 @@ class NotText(HermesError):
 @click.command()
 @click.option("-q", "--query", help="Send this question, print the answer, and exit.")
 @click.option("-c", "--continue", "latest", is_flag=True, help="Go on with the last conversation.")
-@click.option("-r", "--resume", metavar="NAME", help="Go on with this one, or one that begins so.")
+@click.option("-r", "--resume", metavar="NAME", help="Go on with this number, id or name.")
 @click.option("-s", "--session", metavar="NAME", help="Go on with this one, or begin it.")
+@click.option("-m", "--model", metavar="ID", help="Let this model answer, for this chat.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @click.pass_obj
 def chat(
@@ -48,6 +50,7 @@ def chat(
     latest: bool,
     resume: str | None,
     session: str | None,
+    model: str | None,
     as_json: bool,
 ) -> None:
     """Talk to the agent in this terminal.
@@ -61,11 +64,16 @@ def chat(
     """
     if [latest, resume is not None, session is not None].count(True) > 1:
         raise click.UsageError("one conversation at a time: --continue, --resume or --session")
-    settings = here(configuration.load())
+    settings = configuration.load()
+    if model is not None:
+        settings = with_model(settings, runtime, model, configuration.ENVIRON)
+    settings = here(settings)
     start_logging("WARNING", runtime.secrets(settings))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
-    selection = SessionSelection(name=session, resume=resume, latest=latest)
+    selection = SessionSelection(
+        name=session, resume=resume, latest=latest, own_model=model is not None
+    )
     color = can_draw() and not configuration.ENVIRON.get("NO_COLOR")
     piped = None if sys.stdin.isatty() else _piped()
     if query is None and piped is None:
@@ -101,6 +109,8 @@ class SingleQuestion:
         async with self._runtime.open_gateway(self._settings, terminal=True) as gateway:
             name = await session_of(gateway, self._selection)
             session = TerminalSession(gateway, name, lambda: new_screen(name), Path())
+            if self._selection.own_model:
+                await session.forget_model()
             async with session.interrupts.handled():
                 ending = await session.say(text, piped)
         if ending == "suspended":

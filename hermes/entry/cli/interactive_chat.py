@@ -10,6 +10,7 @@ import anyio
 from hermes import __version__
 from hermes.control import sessions
 from hermes.control.gateway import Gateway
+from hermes.control.sessions import short_id
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.cli.terminal_session import PLATFORM, TerminalSession, TurnEnding
 from hermes.entry.terminal.protocols import ChatTerminal
@@ -38,9 +39,11 @@ class SessionSelection(Value):
     name: str | None = None
     """Name of a session, which is created if there is none."""
     resume: str | None = None
-    """Name of a session that exists, or the beginning of its name."""
+    """Number or id of a conversation in the list of sessions, or the name of its session."""
     latest: bool = False
     """The session that was used last."""
+    own_model: bool = False
+    """The command names a model, which replaces one that was chosen in the session with /model."""
 
 
 class LastExchange(Value):
@@ -59,6 +62,8 @@ async def session_of(gateway: Gateway, selection: SessionSelection) -> str:
             raise sessions.NoSuchSession(
                 f"{found.chat!r} is a session of {found.platform}: continue it there"
             )
+        # By its key and generation: the number that a person gave may mean another one by now.
+        await gateway.reopen(f"{found.key}.{found.generation + 1}")
         return found.chat
     if selection.latest:
         last = await gateway.read(sessions.latest, PLATFORM)
@@ -95,6 +100,8 @@ class InteractiveChat:
             earlier = await gateway.read(last_exchange, session.key)
             if earlier is not None:
                 terminal.show_exchange(earlier.asked, earlier.answer)
+                if self._selection.own_model:
+                    await session.forget_model()
             elif self._selection.latest:
                 terminal.remark("There is no earlier conversation: this is a new one.")
             async with session.interrupts.handled():
@@ -103,7 +110,8 @@ class InteractiveChat:
                     await self._say(session, text)
                     spoken = True
         if spoken:
-            terminal.remark(f"To continue: hermes chat --resume {shlex.quote(name)}")
+            resumed = shlex.quote(short_id(name, None))
+            terminal.remark(f"To continue: hermes chat --resume {resumed}")
 
     async def _read(self, session: TerminalSession) -> str | None:
         interrupts = session.interrupts
@@ -197,6 +205,8 @@ def last_exchange(key: str) -> Work[LastExchange | None]:
     try:
         said = yield from sessions.entries(key)
     except sessions.NoSuchSession:
+        return None
+    if not said:
         return None
     asked, answers = "", list[str]()
     for entry in said:

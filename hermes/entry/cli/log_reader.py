@@ -76,17 +76,19 @@ class LogTail:
         file = self._opened()
         if file is None:
             return
-        kept = deque((line for line in _lines(file) if wanted(line)), maxlen=count)
-        yield from kept
-        while self._follow:
-            yield from filter(wanted, _lines(file))
-            if self._replaced(file):
+        try:
+            yield from deque(filter(wanted, _lines(file)), maxlen=count)
+            while self._follow:
                 yield from filter(wanted, _lines(file))
-                file.close()
-                file = self._opened() or file
-            else:
-                time.sleep(POLL_SECONDS)
-        file.close()
+                if self._replaced(file):
+                    # Lines that were written between the last look and the rotation.
+                    yield from filter(wanted, _lines(file))
+                    file.close()
+                    file = self._opened() or file
+                else:
+                    time.sleep(POLL_SECONDS)
+        finally:
+            file.close()
 
     def _opened(self) -> TextIO | None:
         while True:

@@ -8,8 +8,6 @@ import click
 import msgspec
 
 from hermes import settings as configuration
-from hermes.core.models.catalog import CUSTOM
-from hermes.core.window import context_length
 from hermes.entry.cli.main import Commands, plainly
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.cli.trial import Trial
@@ -21,6 +19,7 @@ from hermes.text.redact import hide
 from hermes.types.errors import ConfigError, HermesError
 from hermes.types.offers import ChosenModel, ModelName, ModelOffers, ProviderOffer
 from hermes.types.profile import ModelChoice, Price
+from hermes.types.providers import CUSTOM
 
 
 class ModelCommands(Commands):
@@ -239,7 +238,7 @@ def _rows(chosen: ChosenModel) -> Iterator[tuple[str, str, str]]:
     yield "key", "set" if choice.api_key else "none", why["api_key"]
     yield "wire", choice.wire, why["wire"]
     assumed = "assumed; model.context_length sets another"
-    yield "window", f"{context_length(choice):,} tokens", why.get("context_length", assumed)
+    yield "window", f"{choice.window:,} tokens", why.get("context_length", assumed)
     if choice.max_tokens:
         yield "answers", f"up to {choice.max_tokens:,} tokens", why["max_tokens"]
     yield "price", _priced(choice.price) or "not known", why.get("price", "")
@@ -257,7 +256,7 @@ def _priced(price: Price | None) -> str:
 
 
 def _facts(choice: ModelChoice) -> Iterator[str]:
-    yield f"{context_length(choice):,} tokens" + (" (assumed)" * (choice.context_length is None))
+    yield f"{choice.window:,} tokens" + (" (assumed)" * (choice.context_length is None))
     if price := _priced(choice.price):
         yield price
 
@@ -268,7 +267,7 @@ def _described(choice: ModelChoice) -> dict[str, object]:
         "model": choice.model,
         "base_url": hide(choice.base_url),
         "wire": choice.wire,
-        "context_length": context_length(choice),
+        "context_length": choice.window,
         "max_tokens": choice.max_tokens,
         "price": choice.price,
         "tools": choice.tools,
@@ -277,7 +276,7 @@ def _described(choice: ModelChoice) -> dict[str, object]:
 
 def _described_offer(offers: ModelOffers, one: ProviderOffer) -> dict[str, object]:
     known = [
-        {"id": choice.model, "context_length": context_length(choice), "price": choice.price}
+        {"id": choice.model, "context_length": choice.window, "price": choice.price}
         for choice in offers.models(one.name)
     ]
     return {

@@ -49,7 +49,9 @@ def status(runtime: Runtime, as_json: bool) -> None:
     """
     report = report_of(runtime)
     if as_json:
-        say_json(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+        # Also fields with their defaults, for scripts.
+        fields = msgspec.structs.asdict(report)
+        say_json(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode())
     else:
         for label, value in rows(report):
             say(f"{label:<9} {value}")

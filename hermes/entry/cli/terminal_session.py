@@ -115,6 +115,10 @@ class TerminalSession:
             case Accepted() | Duplicate():
                 raise AssertionError("a fresh message has a turn or a reply")
 
+    async def forget_model(self) -> None:
+        """Lets the agent's own model answer, and not one that was chosen in the session."""
+        await self._gateway.accept(self._event(Said(text="/model default")))
+
     async def add(self, text: str) -> bool:
         """Sends a message while a turn is shown: a command runs at once, the rest is queued.
 

@@ -4,12 +4,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from hermes.core.models.catalog import CUSTOM, LOCAL, Catalog
+from hermes.core.models.catalog import LOCAL, Catalog
 from hermes.core.models.local import EMBEDDED
 from hermes.core.models.wires import builtin_wire_formats, wire_formats
 from hermes.types.errors import ConfigError
 from hermes.types.profile import Quirks
-from hermes.types.providers import Provider
+from hermes.types.providers import CUSTOM, Provider
 
 CATALOG = Catalog.load()
 

@@ -38,6 +38,33 @@ def test_hermes_alone_is_chat(hermes: Run) -> None:
     assert plain(hermes("-q", "hello").stdout) == "you said: hello"
 
 
+def test_another_model_may_answer_one_chat(hermes: Run, model_url: str) -> None:
+    def answered() -> str:
+        with urlopen(f"{model_url.removesuffix('/v1')}/_last") as reply:
+            name: str = json.load(reply)["model"]
+            return name
+
+    assert hermes("-m", "custom/other", "-q", "hi", "-s", "one").returncode == 0
+    assert answered() == "other"
+    assert hermes("chat", "-s", "one", "-q", "hi again").returncode == 0
+    assert answered() == "fake"
+    # The command line wins over a model that was chosen in the session.
+    assert "third of custom" in hermes("chat", "-s", "one", "-q", "/model third").stdout
+    assert hermes("chat", "-s", "one", "-q", "hi").returncode == 0
+    assert answered() == "third"
+    assert hermes("chat", "-s", "one", "-m", "other", "-q", "hi").returncode == 0
+    assert answered() == "other"
+
+
+def test_a_model_that_can_not_answer_is_a_sentence(hermes: Run) -> None:
+    done = hermes("chat", "-m", "groq/a/b", "-q", "hi")
+    assert done.returncode == 78
+    assert "Groq needs a key: set GROQ_API_KEY" in done.stderr
+    assert hermes("chat", "-m", "nobody has this", "-q", "hi").stderr == (
+        "'nobody has this' is not the name of a model\n"
+    )
+
+
 def test_piped_text_is_added_to_the_question(hermes: Run) -> None:
     done = hermes("chat", "-q", "summarise", stdin="a long text\n")
     assert plain(done.stdout) == "you said: summarise a long text"

@@ -8,7 +8,6 @@ from click.testing import CliRunner, Result
 
 from hermes.core.models.catalog import Catalog
 from hermes.core.models.model_cache import ListedModel
-from hermes.core.window import context_length
 from hermes.entry.cli.model import model
 from hermes.settings import Settings, load, schema
 from hermes.testing.configured import models_of, offers_of
@@ -160,13 +159,13 @@ def test_an_endpoint_of_ones_own_is_kept_for_the_way_back(tmp_path: Path) -> Non
     text = "model:\n  default: m\n  base_url: http://x/v1\n"
     (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
     keys = {"GROQ_API_KEY": KEY, "HERMES_CUSTOM_API_KEY": "of-x"}
-    away = hermes(tmp_path, "groq/a/b", **keys)
+    away = hermes(tmp_path, "groq/a/b", runtime=None, **keys)
     assert "`hermes model custom/m` goes back to it" in away.stdout
     elsewhere = models_of(load(tmp_path, keys)).main()
     assert elsewhere
     assert (elsewhere.provider, elsewhere.api_key) == ("groq", KEY)
     assert models_of(load(tmp_path, keys)).named("custom/m").base_url == "http://x/v1"
-    back = hermes(tmp_path, "custom/m", **keys)
+    back = hermes(tmp_path, "custom/m", runtime=None, **keys)
     assert back.exit_code == 0
     found = models_of(load(tmp_path, keys)).main()
     assert found
@@ -259,8 +258,8 @@ def test_the_context_length_is_the_same_in_the_list_and_once_the_model_is_chosen
     chosen = hermes(tmp_path, "--json", OPENAI_API_KEY=KEY)
     assert json.loads(chosen.stdout)["context_length"] == 9000
     models = models_of(load(tmp_path, {"OPENAI_API_KEY": KEY}))
-    assert context_length(models.named("openai/house")) == sizes["house"] == 128_000
-    assert context_length(models.named("openai/gpt-5.6-luna")) == sizes["gpt-5.6-luna"] > 128_000
+    assert models.named("openai/house").window == sizes["house"] == 128_000
+    assert models.named("openai/gpt-5.6-luna").window == sizes["gpt-5.6-luna"] > 128_000
 
 
 def test_refresh_asks_everybody_who_can_be_asked(tmp_path: Path) -> None:
