@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from hermes.core.tools.results import Redact, Results, redacted
 from hermes.core.tools.summary import summarize, summarize_change, summarize_result
 from hermes.text.role_markers import restore_arguments
-from hermes.text.secret_files import is_secretive
+from hermes.text.secret_files import is_secret_file
 from hermes.types.errors import ClaimLost, StoreUnavailable, ToolFailed
 from hermes.types.events import ToolFinished, ToolProgress, ToolStarted
 from hermes.types.execution import ExecutionBackend, Sandbox, SandboxScope
@@ -82,7 +82,7 @@ class CallContext:
         self._emit(ToolProgress(call=self.call, text=self.redact(text)[:PROGRESS_LENGTH]))
 
     async def show_change(self, path: str, before: str, after: str) -> None:
-        if max(len(before), len(after)) <= SHOWN_CHANGE and not is_secretive(
+        if max(len(before), len(after)) <= SHOWN_CHANGE and not is_secret_file(
             str(PurePosixPath(path))
         ):
             self.diff = await anyio.to_thread.run_sync(summarize_change, before, after, self.redact)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hermes.text.file_types import framed, kind_of, media_type_of
-from hermes.text.secret_files import NOTE, is_secretive, veiled
+from hermes.text.secret_files import NOTE, is_secret_file, masked_values
 from hermes.types.errors import HermesError
 from hermes.types.messages import Attachment
 from hermes.types.value import Value
@@ -183,7 +183,7 @@ def _content(mention: _Mention, data: bytes) -> str | MediaFile:
             f"{mention.name!r} is neither UTF-8 text nor an image, a PDF, a WAV or an MP3 file."
             " Write its name without the @, and the agent can work on it with its tools."
         )
-    return framed(f"{veiled(text)}\n\n{NOTE}" if is_secretive(name) else text, name)
+    return framed(f"{masked_values(text)}\n\n{NOTE}" if is_secret_file(name) else text, name)
 
 
 def _check_total(kind: str, size: int, most: int) -> None:
