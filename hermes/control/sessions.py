@@ -94,7 +94,7 @@ def waiting(name: str) -> Work[list[OpenQuestion]]:
 
 
 def searched(query: str, limit: int = 20) -> Work[list[FoundMessage]]:
-    """Messages of all sessions that hold words of the query, best first."""
+    """Messages of all sessions that contain words of the query, best matches first."""
     return (yield from search.search(query, Operator(), limit=limit))
 
 
