@@ -21,8 +21,10 @@ from hermes.entry.cli.terminal_session import (
     TurnEnding,
     chosen,
 )
+from hermes.settings.sections import ModelSettings
 from hermes.testing.running import Conditions, running, until
 from hermes.testing.scripted import Answer, ScriptedModel, calls, hangs, says
+from hermes.types.errors import NotAccepted
 from hermes.types.events import AgentEvent, QuestionAsked, TextDelta
 from hermes.types.identity import CallId, SessionKey
 from hermes.types.messages import AssistantMessage, ToolMessage, UserMessage
@@ -223,6 +225,17 @@ async def test_a_mentioned_image_is_an_attachment(tmp_path: Path) -> None:
     assert (sent.kind, sent.name, sent.size) == ("image", "cat.png", len(image))
     assert sent.path
     assert sent.at == len("who is @cat.png")
+
+
+async def test_an_image_is_not_sent_to_a_model_that_accepts_none(tmp_path: Path) -> None:
+    (tmp_path / "cat.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    blind = ModelSettings(default="m", base_url="http://127.0.0.1:9/v1", attachments=())
+    model = ScriptedModel([])
+    async with running(tmp_path, [], model, Conditions(terminal=True, model=blind)) as gateway:
+        stage = Stage(gateway, model, tmp_path)
+        with pytest.raises(NotAccepted, match="The model 'm' does not accept images"):
+            await stage.say("who is @cat.png")
+    assert model.requests == []
 
 
 async def test_a_message_with_a_missing_file_is_not_sent(tmp_path: Path) -> None:
