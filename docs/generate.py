@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 import anyio
 import click
+import msgspec
 
 from hermes import hookspecs
 from hermes.app.agent import AgentBuilder
@@ -74,8 +75,12 @@ def settings() -> Iterator[str]:
 
 def default(value: object) -> str:
     match value:
-        case None | "" | ():
+        case None | "" | () | msgspec.NODEFAULT:
             return ""
+        case dict() if not value:
+            return ""
+        case tuple() | list():
+            return ", ".join(f"`{one}`" for one in value)
         case bool():
             return f"`{str(value).lower()}`"
         case _:

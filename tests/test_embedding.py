@@ -66,14 +66,27 @@ async def test_words_and_events_come_as_they_are_said(tmp_path: Path) -> None:
         assert any(isinstance(event, ToolFinished) for event in events)
 
 
-async def test_a_conversation_is_gone_on_with_in_the_next_run(tmp_path: Path) -> None:
+async def test_a_named_conversation_is_continued_in_the_next_run(tmp_path: Path) -> None:
     async with FakeModel() as model:
         for text in ("one", "two"):
             async with an_agent(tmp_path, model) as agent:
-                await agent.ask(text)
+                await agent.ask(text, conversation="numbers")
         said = [message.content for message in model.requests[-1].messages]
         assert "one" in said
         assert "two" in said
+
+
+async def test_without_a_name_each_run_begins_a_conversation(tmp_path: Path) -> None:
+    async with FakeModel() as model:
+        for texts in (("one", "two"), ("three", "four")):
+            async with an_agent(tmp_path, model) as agent:
+                for text in texts:
+                    await agent.ask(text)
+        said = [message.content for message in model.requests[-1].messages]
+        assert "three" in said
+        assert "four" in said
+        assert "one" not in said
+        assert "two" not in said
 
 
 async def test_a_failure_is_raised_with_its_reason(tmp_path: Path) -> None:

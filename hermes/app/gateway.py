@@ -202,6 +202,7 @@ def options_of(settings: Settings, *, terminal: bool) -> GatewayOptions:
     return GatewayOptions(
         access=access,
         streaming=StreamingPolicy(
+            enabled=streaming.enabled,
             edit_interval=streaming.edit_interval,
             buffer_threshold=streaming.buffer_threshold,
             cursor=streaming.cursor,

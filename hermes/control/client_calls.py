@@ -1,5 +1,7 @@
 """Calls of client tools: they suspend a turn, and the results that the client sends resume it."""
 
+from msgspec.structs import replace
+
 from hermes.control.claims import Claim, Desk
 from hermes.control.hub import EPOCH
 from hermes.control.repeats import Repeated, repeat
@@ -55,6 +57,8 @@ class ClientCalls:
         self, event: MessageEvent, body: Asked, key: SessionKey, person: PersonId, now: float
     ) -> Work[TakenResults]:
         """Stores the results and resumes their turn. The same results again change nothing."""
+        if conflict := (yield from _key_conflict(event)):
+            return TakenResults(receipt=conflict)
         row = yield from self._turn_of(event, body, key)
         questions = yield from turns.open_questions(row.id)
         repeated = yield from repeat(self._desk, event, now)
@@ -62,6 +66,8 @@ class ClientCalls:
             return _repeated(repeated, row, questions)
         id, session = new_id(), SessionKey.parse(row.session)
         yield from inbox.insert(id, event, session, person, self._desk.owner, "done")
+        if keyed := _keyed(event):
+            yield from inbox.insert(new_id(), keyed, session, person, self._desk.owner, "done")
         waiting = yield from turns.open_client_calls(row.id)
         if row.state == "suspended" and not waiting:
             yield from _refuse_expired(row, body.results)
@@ -124,6 +130,19 @@ class ClientCalls:
         step, _ = _place(body.results[0].call)
         for index, message in enumerate(body.messages, AFTER_RESULTS):
             yield from transcript.append(scribe, step, index, message, now)
+
+
+def _keyed(event: MessageEvent) -> MessageEvent | None:
+    """The event under the client's own key; None without such a key."""
+    own = event.client_key
+    return own and replace(event, dedupe_key=own.dedupe_key, fingerprint=own.fingerprint)
+
+
+def _key_conflict(event: MessageEvent) -> Work[Duplicate | None]:
+    """The earlier request under the client's own key, if it was another one."""
+    keyed = _keyed(event)
+    earlier = (yield from inbox.find(keyed)) if keyed else None
+    return earlier if earlier and not earlier.same else None
 
 
 def _place(call: CallId) -> tuple[int, int]:

@@ -12,7 +12,7 @@ import anyio.abc
 from hermes.control import sessions
 from hermes.control.access import Access, AccessPolicy
 from hermes.control.claims import Claim, Desk
-from hermes.control.commands import CommandTable
+from hermes.control.commands import CommandTable, names_another_bot
 from hermes.control.endings import Endings
 from hermes.control.event_pages import EventPages
 from hermes.control.following import Following, following
@@ -120,9 +120,10 @@ class Gateway:
         if self._closed:
             log.warning("a message of %s is refused: the gateway stops", source.account)
             raise IntakeClosed("The gateway is shutting down; try again after the restart.")
-        if not event.addressed or not self._access.admits(source, principal):
+        addressed = event.addressed and not names_another_bot(event)
+        if not addressed or not self._access.admits(source, principal):
             # A group's talk among its members is no attempt to reach us.
-            level = logging.INFO if event.addressed else logging.DEBUG
+            level = logging.INFO if addressed else logging.DEBUG
             log.log(level, "not admitted: user %s of %s", source.user_id, source.account)
             return Refused(reason="not admitted")
         try:

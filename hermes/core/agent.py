@@ -15,7 +15,7 @@ from hermes.core.prompt import Prompter
 from hermes.core.structured import structured_outcome
 from hermes.core.tools.call import CallRunner, ToolRuntime
 from hermes.core.window import Window
-from hermes.types.errors import ClaimLost, HermesError, Rejected, TooLong
+from hermes.types.errors import ClaimLost, HermesError, TooLong, ToolsNotSupported
 from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from hermes.types.models import ModelProvider
 from hermes.types.profile import AgentProfile, ModelChoice
@@ -129,7 +129,7 @@ class AgentLoop:
         """The agent's own tools for the turn. A client tool of the same name replaces one."""
         if not choice.tools:
             if turn.client_tools:
-                raise Rejected(f"The model {choice.model!r} can't use tools; send none.")
+                raise ToolsNotSupported(f"The model {choice.model!r} can't use tools; send none.")
             return {}
         tools = self._toolbox.for_turn(turn)
         if not turn.client_tools:

@@ -128,10 +128,11 @@ def own_fields(section: type[msgspec.Struct]) -> Iterator[Field]:
 
 def _field(section: type[msgspec.Struct], info: msgspec.structs.FieldInfo) -> Field:
     also = next((one for one in _annotations(info.type) if isinstance(one, Also)), Also())
+    made = info.default_factory
     return Field(
         key=info.name,
         kind=info.type,
-        default=info.default,
+        default=info.default if made is msgspec.NODEFAULT else made(),
         also=also,
         owner=section.__name__,
         name=info.name,

@@ -61,7 +61,7 @@ def _question_parts(question: QuestionAsked) -> tuple[str, str, str]:
     choices = "\n".join(f"{number}. {choice}" for number, choice in numbered)
     match question.kind:
         case "approval":
-            how = f"Reply /approve {question.id} or /deny {question.id}."
+            how = "This waits for an approval."
         case "question":
             how = f"Reply with your answer (question {question.id})."
         case _:

@@ -6,6 +6,8 @@ from hermes.types.value import Value
 
 
 class StreamingPolicy(Value):
+    enabled: bool = True
+    """Whether an answer is shown while it is written; if not, only that it is being written."""
     edit_interval: float = 0.8
     """The least number of seconds between two calls for one message."""
     buffer_threshold: int = 24

@@ -115,6 +115,12 @@ class NotAccepted(Rejected):
         self.code = code
 
 
+class ToolsNotSupported(Rejected):
+    """The model can't use tools, and the request has some."""
+
+    code = "tools_not_supported"
+
+
 class AuthFailed(HermesError):
     code = "auth_failed"
     status = 502

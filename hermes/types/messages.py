@@ -188,6 +188,16 @@ class Origin(Value):
     """The chat that is sent the answer; None where the caller reads the answer directly."""
     place: str = ""
     """A sentence that tells the model where the conversation takes place. Chats need none."""
+    bot: str = ""
+    """Our name in the chat, as in `/stop@name`; empty if the platform has no such commands."""
+
+
+class ClientKey(Value):
+    """The idempotency key of a request that has a key of its own already."""
+
+    dedupe_key: str
+    fingerprint: str
+    """Of the request's session and body."""
 
 
 class MessageEvent(Value):
@@ -203,6 +213,8 @@ class MessageEvent(Value):
     """False for a group message that was not meant for us."""
     fingerprint: str = ""
     """Of the request, where one key must not serve two bodies."""
+    client_key: ClientKey | None = None
+    """The client's key for a request with tool results, whose `dedupe_key` names the results."""
 
 
 class Accepted(Value, tag=True):

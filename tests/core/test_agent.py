@@ -468,5 +468,5 @@ async def test_a_model_that_can_not_use_tools_refuses_those_of_the_client() -> N
     turn = replace(a_turn(), client_tools=(LISTEN,))
     outcome = await agent.run(turn, lambda _: None, Notebook())
     assert isinstance(outcome, Failed)
-    assert outcome.status == 400
+    assert (outcome.code, outcome.status) == ("tools_not_supported", 400)
     assert "can't use tools" in outcome.reason

@@ -147,7 +147,9 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
     ("text", "expected"),
     [
         ("model: x\nagent: [1\n", "line 3"),
-        ("model: x\n\tagent: 1\n", "line 2"),
+        ("model: x\n\tagent: 1\n", "line 2: there is a tab; YAML is indented with spaces"),
+        ("agent:\n\tmax_turns: 3\n", "line 2: there is a tab; YAML is indented with spaces"),
+        ("agent:\n  \tmax_turns: 3\n", "line 2: there is a tab"),
         ("- a\n- b\n", "must be a mapping"),
         ("model: \x01", "config.yaml"),
     ],

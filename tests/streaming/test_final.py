@@ -29,7 +29,7 @@ def test_a_suspended_turn_owes_the_question_with_its_id_and_choices() -> None:
         outcome=TurnFinished(outcome="suspended"),
     )
     assert final_text(view) == (
-        "Let me see.\n\nRun `make`?\n1. once\n2. always\nReply /approve a7 or /deny a7."
+        "Let me see.\n\nRun `make`?\n1. once\n2. always\nThis waits for an approval."
     )
 
 

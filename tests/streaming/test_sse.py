@@ -226,7 +226,7 @@ def test_a_question_is_content_and_the_stream_stops_after_it() -> None:
     stream = chat()
     data = sent([says("Let me see."), SegmentEnded(), STARTED, QUESTION, SUSPENDED], stream)
     assert content(data) == (
-        "Let me see.\n\nRun it?\n1. once\n2. always\nReply /approve a7 or /deny a7."
+        "Let me see.\n\nRun it?\n1. once\n2. always\nThis waits for an approval."
     )
     assert frames(data)[-2][2]["choices"][0]["finish_reason"] == "stop"
     assert stream.end == "suspended"
@@ -355,7 +355,7 @@ def test_the_plain_reply_is_one_of_openais() -> None:
 def test_the_plain_reply_of_a_suspended_turn_ends_with_the_question() -> None:
     view = folded([says("Hm."), QUESTION, SUSPENDED])
     reply = ChatCompletion.model_validate_json(plain_completion("chatcmpl-1", "main", 7, view))
-    assert (reply.choices[0].message.content or "").endswith("Reply /approve a7 or /deny a7.")
+    assert (reply.choices[0].message.content or "").endswith("This waits for an approval.")
 
 
 RUN_EVENTS: list[tuple[AgentEvent, str, dict[str, Any]]] = [

@@ -171,6 +171,21 @@ PREFLIGHT = {
 }
 
 
+SDK_HEADER = re.compile(r"x-stainless-[a-z0-9-]{1,40}")
+"""Headers with which the SDKs of OpenAI describe themselves; their set grows with each version."""
+
+
+def preflight_headers(requested: str) -> dict[str, str]:
+    """The answer to a preflight request; `requested` are the headers that the page wants to send.
+
+    A list of allowed headers has no patterns, so those of the SDKs are named one by one.
+    """
+    names = (name.strip().lower() for name in requested.split(","))
+    extra = [name for name in names if SDK_HEADER.fullmatch(name)]
+    allowed = ", ".join([PREFLIGHT["access-control-allow-headers"], *extra])
+    return {**PREFLIGHT, "access-control-allow-headers": allowed}
+
+
 class OriginMiddleware:
     """Lets the web pages of the configured origins call the API, and refuses those of others."""
 
@@ -196,7 +211,8 @@ class OriginMiddleware:
             return send(message)
 
         if scope["method"] == "OPTIONS":
-            await Response(status_code=204, headers=PREFLIGHT)(scope, receive, send_allowed)
+            headers = preflight_headers(header(scope, b"access-control-request-headers") or "")
+            await Response(status_code=204, headers=headers)(scope, receive, send_allowed)
             return
         await self._app(scope, receive, send_allowed)
 
