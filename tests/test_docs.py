@@ -59,6 +59,13 @@ def test_everything_a_user_can_use_is_documented() -> None:
     assert [one for one in wanted if one not in text] == []
 
 
+def test_the_settings_are_described_without_python_values() -> None:
+    text = (REFERENCE / "settings.md").read_text("utf-8")
+    for value in ("NODEFAULT", "('", "()", "{}", "None", "Path(", "True", "False"):
+        assert value not in text
+    assert "| `agent.toolsets` |  | a list of words | `default` |" in text
+
+
 def test_every_setting_says_what_it_decides() -> None:
     assert [field.key for field in describe() if not field.text] == []
 

@@ -135,7 +135,9 @@ class ClientCalls:
 def _keyed(event: MessageEvent) -> MessageEvent | None:
     """The event under the client's own key; None without such a key."""
     own = event.client_key
-    return own and replace(event, dedupe_key=own.dedupe_key, fingerprint=own.fingerprint)
+    if own is None:
+        return None
+    return replace(event, dedupe_key=own.dedupe_key, fingerprint=own.fingerprint)
 
 
 def _key_conflict(event: MessageEvent) -> Work[Duplicate | None]:

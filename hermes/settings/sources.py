@@ -299,8 +299,8 @@ def read_yaml(path: Path, text: str) -> Tree:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{path} line {mark.line + 1}" if mark else str(path)
-        lines = text.split("\n")
-        if mark and mark.line < len(lines) and "\t" in lines[mark.line][: mark.column + 1]:
+        written = text.split("\n")
+        if mark and mark.line < len(written) and "\t" in written[mark.line][: mark.column + 1]:
             problem = "there is a tab; YAML is indented with spaces, so put spaces in its place"
             raise ConfigError(f"{where}: {problem}") from error
         raise ConfigError(f"{where}: {error.problem or error.context}") from error
