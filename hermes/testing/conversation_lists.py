@@ -6,7 +6,7 @@ from hermes.state import conversations, sessions, transcript, turns
 from hermes.state.conversations import Summary
 from hermes.testing.contracts import StoreFixture
 from hermes.testing.conversations import SESSION, touch
-from hermes.testing.rows import NOW, SOURCE, scribe, session, turn_row
+from hermes.testing.rows import NOW, SOURCE, session, turn_row, writer
 from hermes.types.messages import UserMessage
 from hermes.types.store import Store, Work
 
@@ -88,7 +88,7 @@ class ConversationsContract(StoreFixture):
 def say(text: str, at: float) -> Work[None]:
     """Adds a message to the current conversation of the session."""
     row = yield from touch(at, text)
-    writer = scribe(f"t{at}", generation=row.generation)
+    writer = writer(f"t{at}", generation=row.generation)
     yield from transcript.append(writer, 0, 0, UserMessage(text=text), at)
 
 

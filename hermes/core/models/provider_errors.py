@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from hermes.text.redact import hide
+from hermes.text.redact import redact_tokens
 from hermes.types.errors import (
     AuthFailed,
     Disconnected,
@@ -99,7 +99,7 @@ def interruption(choice: ModelChoice, problem: ProviderProblem | str) -> HermesE
 def unreachable(choice: ModelChoice, error: Exception) -> Disconnected:
     if isinstance(error, TimeoutError):
         return Disconnected(f"{choice.provider} did not answer in time; try again")
-    where = hide(f"{choice.base_url!r}: {error}")
+    where = redact_tokens(f"{choice.base_url!r}: {error}")
     return Disconnected(f"{choice.provider} is out of reach at {where}")
 
 
@@ -154,7 +154,7 @@ def _key_place(choice: ModelChoice) -> str:
 
 def address_advice(choice: ModelChoice) -> str:
     """How to correct the address: servers with OpenAI's API usually have it under /v1."""
-    base_url = hide(choice.base_url)
+    base_url = redact_tokens(choice.base_url)
     if choice.wire in OPENAI_WIRES and not urlsplit(choice.base_url).path.strip("/"):
         return f"set the address {base_url.rstrip('/')}/v1: {base_url!r} has no /v1"
     return f"check the address {base_url!r}"
@@ -166,7 +166,7 @@ def _sentence(choice: ModelChoice, problem: ProviderProblem) -> str:
         case {"raw": str(raw)}:
             text = f"{text}: {raw}"
     text = " ".join(text.split())
-    return hide(text.replace(choice.api_key, "…") if choice.api_key else text)
+    return redact_tokens(text.replace(choice.api_key, "…") if choice.api_key else text)
 
 
 def _status(problem: ProviderProblem) -> int:

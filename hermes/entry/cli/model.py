@@ -15,7 +15,7 @@ from hermes.entry.output import say, say_json
 from hermes.settings import Settings
 from hermes.settings.edit import set_value
 from hermes.settings.sources import CONFIG
-from hermes.text.redact import hide
+from hermes.text.redact import redact_tokens
 from hermes.types.errors import ConfigError, HermesError
 from hermes.types.offers import ChosenModel, ModelName, ModelOffers, ProviderOffer
 from hermes.types.profile import ModelChoice, Price
@@ -98,7 +98,7 @@ def use(runtime: Runtime, name: str, provider: str, force: bool) -> None:
         changes = [*leaving, ("model.provider", meant.provider), *changes]
     for key, value in changes:
         change = set_value(key, value)
-        say(f"{change.name} = {hide(value)}" if value else f"{change.name} is removed")
+        say(f"{change.name} = {redact_tokens(value)}" if value else f"{change.name} is removed")
         if change.backup:
             say(f"comments were not kept: the file as it was is {change.backup}")
         if change.overruled_by:
@@ -234,7 +234,7 @@ def _rows(chosen: ChosenModel) -> Iterator[tuple[str, str, str]]:
     choice, why = chosen.choice, chosen.why
     yield "model", choice.model, why["model"]
     yield "provider", choice.provider, why["provider"]
-    yield "address", hide(choice.base_url) or "this machine", why["base_url"]
+    yield "address", redact_tokens(choice.base_url) or "this machine", why["base_url"]
     yield "key", "set" if choice.api_key else "none", why["api_key"]
     yield "wire", choice.wire, why["wire"]
     assumed = "assumed; model.context_length sets another"
@@ -265,7 +265,7 @@ def _described(choice: ModelChoice) -> dict[str, object]:
     return {
         "provider": choice.provider,
         "model": choice.model,
-        "base_url": hide(choice.base_url),
+        "base_url": redact_tokens(choice.base_url),
         "wire": choice.wire,
         "context_length": choice.window,
         "max_tokens": choice.max_tokens,

@@ -11,7 +11,7 @@ from hermes.entry.cli.runtime import Runtime
 from hermes.entry.cli.sessions import when
 from hermes.entry.output import say, say_json
 from hermes.settings import Settings
-from hermes.text.redact import hide
+from hermes.text.redact import redact_tokens
 from hermes.types.deployment import RunningGateway
 from hermes.types.errors import HermesError
 from hermes.types.value import Value
@@ -80,7 +80,7 @@ def report_of(runtime: Runtime) -> StatusReport:
     if choice is None:
         return msgspec.structs.replace(report, model_problem=NO_MODEL)
     return msgspec.structs.replace(
-        report, model=choice.model, provider=choice.provider, address=hide(choice.base_url)
+        report, model=choice.model, provider=choice.provider, address=redact_tokens(choice.base_url)
     )
 
 
