@@ -19,7 +19,7 @@ from hermes.settings.sections import StoreSettings
 from hermes.state.paths import Home
 from hermes.state.spill import Spill
 from hermes.state.sqlite.file_watch import FileWatch
-from hermes.state.sqlite.snapshots import database_size, snapshot_due, take_snapshot
+from hermes.state.sqlite.snapshots import database_size, take_due_snapshot
 from hermes.types.errors import HermesError
 
 log = logging.getLogger(__name__)
@@ -62,8 +62,8 @@ async def keep_snapshots(home: Home, settings: StoreSettings) -> None:
     watch = FileWatch(home.store)
 
     def snapshot() -> None:
-        if snapshot_due(home, settings.snapshot_seconds(database_size(home))):
-            take_snapshot(home, watch)
+        age = settings.snapshot_seconds(database_size(home))
+        take_due_snapshot(home, watch, age)
 
     told_at = -math.inf
     while True:
