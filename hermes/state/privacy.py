@@ -3,6 +3,7 @@
 import logging
 import stat
 from pathlib import Path
+from shlex import quote
 
 from hermes.state.paths import Home
 from hermes.types.errors import ConfigError
@@ -36,6 +37,6 @@ def restrict_to_owner(path: Path) -> None:
     except OSError as error:
         raise ConfigError(
             f"other users can read {path}, and its permissions can't be changed"
-            f" ({error.strerror}): its owner has to run `chmod {wanted:o} {path}`"
+            f" ({error.strerror}): its owner has to run `chmod {wanted:o} {quote(str(path))}`"
         ) from error
     log.warning("other users could read %s: its permissions are now %o", path, wanted)
