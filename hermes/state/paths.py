@@ -128,6 +128,14 @@ def write_private(path: Path, content: str | bytes) -> None:
     for folder in [*reversed(path.parents)]:
         if not folder.exists():
             folder.mkdir(mode=0o700, exist_ok=True)
+    try:
+        _replace(path, data)
+    except OSError as error:
+        # The error of a full disk names no file, and others name the temporary one.
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _replace(path: Path, data: bytes) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     fresh = Path(name)
     try:

@@ -203,7 +203,7 @@ def bind(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
-    except (socket.gaierror, UnicodeError) as error:
+    except (socket.gaierror, TypeError) as error:  # TypeError: the name can't be encoded
         listening.close()
         raise ConfigError(
             f"{host!r} is no host name that is known: set another API_SERVER_HOST"
