@@ -97,6 +97,7 @@ class Gateway:
         )
         self._changed = anyio.Event()
         self._closed = False
+        self._drained = False
         self._hub.on_unread = self._mind_unread
         self._runner.on_closed = TitleWriter(store, group, agents).consider
 
@@ -213,7 +214,9 @@ class Gateway:
 
     async def drain(self, seconds: float) -> None:
         """Accepts no more messages and lets running turns finish. All other work waits for the next
-        start."""
+        start. A second call does not wait again for a turn that could not be stopped."""
+        if self._drained:
+            return
         self._closed = True
         with anyio.move_on_after(seconds):
             await self._lanes.idle()
@@ -221,6 +224,7 @@ class Gateway:
         self._runner.stop_all("shutdown")
         with anyio.move_on_after(STOP_TURNS_SECONDS):
             await self._lanes.idle()
+        self._drained = True
 
     async def _watch(self) -> None:
         while True:
