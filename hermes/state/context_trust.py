@@ -33,7 +33,7 @@ RECORDS_LOCK_SECONDS = 5.0
 
 
 class TrustRecords(Value):
-    """What is known about the context files."""
+    """The records of context files and of commands."""
 
     written: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """Files that the agent has written, each with the digests that are allowed."""
