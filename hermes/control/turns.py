@@ -309,9 +309,11 @@ async def end_processes(agent: HostedAgent, session: SessionKey) -> None:
     try:
         with anyio.fail_after(PROCESSES_SECONDS):
             sandbox = await agent.backend.open(scope)
-            running = [one.id for one in await sandbox.processes() if one.running]
+            # Without an exit code, its supervisor was killed and other processes may still run.
+            known = await sandbox.processes()
+            left = [one.id for one in known if one.running or one.code is None]
             async with anyio.create_task_group() as group:
-                for id in running:
+                for id in left:
                     group.start_soon(_kill, sandbox, id)
     except Exception:
         # A backend may come from a plugin, and its defects must not keep the turn open.
