@@ -118,12 +118,46 @@ def test_every_setting_says_what_it_decides() -> None:
     assert [field.key for field in describe() if not field.text] == []
 
 
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives to the headings of a page."""
+    text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
+    titles = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page: Path) -> None:
-    text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.S)
-    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text)
-    local = [link for link in links if "://" not in link]
-    assert [link for link in local if not (page.parent / link).exists()] == []
+    text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
+    links = re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", text)
+    local = [(link, anchor) for link, anchor in links if "://" not in link]
+    assert [link for link, _ in local if not (page.parent / link).exists()] == []
+    linked = [(page.parent / link if link else page, anchor) for link, anchor in local if anchor]
+    assert [anchor for path, anchor in linked if anchor not in anchors(path)] == []
+
+
+def messages_in_code() -> str:
+    """Every text in the code, with `…` for each value that is put into it."""
+    found = []
+    for path in sorted((ROOT / "hermes").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            match node:
+                case ast.JoinedStr(values=parts):
+                    texts = [
+                        ast.literal_eval(part) if isinstance(part, ast.Constant) else "…"
+                        for part in parts
+                    ]
+                    found.append("".join(texts))
+                case ast.Constant(value=str(text)):
+                    found.append(re.sub(r"%[-.\d]*[a-z]|\{\w*\}", "…", text))
+    return "\n".join(found)
+
+
+def test_troubleshooting_quotes_messages_of_the_code() -> None:
+    page = (ROOT / "docs" / "guides" / "troubleshooting.md").read_text("utf-8")
+    quoted = re.findall(r"^### (`+) ?(.+?) ?\1$", page, flags=re.MULTILINE)
+    known = messages_in_code()
+    assert len(quoted) > 20
+    assert [message for _, message in quoted if message not in known] == []
 
 
 def test_every_page_can_be_found_from_the_readme() -> None:
