@@ -30,9 +30,9 @@ from hermes.streaming.wire import (
     Chunk,
     Completion,
     ErrorChunk,
-    NoticeNews,
+    NoticeUpdate,
     RunEvent,
-    ToolNews,
+    ToolUpdate,
 )
 
 REQUEST_HEADERS = {
@@ -249,7 +249,7 @@ def _streams() -> Iterator[str]:
         f" `: keepalive` is sent. A run that fails within {EARLY_SECONDS:g} seconds, before its"
         " first event, has an error status instead of a stream.",
     )
-    for name, news in (("hermes.tool.progress", ToolNews), ("hermes.notice", NoticeNews)):
+    for name, news in (("hermes.tool.progress", ToolUpdate), ("hermes.notice", NoticeUpdate)):
         yield from _fields(
             f"Streams: the event `{name}`",
             news,

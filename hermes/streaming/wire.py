@@ -100,7 +100,7 @@ class Chunk(WireValue):
     """Only with `stream_options.include_usage`: the tokens, in the last chunk."""
 
 
-class ToolNews(WireValue):
+class ToolUpdate(WireValue):
     """A call of one of the agent's own tools has started or ended."""
 
     tool: str
@@ -119,7 +119,7 @@ class ToolNews(WireValue):
     """The beginning of the result, with secrets redacted; only at the end of the call."""
 
 
-class NoticeNews(WireValue):
+class NoticeUpdate(WireValue):
     """A remark of the gateway that is not part of the answer."""
 
     text: str
@@ -225,7 +225,7 @@ class ToolStart(RunEvent, tag="tool.started"):
     """The arguments as JSON, with long texts cut and secrets redacted."""
 
 
-class ToolWord(RunEvent, tag="tool.progress"):
+class ToolProgressText(RunEvent, tag="tool.progress"):
     """A running tool reports its progress."""
 
     tool_call_id: str
@@ -271,7 +271,7 @@ class QuestionRequest(RunEvent, tag="question.asked"):
     """Answers to choose from; empty for a free answer."""
 
 
-class CompactionNews(RunEvent, tag="hermes.context.compacted"):
+class CompactionUpdate(RunEvent, tag="hermes.context.compacted"):
     """A summary has replaced the middle of a long conversation for the model."""
 
     messages: int
@@ -285,7 +285,7 @@ class Remark(RunEvent, tag="notice"):
     """The remark."""
 
 
-class UsageNews(RunEvent, tag="usage"):
+class UsageUpdate(RunEvent, tag="usage"):
     """A model call has ended."""
 
     usage: Usage
