@@ -92,7 +92,7 @@ class ClientCalls:
     def end(self, row: TurnRow, now: float) -> Work[None]:
         """Ends a turn whose client went on without sending results."""
         yield from self.give_up(row, now)
-        # A question of the same step may have expired: its call has not gone on since.
+        # A question of the same step may have expired, and its call was not resumed yet.
         yield from transcript.answer_open_calls(self._transactions.writer(row), NOT_FINISHED, now)
         epoch = yield from turns.claim(row.id, row.epoch, self._transactions.owner)
         yield from turns.close(row.id, epoch, "stopped", now, reason=(WENT_ON, ""))
@@ -102,7 +102,7 @@ class ClientCalls:
         yield from inbox.finish(row.id)
 
     def _turn_of(self, event: MessageEvent, body: Asked, key: SessionKey) -> Work[TurnRow]:
-        """The turn that made the calls; other principals and sessions do not learn of it."""
+        """The turn that made the calls. It is hidden from other principals and sessions."""
         place = call_place(body.results[0].call)
         row = (yield from turns.get(place.turn)) if place else None
         theirs = row is not None and row.trigger == "api" and row.account == event.source.account
@@ -117,7 +117,7 @@ class ClientCalls:
         return row
 
     def _append(self, row: TurnRow, body: Asked, now: float) -> Work[None]:
-        """Adds the results to the transcript, and after them what else the client says."""
+        """Adds the results to the transcript, followed by the client's further messages."""
         writer = self._transactions.writer(row)
         for result in body.results:
             yield from transcript.append(writer, *_place(result.call), result, now)
