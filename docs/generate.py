@@ -98,7 +98,7 @@ def commands(command: click.Command, context: click.Context) -> Iterator[str]:
     records = [option.get_help_record(context) for option in command.params]
     options = [record for record in records if record]
     if options:
-        yield from table(("option", ""), [(f"`{name}`", text) for name, text in options])
+        yield from table(("option", "meaning"), [(f"`{name}`", text) for name, text in options])
         yield ""
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
@@ -165,7 +165,7 @@ def tools() -> Iterator[str]:
         "",
     )
     yield from (
-        f"`{name}` stands for {', '.join(f'`{one}`' for one in members if one) or 'nothing'}."
+        f"`{name}` means {', '.join(f'`{one}`' for one in members if one) or 'nothing'}."
         for name, members in SETS.items()
     )
     yield ""
