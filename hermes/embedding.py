@@ -48,8 +48,7 @@ class TurnFailed(HermesError):
 class Agent:
     """An agent with your tools, on the models and the store of a home.
 
-    Conversations are stored and can be continued, also after a crash. Each has a name; without one,
-    all questions to the same object are one new conversation.
+    Conversations are kept and gone on with, also after a crash; each has a name.
     """
 
     def __init__(
@@ -80,7 +79,6 @@ class Agent:
         self._tools = tuple(tools)
         self._stack = AsyncExitStack()
         self._gateway: Gateway | None = None
-        self._conversation = new_id()
 
     async def __aenter__(self) -> Self:
         parts = Parts(plugins=[_OwnTools(self._tools)])
@@ -102,7 +100,7 @@ class Agent:
     ) -> None:
         await self._stack.aclose()
 
-    async def ask(self, text: str, conversation: str | None = None) -> str:
+    async def ask(self, text: str, conversation: str = "default") -> str:
         """The whole answer; TurnFailed when there is none. To cancel it stops the turn."""
         fold = EventFold()
         async with aclosing(self._events(text, conversation)) as events:
@@ -113,7 +111,7 @@ class Agent:
             raise TurnFailed(final_text(view), view.outcome)
         return final_text(view)
 
-    async def stream(self, text: str, conversation: str | None = None) -> AsyncGenerator[str]:
+    async def stream(self, text: str, conversation: str = "default") -> AsyncGenerator[str]:
         """The answer as it is written, piece by piece; TurnFailed when there is none.
 
         Nothing that was yielded is taken back: where the model is cut off and begins anew, that
@@ -131,9 +129,7 @@ class Agent:
                     case TurnFinished(outcome="failed" | "stopped", text=reason) as finish:
                         raise TurnFailed(reason, finish)
 
-    async def events(
-        self, text: str, conversation: str | None = None
-    ) -> AsyncGenerator[AgentEvent]:
+    async def events(self, text: str, conversation: str = "default") -> AsyncGenerator[AgentEvent]:
         """All that happens while it is answered: words, tools, questions, usage.
 
         To close the iterator stops the turn.
@@ -142,10 +138,10 @@ class Agent:
             async for envelope in events:
                 yield envelope.event
 
-    async def _events(self, text: str, conversation: str | None) -> AsyncGenerator[Envelope]:
+    async def _events(self, text: str, conversation: str) -> AsyncGenerator[Envelope]:
         if self._gateway is None:
             raise TurnFailed("the agent is not at work: use it inside `async with Agent(…)`")
-        receipt = await self._gateway.accept(_said(text, conversation or self._conversation))
+        receipt = await self._gateway.accept(_said(text, conversation))
         match receipt:
             case Refused(reason=reason):
                 raise TurnFailed(reason)

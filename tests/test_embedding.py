@@ -51,18 +51,6 @@ async def test_an_answer_uses_the_program_s_own_tool(tmp_path: Path) -> None:
         assert [one.function.name for one in model.requests[0].tools or ()] == ["double", "halve"]
 
 
-async def test_each_run_of_a_program_begins_a_new_conversation(tmp_path: Path) -> None:
-    async with FakeModel() as model:
-        async with an_agent(tmp_path, model) as agent:
-            await agent.ask("one")
-            await agent.ask("two")
-        async with an_agent(tmp_path, model) as agent:
-            await agent.ask("three")
-        said = [[one.content for one in request.messages[1:]] for request in model.requests]
-    assert [words[-1] for words in said] == ["one", "two", "three"]
-    assert [len(words) for words in said] == [1, 3, 1]
-
-
 async def test_toolsets_add_ours(tmp_path: Path) -> None:
     async with FakeModel() as model, an_agent(tmp_path, model, "files") as agent:
         await agent.ask("hi")
@@ -78,11 +66,11 @@ async def test_words_and_events_come_as_they_are_said(tmp_path: Path) -> None:
         assert any(isinstance(event, ToolFinished) for event in events)
 
 
-async def test_a_named_conversation_is_continued_in_the_next_run(tmp_path: Path) -> None:
+async def test_a_conversation_is_gone_on_with_in_the_next_run(tmp_path: Path) -> None:
     async with FakeModel() as model:
         for text in ("one", "two"):
             async with an_agent(tmp_path, model) as agent:
-                await agent.ask(text, conversation="c")
+                await agent.ask(text)
         said = [message.content for message in model.requests[-1].messages]
         assert "one" in said
         assert "two" in said
