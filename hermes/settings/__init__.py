@@ -74,9 +74,9 @@ class Settings(Value):
     store: StoreSettings = StoreSettings()
     """The database, and the snapshots of it."""
     workspace: Annotated[Path, Also(env=("HERMES_WORKSPACE",))] = Path("workspace")
-    """The folder that file tools stay inside; a relative one is in the home."""
+    """The folder that the file tools can use; a relative path is in the home."""
     timezone: Annotated[str, Also(env=("HERMES_TIMEZONE",))] = ""
-    """The IANA name of the zone for times shown and scheduled; empty for the machine's."""
+    """The IANA name of the time zone; empty for the time zone of the machine."""
     warnings: tuple[str, ...] = ()
     """What was read past, one line each."""
     sources: Sources = Sources()
@@ -128,7 +128,7 @@ def describe() -> list[FieldDoc]:
         type="a path",
         default="~/.hermes",
         env=("HERMES_HOME",),
-        text="The folder of configuration, store and logs; set in the environment only.",
+        text="The home: the folder of all data. It can be set in the environment only.",
     )
     return [home, *describe_fields(Settings, _DERIVED)]
 

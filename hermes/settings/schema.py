@@ -352,7 +352,7 @@ def in_words(kind: object) -> str:
     """The type as a person would say it; empty for one that has settings of its own."""
     inner = bare(kind)
     if get_origin(inner) is Literal:
-        return "one of " + ", ".join(map(str, get_args(inner)))
+        return "one of " + ", ".join(str(one) or '""' for one in get_args(inner))
     text = next((name for known, name in _NAMES.items() if known == inner), "")
     if get_origin(inner) in (Union, UnionType):
         # An optional setting is described by what it holds when it is set.

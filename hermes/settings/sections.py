@@ -1,4 +1,4 @@
-"""The sections of the configuration: every setting, its default and what it decides."""
+"""The sections of the configuration: every setting, with its default and its meaning."""
 
 from typing import Annotated, Literal
 
@@ -27,26 +27,26 @@ class ModelSettings(Value):
     ] = ""
     """The model that answers, as its provider names it; empty for the provider's default."""
     provider: Annotated[str, Also(env=("HERMES_INFERENCE_PROVIDER",))] = "auto"
-    """Who serves the model; `auto` is the first provider whose key is set."""
+    """The provider of the model; `auto` is the first provider whose key is set."""
     base_url: Annotated[str, Also(env=("HERMES_CUSTOM_BASE_URL",))] = ""
     """The address of any other endpoint, instead of a provider's own."""
     api_key: Annotated[str, Also(env=("HERMES_CUSTOM_API_KEY",), secret=True)] = ""
     """The key for `base_url`; a provider's own key is better kept in .env."""
     context_length: Positive | None = None
-    """Tokens that the model can read at once, if the provider does not say."""
+    """The context window of the model in tokens, if the provider does not report it."""
     max_tokens: Annotated[Positive | None, Also(env=("HERMES_MAX_TOKENS",))] = None
-    """The longest answer, in tokens; empty leaves it to the provider."""
+    """The longest answer in tokens; if it is empty, the provider decides."""
     wire: str = "auto"
-    """Name of the wire format that the endpoint speaks; `auto` is the provider's."""
+    """The wire format of the endpoint; `auto` is that of the provider."""
     attachments: tuple[str, ...] | None = None
-    """Kinds of files that the model accepts: `image`, `audio`, `file`; an empty list is none.
-    If it is not set, we go by what is known of the model."""
+    """Kinds of files that the model accepts: `image`, `audio`, `file`; an empty list means none. If
+    it is not set, the known facts about the model decide."""
     fallbacks: tuple[str, ...] = ()
     """Models that are called if this one can't answer, each as `provider/model`."""
     input_price: Dollars | None = None
-    """Dollars for a million tokens read, if the price is not known."""
+    """Dollars per million tokens that the model reads, if the price is not known."""
     output_price: Dollars | None = None
-    """Dollars for a million tokens written."""
+    """Dollars per million tokens that the model writes, if the price is not known."""
 
     def __repr__(self) -> str:
         return f"ModelSettings(default={self.default!r}, provider={self.provider!r})"
@@ -54,11 +54,11 @@ class ModelSettings(Value):
 
 class AuxiliarySettings(Value):
     provider: Annotated[str, Also(env=("HERMES_AUXILIARY_PROVIDER",))] = ""
-    """Who serves the model for summaries and titles; empty for the main model."""
+    """The provider of the model for summaries and titles; empty for the main model."""
     model: Annotated[str, Also(env=("HERMES_AUXILIARY_MODEL",), keys=("auxiliary.default",))] = ""
-    """That model, as its provider names it; empty for the provider's default."""
+    """The model for summaries and titles; empty for the default model of its provider."""
     base_url: Annotated[str, Also(env=("HERMES_AUXILIARY_BASE_URL",))] = ""
-    """The address of an endpoint of its own."""
+    """The address of another endpoint for summaries and titles."""
     api_key: Annotated[str, Also(env=("HERMES_AUXILIARY_API_KEY",), secret=True)] = ""
     """The key for `auxiliary.base_url`."""
 
@@ -70,38 +70,38 @@ class ApiServerSettings(Value):
     enabled: Annotated[
         bool, Also(env=("API_SERVER_ENABLED",), keys=("platforms.api_server.enabled",))
     ] = True
-    """Whether the HTTP API listens."""
+    """Whether the gateway serves the HTTP API."""
     host: Annotated[
         str, Also(env=("API_SERVER_HOST",), keys=("platforms.api_server.extra.host",))
     ] = "127.0.0.1"
-    """The address it listens on; one that others can reach needs a key."""
+    """The address of the HTTP API. If other machines can reach it, you must set a key."""
     port: Annotated[
         int,
         msgspec.Meta(ge=0, le=65535),
         Also(env=("API_SERVER_PORT",), keys=("platforms.api_server.extra.port",)),
     ] = 8642
-    """The port it listens on; 0 takes a free one."""
+    """The port of the HTTP API; 0 for any free port."""
     key: Annotated[
         str,
         Also(env=("API_SERVER_KEY",), keys=("platforms.api_server.extra.key",), secret=True),
     ] = ""
-    """The bearer key of its clients, of 16 characters or more; empty makes one at the start."""
+    """The key of API clients, of 16 characters or more; if empty, the first start makes one."""
     model_name: Annotated[
         str,
         Also(env=("API_SERVER_MODEL_NAME",), keys=("platforms.api_server.extra.model_name",)),
     ] = "hermes-agent"
-    """The model name that stands for the default agent."""
+    """The name of the default agent in the list of models."""
     cors_origins: Annotated[
         tuple[str, ...],
         Also(env=("API_SERVER_CORS_ORIGINS",), keys=("platforms.api_server.extra.cors_origins",)),
     ] = ()
-    """Web pages that may call it from a browser; `*` for all."""
+    """Origins of web pages that may call the API; `*` for all."""
     max_body_bytes: Annotated[int, msgspec.Meta(ge=1)] = 10_000_000
-    """The largest request it reads."""
+    """The largest body of a request, in bytes."""
     max_concurrent_runs: Annotated[
         Count, Also(keys=("gateway.api_server.max_concurrent_runs",))
     ] = 4096
-    """Requests that may run at once; 0 for any number."""
+    """The most requests that run at the same time; 0 for no limit."""
 
     def __repr__(self) -> str:
         return f"ApiServerSettings(enabled={self.enabled}, host={self.host!r}, port={self.port})"
@@ -109,7 +109,7 @@ class ApiServerSettings(Value):
 
 class AgentSettings(Value):
     max_turns: Annotated[int, msgspec.Meta(ge=1), Also(env=("HERMES_MAX_ITERATIONS",))] = 90
-    """Model calls in one turn."""
+    """The most model calls in one turn."""
     turn_timeout: Annotated[
         float,
         msgspec.Meta(ge=0),
@@ -123,21 +123,21 @@ class AgentSettings(Value):
     ] = 20.0
     """Seconds that running turns get to finish when the gateway stops."""
     api_max_retries: Count = 3
-    """How often a failed model call is made again."""
+    """How often a failed model call is repeated."""
     system_prompt: str = ""
     """Instructions added to every conversation."""
     ephemeral_prompt: Annotated[str, Also(env=("HERMES_EPHEMERAL_SYSTEM_PROMPT",))] = ""
-    """Instructions that go out with every model call and are stored nowhere."""
+    """Instructions that are sent with every model call and never stored."""
     prefill_messages_file: Annotated[
         str, Also(env=("HERMES_PREFILL_MESSAGES_FILE",), keys=("prefill_messages_file",))
     ] = ""
-    """A JSON list of messages that stand before every conversation and are stored nowhere."""
+    """A JSON file with messages that come before every conversation and are never stored."""
     context_file_chars: Annotated[Count, Also(keys=("context_file_max_chars",))] = 20_000
     """Characters of a context file (AGENTS.md …) that the model is shown; 0 for none."""
     toolsets: Annotated[tuple[str, ...], Also(keys=("toolsets",))] = ("default",)
-    """What the agent may use: names of toolsets and of single tools."""
+    """The toolsets and tools that the agent may use, by name."""
     disabled_toolsets: tuple[str, ...] = ()
-    """What it may not use, whatever else allows it."""
+    """The toolsets and tools that the agent may not use, even if another setting allows them."""
     clarify_timeout: Seconds = 3600.0
     """Seconds that a question to a person stays open."""
     client_tool_timeout: Seconds = 600.0
@@ -160,47 +160,47 @@ class StreamingSettings(Value):
     ] = 0.8
     """Seconds between two edits of a message."""
     buffer_threshold: Annotated[Count, Also(keys=("gateway.streaming.buffer_threshold",))] = 24
-    """New characters that make an edit worthwhile before the interval is over."""
+    """The number of new characters after which a message is edited before the interval ends."""
     cursor: Annotated[str, Also(keys=("gateway.streaming.cursor",))] = " ▉"
-    """Shown behind text that still grows."""
+    """A text at the end of an answer that is still being written."""
     first: Literal["text", "placeholder"] = "text"
-    """What the first message shows: real text, or `…` so that no text can ever stand twice."""
+    """The content of the first message: its text, or `…`, so that no text is ever shown twice."""
 
 
 class AccessSettings(Value):
     allowed_users: Annotated[tuple[str, ...], Also(env=("GATEWAY_ALLOWED_USERS",))] = ()
     """Users who may talk to the agent, on every platform."""
     allow_all: Annotated[bool, Also(env=("GATEWAY_ALLOW_ALL_USERS",))] = False
-    """Lets everybody in, on every platform."""
+    """Whether everybody may talk to the agent, on every platform."""
 
 
 class PlatformSettings(Value):
     enabled: bool | None = None
     """Whether the platform is connected; empty connects it when its credentials are set."""
     allowed_users: Annotated[tuple[str, ...], Also(env=("{}_ALLOWED_USERS",))] = ()
-    """Users who may talk to the agent here."""
+    """Users who may talk to the agent on this platform."""
     allow_all: Annotated[bool, Also(env=("{}_ALLOW_ALL_USERS",))] = False
-    """Lets everybody in here."""
+    """Whether everybody may talk to the agent on this platform."""
     toolsets: tuple[str, ...] | None = None
-    """What the agent may use here, instead of agent.toolsets; an empty list is nothing at all."""
+    """Toolsets and tools for this platform, instead of agent.toolsets; an empty list means none."""
     channel_prompts: dict[str, str] = msgspec.field(default_factory=dict)
-    """Instructions for single chats, by their id; stored in no conversation."""
+    """Instructions for single chats, by the id of the chat; they are never stored."""
 
 
 class DisplaySettings(Value):
     busy_input_mode: Annotated[
         Literal["queue", "steer", "interrupt"], Also(env=("HERMES_GATEWAY_BUSY_INPUT_MODE",))
     ] = "queue"
-    """What becomes of a message that arrives while the agent works; only `queue` works so far."""
+    """What happens to a message that arrives while the agent works; only `queue` works so far."""
 
 
 class LoggingSettings(Value):
     level: Annotated[
         Literal["DEBUG", "INFO", "WARNING", "ERROR"], Also(env=("HERMES_LOG_LEVEL",))
     ] = "INFO"
-    """How much the log tells."""
+    """The lowest level of messages in the log."""
     format: Annotated[Literal["text", "json"], Also(env=("HERMES_LOG_FORMAT",))] = "text"
-    """Whether a line of the log is text or a JSON object."""
+    """The format of a line in the log: text or a JSON object."""
     max_size_mb: Annotated[float, msgspec.Meta(gt=0)] = 5.0
     """The size at which the log file is rotated, in megabytes."""
     backup_count: Count = 3
@@ -221,29 +221,29 @@ class StoreSettings(Value):
 
 class RetentionSettings(Value):
     stateless_hours: Annotated[float, msgspec.Meta(ge=0)] = 24.0
-    """How long API requests without a session are kept."""
+    """Hours for which API requests without a session are kept."""
     inbox_days: Annotated[float, msgspec.Meta(ge=0)] = 30.0
-    """How long answered messages are remembered, so that none is answered twice."""
+    """Days for which answered messages are recognised, so that none is answered twice."""
     media_days: Annotated[float, msgspec.Meta(ge=0)] = 30.0
-    """How long files that came with the messages of a session are kept after their last use."""
+    """Days for which files of a session's messages are kept after their last use."""
 
 
 class CompressionSettings(Value):
     enabled: bool = True
-    """Whether a long conversation is summarised before it outgrows the model's window."""
+    """Whether the middle of a long conversation is summarised."""
     threshold: Annotated[float, msgspec.Meta(gt=0, le=0.95)] = 0.75
-    """The part of the window from which on it is."""
+    """The share of the context window at which a conversation is summarised."""
 
 
 class MemorySettings(Value):
     enabled: Annotated[bool, Also(keys=("memory.memory_enabled",))] = True
-    """Whether the agent remembers: MEMORY.md and USER.md."""
+    """Whether the agent keeps notes in MEMORY.md and USER.md."""
     memory_chars: Annotated[Positive, Also(keys=("memory.memory_char_limit",))] = 2200
-    """Characters that a MEMORY.md may hold."""
+    """The most characters of a MEMORY.md."""
     user_chars: Annotated[Positive, Also(keys=("memory.user_char_limit",))] = 1375
-    """Characters that a USER.md may hold."""
+    """The most characters of a USER.md."""
     provider: Literal["", "local"] = ""
-    """A memory beside the files; `local` recalls earlier conversations by full-text search."""
+    """A memory beside the notes; `local` searches earlier conversations for every message."""
 
 
 class TerminalSettings(Value):
@@ -251,16 +251,16 @@ class TerminalSettings(Value):
     """Where commands run: `none` (nowhere), `local` (on this machine with your rights), or the name
     of a plugin's backend."""
     timeout: Annotated[Seconds, Also(env=("TERMINAL_TIMEOUT",))] = 180.0
-    """Seconds that a command gets, where the agent says nothing else."""
+    """Seconds after which a command is ended, unless the agent sets another time."""
     env_passthrough: tuple[str, ...] = ()
-    """Environment variables that commands may see besides PATH, HOME, LANG and their like."""
+    """Environment variables that commands see in addition to PATH, HOME, LANG and similar ones."""
 
 
 class WebSettings(Value):
     search: Literal["auto", "searxng", "brave", "tavily"] = "auto"
-    """Who searches the web; `auto` is the first that is configured."""
+    """The service for web searches; `auto` is the first one that is configured."""
     searxng_url: Annotated[str, Also(env=("SEARXNG_URL",))] = ""
-    """The address of a SearXNG."""
+    """The address of a SearXNG instance."""
     brave_key: Annotated[str, Also(env=("BRAVE_SEARCH_API_KEY", "BRAVE_API_KEY"), secret=True)] = ""
     """The key for Brave Search."""
     tavily_key: Annotated[str, Also(env=("TAVILY_API_KEY",), secret=True)] = ""

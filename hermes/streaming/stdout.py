@@ -188,9 +188,10 @@ def _aside(*lines: str) -> Written:
 
 
 class Session(Value, tag=True):
-    """The first line of JSON: where the conversation can be taken up again."""
+    """The first line of JSON, which names the conversation."""
 
     name: str
+    """The name for `hermes chat --resume`."""
 
 
 class JsonLines:

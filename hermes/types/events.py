@@ -8,71 +8,100 @@ from hermes.types.value import Value
 
 
 class TextDelta(Value, tag=True):
+    """The next piece of the answer."""
+
     text: str
+    """The piece."""
 
 
 class ReasoningDelta(Value, tag=True):
+    """The next piece of the model's reasoning."""
+
     text: str
+    """The piece."""
 
 
 class SegmentEnded(Value, tag=True):
-    """The model stopped speaking; tools or the end follow."""
+    """The model has ended a piece of text; tool calls or the end of the turn follow."""
 
 
 class SegmentDiscarded(Value, tag=True):
-    """The text since `from_seq` was cut off and is said anew, in other words."""
+    """The text since `from_seq` was cut off; drop it, because the model writes it again."""
 
     from_seq: int
+    """The number of the first event whose text is void."""
 
 
 class ToolStarted(Value, tag=True):
+    """A call of a tool has started."""
+
     call: CallId
+    """The id of the call."""
     name: str
+    """The name of the tool."""
     label: str = ""
     """One line for people: the path, the command or the question of the call."""
     arguments: str = ""
-    """The model's JSON arguments, with long texts cut and secrets masked."""
+    """The model's JSON arguments, with long texts cut and secrets redacted."""
 
 
 class ToolProgress(Value, tag=True):
+    """A running tool reports its progress."""
+
     call: CallId
+    """The id of the call."""
     text: str
+    """The output."""
 
 
 class ToolFinished(Value, tag=True):
+    """A call of a tool has ended."""
+
     call: CallId
+    """The id of the call."""
     name: str
+    """The name of the tool."""
     seconds: float = 0.0
+    """How long the call took."""
     failed: bool = False
+    """Whether the call failed."""
     result: str = ""
-    """The beginning of the result, with secrets masked."""
+    """The beginning of the result, with secrets redacted."""
 
 
 class QuestionAsked(Value, tag=True):
-    """The turn waits for a person: a clarification or an approval."""
+    """The turn waits until a person answers a question or approves an action."""
 
     id: str
+    """The id of the question."""
     call: CallId
+    """The id of the tool call that asks."""
     kind: Literal["question", "approval"]
+    """Whether the agent asks for an answer or for an approval."""
     prompt: str
+    """The question."""
     choices: tuple[str, ...] = ()
+    """Answers to choose from; empty for a free answer."""
 
 
 class ContextCompacted(Value, tag=True):
-    """The middle of the conversation was summarised for the model; it is kept in the store."""
+    """A summary has replaced the middle of the conversation for the model; the store keeps it."""
 
     messages: int
-    """That the summary stands for."""
+    """Number of messages that the summary replaces."""
 
 
 class UsageReported(Value, tag=True):
+    """The tokens and the cost of one model call."""
+
     prompt_tokens: int
-    """All that was read, from a cache too."""
+    """Tokens that the model read, including those from the provider's cache."""
     completion_tokens: int
+    """Tokens that the model wrote."""
     cached_tokens: int = 0
-    """Of the prompt, read from the provider's cache."""
+    """Tokens of the prompt that came from the provider's cache."""
     cost: float | None = None
-    """Dollars; None where the price is not known."""
+    """Dollars, if the price is known."""
 
     def __add__(self, other: "UsageReported") -> "UsageReported":
         known = self.cost is not None and other.cost is not None
@@ -88,11 +117,12 @@ NOTHING_USED = UsageReported(prompt_tokens=0, completion_tokens=0, cost=0.0)
 
 
 class Notice(Value, tag=True):
-    """A remark of the gateway: never part of the answer or of the transcript."""
+    """A remark of the gateway, which is not part of the answer or of the transcript."""
 
     text: str
+    """The remark."""
     lasting: bool = False
-    """Worth telling also to who only sees the end: it is sent behind the answer."""
+    """Whether a reader who sees only the final answer gets the remark too, after the answer."""
 
 
 FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
@@ -100,15 +130,18 @@ FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
 
 
 class TurnFinished(Value, tag=True):
+    """The turn has ended, or it waits."""
+
     outcome: Literal["completed", "suspended", "stopped", "failed"]
+    """How the turn ended; a `suspended` turn waits for a person or for client tools."""
     text: str = ""
-    """Why it stopped or failed, for people."""
+    """Why the turn stopped or failed, for people."""
     code: str = ""
-    """Why it failed, for programs: `rate_limited`, `auth_failed`, `deadline` …"""
+    """Why the turn failed, for programs: `rate_limited`, `auth_failed`, `deadline` …"""
     status: int = 500
-    """The HTTP status of an API request whose turn failed like this."""
+    """The HTTP status of an API request whose turn failed with this code."""
     retry_after: float | None = None
-    """Seconds after which a new attempt makes sense; None when that is not known."""
+    """Seconds after which a new attempt makes sense, if that is known."""
     finish_reason: FinishReason = "stop"
     """Why the model ended the answer; `tool_calls` if a suspended turn waits for `calls`."""
     calls: tuple[ToolCall, ...] = ()

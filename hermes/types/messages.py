@@ -34,11 +34,13 @@ class ToolCall(Value):
     """A tool that the model asks for."""
 
     id: CallId
+    """The id of the call."""
     name: str
+    """The name of the tool."""
     arguments: str
     """The model's JSON, as it wrote it."""
     cut: bool = False
-    """The answer that makes the call was cut off, so its arguments may be incomplete. Never run."""
+    """The answer was cut off, so the arguments may be incomplete; such a call is never run."""
 
 
 class UserMessage(Value, tag_field="role", tag="user"):

@@ -29,25 +29,37 @@ Numbered: TypeAlias = tuple[int, Message]
 
 class CalledFunction(msgspec.Struct):
     name: str
+    """The tool that was called."""
     arguments: str = ""
+    """The arguments as JSON."""
 
 
 class RequestCall(msgspec.Struct):
     id: str
+    """The id of the call, as the response has it."""
     type: str = "function"
+    """Always `function`."""
     function: CalledFunction | None = None
+    """The call."""
 
 
 class RequestMessage(msgspec.Struct):
     role: str
+    """`system`, `developer`, `user`, `assistant` or `tool`; `function` is ignored."""
     content: MessageContent = None
+    """Text, or a list of parts."""
     tool_calls: list[RequestCall] | None = None
+    """Calls that an assistant message made; send them back unchanged."""
     tool_call_id: str | None = None
+    """In a `tool` message: the id of the call that it answers."""
     name: str | None = None
+    """The name of the person who speaks, which the model is shown; only for `user`."""
     refusal: str | None = None
-    """What an assistant said in place of an answer."""
+    """The text of an assistant that refused to answer."""
     function_call: Raw | UnsetType = UNSET
+    """Ignored; use `tool_calls`."""
     audio: Raw | UnsetType = UNSET
+    """Ignored."""
 
 
 class ReadMessages(Value):
