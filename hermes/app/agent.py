@@ -59,14 +59,15 @@ from hermes.types.turns import PromptPart, Turn
 
 TITLE = "Name this conversation in three to six words, in its language. Write the name only."
 TITLE_SOURCE_CHARS = 1000
-"""Characters of the question and of the answer that the title is written from."""
+"""Most characters of the question and of the answer from which the title is written."""
 
 PATIENT, HURRIED = 60.0, 10.0
-"""Seconds that a provider's pause may take: fewer if another model can be called."""
+"""Longest pause in seconds that a provider may request. It is shorter if another model can be
+called."""
 
 
 class AgentBuilder:
-    """Holds the parts that one agent shares between its tools, its prompt and its memory."""
+    """Builds an agent. Holds the objects that its tools, its prompt and its memory share."""
 
     def __init__(
         self,
@@ -78,7 +79,7 @@ class AgentBuilder:
         model: ModelProvider,
         backend: ExecutionBackend | None,
     ) -> None:
-        """Without a backend, tools can use files only, and no command runs."""
+        """If `backend` is None, tools can access files but can't run commands."""
         limits = NoteLimits(memory=settings.memory.memory_chars, user=settings.memory.user_chars)
         self.profile = profile_of(settings, models, id)
         self._settings = settings
@@ -99,7 +100,8 @@ class AgentBuilder:
             self._provider = LocalMemory(store)
 
     def build(self, tools: Sequence[AnyTool]) -> HostedAgent:
-        """The agent with these tools; ConfigError where its settings name an unknown toolset."""
+        """Returns the agent with these tools. Raises ConfigError if its settings name an unknown
+        toolset."""
         return HostedAgent(
             profile=self.profile,
             runner=self._runner(tools),
@@ -110,7 +112,7 @@ class AgentBuilder:
         )
 
     def runs_commands_here(self, tools: Sequence[AnyTool]) -> bool:
-        """Whether one of its conversations may run commands on this machine without a sandbox."""
+        """Returns whether a conversation of the agent may run commands here without a sandbox."""
         settings, registry = self._settings, Registry(tools)
         own = [one.toolsets for one in settings.platforms.values() if one.toolsets is not None]
         return self._backend.isolation == "none" and any(
@@ -146,7 +148,8 @@ class AgentBuilder:
         )
 
     def tools(self) -> tuple[AnyTool, ...]:
-        """The built-in tools that the settings allow, in the order that the model sees."""
+        """Returns the built-in tools that the settings allow, in the order in which the model sees
+        them."""
         settings, home, web = self._settings, self._settings.home, self._settings.web
         found = [*file_tools(self._spill, search_file)]
         if self._commands:
@@ -167,7 +170,7 @@ class AgentBuilder:
         return tuple(found)
 
     def _check_request(self, asked: Asked) -> None:
-        """Refuses attachments that the request's model does not accept."""
+        """Raises NotAccepted if the request's model does not accept its attachments."""
         if any(isinstance(one, UserMessage) and one.attachments for one in asked.messages):
             choice = choose_model(self._models, self.profile, asked.model)
             check_attachments(choice, self._models.wires, asked.messages)
@@ -184,7 +187,7 @@ class AgentBuilder:
             await self._provider.on_session_end(ended)
 
     async def _write_title(self, turn: Turn, answer: str) -> str:
-        """A title for the conversation; empty if the auxiliary model can't be used."""
+        """Returns a title for the conversation, or "" if the auxiliary model can't be used."""
         main = turn.profile.model
         if main is None or self._models.auxiliary() is None:
             return ""
@@ -205,7 +208,7 @@ async def opened_model(
     session: aiohttp.ClientSession,
     read_media: ReadMedia,
 ) -> AsyncIterator[ModelProvider]:
-    """Calls every model that the settings name, with retries and fallbacks."""
+    """Yields a provider that calls the configured models, with retries and fallbacks."""
     client = ModelClient(session, models.wires, read_media=read_media)
     environ = settings.sources.environ
     async with local_models(settings.home.models, client, environ) as local:
@@ -219,7 +222,7 @@ async def opened_model(
 
 
 class _Placed:
-    """Calls a model on this machine, or one over HTTP."""
+    """Calls a model on this machine or over HTTP, depending on its provider."""
 
     def __init__(self, client: ModelProvider, local: ModelProvider) -> None:
         self._client = client
@@ -265,7 +268,7 @@ class _Prefilled(msgspec.Struct):
 
 
 def prefill_of(home: Home, file: str) -> tuple[Message, ...]:
-    """The messages that are put before every conversation."""
+    """Reads the messages that are sent before every conversation."""
     if not file:
         return ()
     path = home.root / Path(file).expanduser()
@@ -283,7 +286,7 @@ def prefill_of(home: Home, file: str) -> tuple[Message, ...]:
 
 
 def choose_model(models: ConfiguredModels, profile: AgentProfile, named: str | None) -> ModelChoice:
-    """The profile's model, or the `provider/model` that a request names."""
+    """Returns the model that a request names, or the profile's model if it names none."""
     if named is None and profile.model is not None:
         return profile.model
     if named is None:

@@ -1,4 +1,4 @@
-"""Replacing a piece of a text: where it stands, also with other spaces, and what changed."""
+"""Finds and replaces a passage of a text, even if its white space differs, and shows the diff."""
 
 import itertools
 import os.path
@@ -8,18 +8,19 @@ from difflib import SequenceMatcher
 from hermes.types.value import Value
 
 TOLERANT = 500
-"""Lines of an old text that may stand with other spaces."""
+"""Most lines of a passage that is also searched for with different white space."""
 AROUND = 2
-"""Lines that are shown around a change."""
+"""Context lines that a diff shows around a change."""
 MOST_DIFF_LINES = 200
-"""Lines from the first to the last change that are shown: comparing takes their cube in time."""
+"""Most lines between the first and the last change. The time to compare them grows with their
+cube."""
 WIDTH = 200
 LONGEST_DIFF = 4000
-"""Characters of a diff."""
+"""Most characters of a diff."""
 
 
 class Spot(Value):
-    """A piece of a text, and what takes its place."""
+    """A passage of a text, and the text that replaces it."""
 
     start: int
     end: int
@@ -28,9 +29,10 @@ class Spot(Value):
 
 
 def spots(text: str, old: str, new: str) -> list[Spot]:
-    """Where the old text stands: exactly, or else at whole lines that differ in their spaces.
+    """Returns the occurrences of `old`. If there are none, returns whole lines that differ from it
+    only in white space.
 
-    What takes its place has the line ends of the text, and the indentation of the lines.
+    The replacement gets the line endings of the text and the indentation of the replaced lines.
     """
     newline = "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
     old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
@@ -47,7 +49,7 @@ def replaced(text: str, found: list[Spot]) -> str:
 
 
 def diff(before: str, after: str) -> str:
-    """What changed, in the unified form, as far as it is short."""
+    """Returns a unified diff, cut off if it is long."""
     old, new = before.split("\n"), after.split("\n")
     top, below = _same(old, new), _same(old[::-1], new[::-1])
     below = min(below, len(old) - top, len(new) - top)
@@ -98,14 +100,15 @@ def _alike(text: str, old: str, new: str, newline: str) -> Iterator[Spot]:
 
 
 def _shape(lines: list[str]) -> tuple[str, list[str]]:
-    """The indentation that the lines share, and the lines without it and without spaces behind."""
+    """Returns the common indentation, and the lines without it and without trailing white space."""
     indents = [line[: len(line) - len(line.lstrip())] for line in lines if line.strip()]
-    shared = os.path.commonprefix(indents)  # noqa: RUF071  # of texts, not of paths
+    shared = os.path.commonprefix(indents)  # noqa: RUF071  # used on texts, not on paths
     return shared, [line[len(shared) :].rstrip() for line in lines]
 
 
 def _indentation(lines: list[str], first: int, wanted: list[str]) -> str | None:
-    """What stands before all that is wanted, from the first line on; None where it does not."""
+    """Returns the indentation with which the wanted lines occur at `first`, or None if they do
+    not."""
     place = next(place for place, line in enumerate(wanted) if line)
     line = lines[first + place]
     indent = line[: len(line) - len(wanted[place])]
@@ -118,7 +121,8 @@ def _indentation(lines: list[str], first: int, wanted: list[str]) -> str | None:
 
 
 def _moved(line: str, was: str, now: str) -> str:
-    """The line as far to the right as the lines whose indentation was that and is this now."""
+    """Indents a new line, for a passage whose indentation is `was` in the request and `now` in the
+    file."""
     if not line.strip():
         return line
     if now.startswith(was):
@@ -129,7 +133,7 @@ def _moved(line: str, was: str, now: str) -> str:
 
 
 def _same(old: list[str], new: list[str]) -> int:
-    """How many lines at the beginning are the same."""
+    """Returns how many lines are equal at the beginning."""
     pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False))
     return sum(1 for _ in pairs)
 
