@@ -1,4 +1,4 @@
-"""A turn on stdout: tokens as they come, the answer alone, or one JSON object per event."""
+"""Renders a turn for stdout: live text, the answer alone, or one JSON object per event."""
 
 from typing import NamedTuple, assert_never
 
@@ -28,20 +28,21 @@ from hermes.types.value import Value
 CUT = "— the connection to the model was cut; it starts again —"
 
 ASKING = "clarify"
-"""The tool whose question is shown anyway: it needs no line of its own."""
+"""The tool that asks a question. It gets no line, because the question is shown."""
 
 LABEL_WIDTH = 100
-"""Characters of the line for a call."""
+"""Most characters of the label of a call."""
 ARGUMENT_WIDTH = 40
-"""Characters of an argument in it."""
+"""Most characters of one argument in the label."""
 RESULT_WIDTH = 80
-"""Characters of the result behind it."""
+"""Most characters of the result after the label."""
 
 _DIM, _RED, _YELLOW, _RESET = "\x1b[2m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
 
 
 class StdoutStream:
-    """What to write for each event; in all it ends with one newline, or is empty."""
+    """Returns the text to write for each event. The whole output ends with one newline or is
+    empty."""
 
     def __init__(self, color: bool, tools: bool = True) -> None:
         self._color = color
@@ -92,7 +93,7 @@ class StdoutStream:
             begin = self._fresh() + ("\n" if self._said else "")
             self._said = self._speaking = True
         shown = text.rstrip("\n")
-        # Held until more comes, so that the end is one newline whatever the model says.
+        # Newlines are held back until more text follows, so that the output ends with exactly one.
         self._held = text[len(shown) :]
         self._mid_line = self._mid_line or bool(shown)
         return begin + shown
@@ -123,7 +124,7 @@ class StdoutStream:
         return self._fresh() + self._painted(printable(text), color) + "\n"
 
     def _fresh(self) -> str:
-        """Begins a line, and writes the tool lines that waited for one."""
+        """Begins a new line, and returns the tool lines that waited for it."""
         begin = ("\n" if self._mid_line else "") + self._waiting
         self._mid_line = self._speaking = False
         self._open_call, self._waiting, self._held = None, "", ""
@@ -134,14 +135,15 @@ class StdoutStream:
 
 
 class Written(NamedTuple):
-    """What an event adds to the answer, and what is said beside it."""
+    """The text that an event adds to the answer, and the text that it adds to stderr."""
 
     answer: str = ""
     aside: str = ""
 
 
 class SplitStream:
-    """Keeps the answer apart from all else: its text comes once it can't be taken back."""
+    """Separates the answer from all other output. Text of the answer is returned when it is
+    final."""
 
     def __init__(self) -> None:
         self._labels: dict[CallId, str] = {}
@@ -188,26 +190,27 @@ def _aside(*lines: str) -> Written:
 
 
 class Session(Value, tag=True):
-    """The first line of JSON: where the conversation can be taken up again."""
+    """The first JSON line, which names the conversation so that it can be resumed."""
 
     name: str
 
 
 class JsonLines:
-    """One JSON object per event, each on a line."""
+    """Renders each event as a JSON object on one line."""
 
     def feed(self, event: AgentEvent | Session) -> str:
         return printable_json(encode(event).decode()) + "\n"
 
 
 def tool_label(event: ToolStarted | ToolFinished) -> str:
-    """A call in one line: `terminal make all timeout=5`. Of a finished call, the tool's name."""
+    """Returns a call as one line: `terminal make all timeout=5`, or the name of a finished tool."""
     if isinstance(event, ToolFinished):
         return _one_line(event.name, LABEL_WIDTH)
     parts = [event.name, event.label]
     for name, value in _arguments(event).items():
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        # The label is the beginning of the first text, or of the first text in a list.
+        # The label repeats the first string argument, or the first string of a list, so it is
+        # skipped.
         if not text.lstrip('["').startswith(event.label.removesuffix("…") or "\0"):
             parts.append(f"{name}={_one_line(text, ARGUMENT_WIDTH)}")
     return _one_line(" ".join(parts), LABEL_WIDTH)
@@ -221,7 +224,7 @@ def _arguments(event: ToolStarted) -> dict[str, object]:
 
 
 def took(event: ToolFinished) -> str:
-    """How a call ended, to be written behind its label: ` (failed, 0.1 s): No such file.`"""
+    """Returns how a call ended, to follow its label: ` (failed, 0.1 s): No such file.`"""
     failed = "failed, " if event.failed else ""
     result = f": {_one_line(event.result, RESULT_WIDTH)}" if event.result else ""
     return f" ({failed}{event.seconds:.1f} s){result}"

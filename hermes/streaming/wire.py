@@ -1,4 +1,4 @@
-"""The JSON of the HTTP answers: chat completions and the events of a run."""
+"""The JSON types of the HTTP API: chat completions and run events."""
 
 import json
 from typing import Literal
@@ -13,17 +13,17 @@ _encode = msgspec.json.Encoder().encode
 
 
 def encode(value: str | msgspec.Struct) -> bytes:
-    """JSON on one line. What UTF-8 cannot carry becomes "?"."""
+    """Encodes a value as JSON on one line. Characters that UTF-8 can't encode become "?"."""
     try:
         return _encode(value)
     except UnicodeEncodeError:
-        # A file name that is not UTF-8 decodes to lone surrogates.
+        # A file name that is not valid UTF-8 contains lone surrogates.
         plain = msgspec.to_builtins(value)
         return json.dumps(plain, ensure_ascii=False).encode(errors="replace")
 
 
 class WireValue(Value, omit_defaults=False):
-    """Defaults are written too: clients look for them."""
+    """A value whose defaults are encoded too, because clients expect all fields."""
 
 
 class Usage(WireValue):
@@ -54,7 +54,7 @@ class ClientCall(WireValue):
     function: FunctionCall
     type: Literal["function"] = "function"
     index: int | UnsetType = UNSET
-    """Only in a stream."""
+    """Only set in a stream."""
 
 
 class Delta(WireValue):
@@ -100,7 +100,7 @@ class ErrorBody(WireValue):
 
 
 def error_type(status: int) -> str:
-    """OpenAI's name for the kind of error that has this HTTP status."""
+    """Returns OpenAI's error type for an HTTP status."""
     if status == 429:
         return "rate_limit_error"
     return "server_error" if status >= 500 else "invalid_request_error"
@@ -132,7 +132,7 @@ class Completion(WireValue):
 
 
 class RunEvent(WireValue, tag_field="event"):
-    """The tag is the SSE event's name too."""
+    """An event of a run. Its tag is also the name of the server-sent event."""
 
     run_id: str
 
@@ -205,8 +205,8 @@ class RunCompleted(RunEvent, tag="run.completed"):
 
 class RunSuspended(RunEvent, tag="run.suspended", kw_only=True):
     tool_calls: tuple[ClientCall, ...] | UnsetType = UNSET
-    """Calls of client tools that wait for their results. They are before the answer, whose place in
-    a frame is found from the end."""
+    """Calls of client tools whose results are missing. This field must precede `output`, because
+    the placeholder of the answer is searched for from the end of the frame."""
     output: str
 
 
