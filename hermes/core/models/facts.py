@@ -1,4 +1,4 @@
-"""Facts about a chosen model: context length, price, accepted attachments, and their sources."""
+"""Finds the context length, price and accepted attachments of a model, and their sources."""
 
 from typing import get_args
 
@@ -17,7 +17,7 @@ from hermes.types.providers import Provider
 def measured(
     catalog: Catalog, cache: ModelCache, provider: Provider, chosen: ChosenModel
 ) -> ChosenModel:
-    """The model with the facts that the provider's list or our table has."""
+    """Adds the facts from the provider's list and from our table to the model."""
     choice, why = chosen.choice, dict(chosen.why)
     listed, family = cache.find(choice), catalog.family(choice.model)
     lengths = {
@@ -47,7 +47,7 @@ def measured(
 
 
 def overruled(config: ModelConfig, chosen: ChosenModel) -> ChosenModel:
-    """The model with the settings about it, which take precedence over lists and tables."""
+    """Applies the settings about the model, which take precedence over lists and tables."""
     choice, why = chosen.choice, dict(chosen.why)
     if config.context_length is not None:
         choice = replace(choice, context_length=config.context_length)
@@ -66,7 +66,7 @@ def overruled(config: ModelConfig, chosen: ChosenModel) -> ChosenModel:
 
 
 def _kinds(words: tuple[str, ...]) -> tuple[AttachmentKind, ...]:
-    """The kinds of attachments that a setting names; ConfigError for any other word."""
+    """Returns the kinds of attachments that a setting names. Raises ConfigError for other words."""
     known: tuple[AttachmentKind, ...] = get_args(AttachmentKind)
     for word in words:
         if word not in known:
@@ -75,7 +75,7 @@ def _kinds(words: tuple[str, ...]) -> tuple[AttachmentKind, ...]:
 
 
 def _price(config: ModelConfig, known: Price | None) -> Price | None:
-    """The configured price; a half that is not configured is taken from the known price."""
+    """Returns the configured price. A part that is not configured comes from the known price."""
     read, written, cached = config.input_price, config.output_price, None
     if known and read is None:
         read, cached = known.input, known.cached
