@@ -127,7 +127,7 @@ def test_a_type_is_described_in_words() -> None:
 
 def test_every_setting_is_described_once_with_its_text() -> None:
     found = {one.key: one for one in describe_fields(Settings, ("home", "warnings", "sources"))}
-    assert found["model.provider"].text.startswith("Who serves the model")
+    assert found["model.provider"].text.startswith("The provider of the model")
     assert found["model.provider"].env == ("HERMES_INFERENCE_PROVIDER",)
     assert found["platforms.<name>.allowed_users"].env == ("<NAME>_ALLOWED_USERS",)
 
