@@ -12,13 +12,13 @@ from hermes.types.value import Value
 
 UNKNOWN_LENGTH = 128_000
 """Context length in tokens that is assumed if it is not known."""
-EACH_IMAGE = 1600
+IMAGE_TOKENS = 1600
 """Tokens of an image. The larger providers count this number for a full-size image."""
 SECOND_BYTES, SECOND_TOKENS = 16_000, 32
 """Bytes and tokens of one second of audio."""
 PAGE_BYTES, PAGE_TOKENS = 100_000, 3000
 """Bytes and tokens of a PDF page, which is sent as text and as an image."""
-EACH_MESSAGE = 6
+MESSAGE_TOKENS = 6
 """Tokens that a message takes in addition to its text."""
 
 
@@ -27,7 +27,7 @@ def context_length(choice: ModelChoice) -> int:
     return choice.context_length or UNKNOWN_LENGTH
 
 
-def tokens_in(size: int) -> int:
+def tokens_in_bytes(size: int) -> int:
     """Estimates the number of tokens in a text of `size` bytes. The estimate is rather too high.
 
     It counts two tokens for seven bytes. A token is about 3.5 letters of English, 1.75 letters of
@@ -39,31 +39,33 @@ def tokens_in(size: int) -> int:
 def tokens(text: str) -> int:
     """Estimates the number of tokens in a text. The estimate is rather too high."""
     size = len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
-    return tokens_in(size) + 1
+    return tokens_in_bytes(size) + 1
 
 
-def attachment_weight(attachment: Attachment) -> int:
+def attachment_tokens(attachment: Attachment) -> int:
     """Estimates the tokens of one attachment."""
     match attachment.kind:
         case "image":
-            return EACH_IMAGE
+            return IMAGE_TOKENS
         case "audio" | "video":
             return (attachment.size // SECOND_BYTES + 1) * SECOND_TOKENS
         case "file":
             return (attachment.size // PAGE_BYTES + 1) * PAGE_TOKENS
 
 
-def weight(message: Message) -> int:
+def message_tokens(message: Message) -> int:
     """Estimates the tokens of one message."""
     match message:
         case UserMessage(text=text, sender=sender, attachments=attachments):
-            said = EACH_MESSAGE + tokens(text) + tokens(sender or "")
-            return said + sum(map(attachment_weight, attachments))
+            said = MESSAGE_TOKENS + tokens(text) + tokens(sender or "")
+            return said + sum(map(attachment_tokens, attachments))
         case AssistantMessage(text=text, calls=calls, echo=echo):
-            asked = sum(EACH_MESSAGE + tokens(call.name) + tokens(call.arguments) for call in calls)
-            return EACH_MESSAGE + tokens(text) + asked + (tokens(echo.body) if echo else 0)
+            asked = sum(
+                MESSAGE_TOKENS + tokens(call.name) + tokens(call.arguments) for call in calls
+            )
+            return MESSAGE_TOKENS + tokens(text) + asked + (tokens(echo.body) if echo else 0)
         case ToolMessage(text=text):
-            return EACH_MESSAGE + tokens(text)
+            return MESSAGE_TOKENS + tokens(text)
 
 
 class Window(Value):
@@ -95,7 +97,7 @@ class Window(Value):
         return None if self.threshold is None else int(self.room * self.threshold)
 
 
-class Scale:
+class EstimateCorrection:
     """Corrects estimates with the usage that the provider reported for the last call of the
     turn."""
 

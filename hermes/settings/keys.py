@@ -52,7 +52,7 @@ def _without_sequences(text: str) -> str:
     return rest + (run if len(run) < 4 else "")
 
 
-def kept_key(home: Home) -> str:
+def read_key(home: Home) -> str:
     """Returns the key in the home's key file, or "". Raises ConfigError if the key is unusable."""
     path = home.api_key
     try:
@@ -64,7 +64,7 @@ def kept_key(home: Home) -> str:
     return key
 
 
-def make_key(home: Home) -> str:
+def create_key(home: Home) -> str:
     """Creates a random key, writes it to the home's key file and returns it."""
     made = secrets.token_urlsafe(32)
     try:

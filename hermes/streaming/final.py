@@ -4,7 +4,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from hermes.streaming.fold import BREAK, View, answer
+from hermes.streaming.fold import SEGMENT_SEPARATOR, View, answer
 from hermes.types.events import QuestionAsked, TurnFinished
 from hermes.types.messages import APPROVE, DENY, Choices, Content
 
@@ -26,10 +26,14 @@ def final_content(view: View) -> Content | None:
 def final_text(view: View) -> str:
     """Returns the answer, the open questions and the remarks about the end as one text."""
     remarks = [f"({notice.text})" for notice in view.notices if notice.lasting]
-    return _joined(spoken(view), "" if view.outcome is None else remark(view.outcome), *remarks)
+    return _joined(
+        answer_with_questions(view),
+        "" if view.outcome is None else end_remark(view.outcome),
+        *remarks,
+    )
 
 
-def spoken(view: View) -> str:
+def answer_with_questions(view: View) -> str:
     """Returns the answer so far, followed by the open questions of a suspended turn."""
     if not _suspended(view):
         return answer(view)
@@ -70,7 +74,7 @@ def _question_parts(question: QuestionAsked) -> tuple[str, str, str]:
     return question.prompt, choices, how
 
 
-def remark(end: TurnFinished) -> str:
+def end_remark(end: TurnFinished) -> str:
     """Returns a line about an unusual end, such as a failure or a cut answer, or "" otherwise."""
     match end.outcome:
         case "completed":
@@ -90,4 +94,4 @@ def _suspended(view: View) -> bool:
 
 
 def _joined(*parts: str) -> str:
-    return BREAK.join(part for part in parts if part)
+    return SEGMENT_SEPARATOR.join(part for part in parts if part)

@@ -1,7 +1,7 @@
 """Writes the answer of a long turn without keeping its text in memory. The events are read
 twice."""
 
-from hermes.streaming.fold import BREAK
+from hermes.streaming.fold import SEGMENT_SEPARATOR
 from hermes.streaming.wire import encode
 from hermes.types.events import (
     AgentEvent,
@@ -68,6 +68,6 @@ class AnswerJson:
             return b""
         if not isinstance(event, TextDelta):
             return b""
-        pause = BREAK if self._place and not self._begun else ""
+        pause = SEGMENT_SEPARATOR if self._place and not self._begun else ""
         self._begun = True
         return encode(pause + event.text)[1:-1]

@@ -21,7 +21,7 @@ ATOM = "\ufffc"
 _T = TypeVar("_T")
 
 
-class Outline:
+class VisibleText:
     """The first visible characters of a tree, and the kind of each."""
 
     def __init__(self, tree: nodes.Document, stop: int | None = None) -> None:
@@ -105,10 +105,10 @@ def _inlines(children: nodes.Inlines, kind: CharKind) -> Iterator[_Run]:
 
 def visible(tree: nodes.Document) -> str:
     """Returns the visible characters of the tree."""
-    return Outline(tree).text
+    return VisibleText(tree).text
 
 
-def ended_with(tree: nodes.Document, text: str) -> nodes.Document:
+def append_text(tree: nodes.Document, text: str) -> nodes.Document:
     """Adds text after the last words of the tree, or as a new paragraph if it ends with a block."""
     if not text:
         return tree
@@ -119,9 +119,9 @@ def ended_with(tree: nodes.Document, text: str) -> nodes.Document:
                 words = (*last.children, nodes.Text(text=text))
                 return (*before, replace(last, children=words))
             case nodes.Quote(children=children):
-                return (*before, replace(last, children=ended_with(children, text)))
+                return (*before, replace(last, children=append_text(children, text)))
             case nodes.List(items=(*items, item)):
-                return (*before, replace(last, items=(*items, ended_with(item, text))))
+                return (*before, replace(last, items=(*items, append_text(item, text))))
             case _:
                 pass
     return (*tree, nodes.Paragraph(children=(nodes.Text(text=text.strip()),)))
@@ -130,7 +130,7 @@ def ended_with(tree: nodes.Document, text: str) -> nodes.Document:
 # --- the first characters --------------------------------------------------------------------
 
 
-def first(tree: nodes.Document, count: int) -> tuple[nodes.Document, bool]:
+def take_first(tree: nodes.Document, count: int) -> tuple[nodes.Document, bool]:
     """Returns the first `count` visible characters of the tree, and whether that is all of it."""
     taken, left = _take_each(tree, count, _take_block, gap=1)
     return taken, left >= 0
@@ -210,7 +210,7 @@ def _take_inline(node: nodes.Inline, count: int) -> _Taken[nodes.Inline]:
 # --- the rest --------------------------------------------------------------------------------
 
 
-def without(tree: nodes.Document, count: int) -> nodes.Document:
+def drop_first(tree: nodes.Document, count: int) -> nodes.Document:
     """Returns the tree without its first `count` visible characters.
 
     If a list item is cut, its rest has no marker. The items after it keep their numbers.

@@ -140,7 +140,7 @@ class WireFormat(Protocol):
         """Returns the declaration of a tool, which is sent as JSON."""
         ...
 
-    def left_out(self, choice: ModelChoice, sampling: Sampling) -> Collection[str]:
+    def ignored_options(self, choice: ModelChoice, sampling: Sampling) -> Collection[str]:
         """Returns the names of the options in `sampling` that `body` does not send to this
         model."""
         ...

@@ -10,7 +10,7 @@ class ChosenModel(Value):
     """A model, and where each of its properties comes from."""
 
     choice: ModelChoice
-    why: dict[str, str]
+    sources: dict[str, str]
     """Maps each known field of the choice to its source."""
 
 
@@ -24,7 +24,7 @@ class ProviderOffer(Value):
     """The environment variable for its API key; empty if it needs no key."""
     ready: bool
     """Whether it can be called: its address and key are known."""
-    place: ModelChoice | None = None
+    endpoint: ModelChoice | None = None
     """The endpoint that returns its list of models."""
 
 
@@ -92,7 +92,7 @@ class ModelOffers(Protocol):
         one."""
         ...
 
-    def places(self) -> tuple[ModelChoice, ...]:
+    def endpoints(self) -> tuple[ModelChoice, ...]:
         """Returns the endpoints whose lists can be requested: those with a key and the one in
         use."""
         ...
@@ -106,11 +106,11 @@ class ModelOffers(Protocol):
         file."""
         ...
 
-    def moves(self, name: ModelName) -> bool:
+    def changes_provider(self, name: ModelName) -> bool:
         """Returns whether the name belongs to another provider than the configured one."""
         ...
 
-    def doubt(self, name: ModelName) -> str:
+    def why_unlikely(self, name: ModelName) -> str:
         """Returns a sentence that says why the model probably does not exist, or "" if it may
         exist."""
         ...

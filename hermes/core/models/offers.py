@@ -32,22 +32,22 @@ class OfferedModels:
         one."""
         return self._offer(self._catalog.named(provider), self._used())
 
-    def places(self) -> tuple[ModelChoice, ...]:
+    def endpoints(self) -> tuple[ModelChoice, ...]:
         """Returns the endpoints whose lists can be requested: those with a key and the one in
         use."""
         used = self._used()
         return tuple(
-            one.place
+            one.endpoint
             for one in self.all()
-            if one.place and one.ready and (one.key or (used and used.provider == one.name))
+            if one.endpoint and one.ready and (one.key or (used and used.provider == one.name))
         )
 
-    def listed(self, place: ModelChoice) -> tuple[ModelChoice, ...]:
+    def listed(self, endpoint: ModelChoice) -> tuple[ModelChoice, ...]:
         """Returns the models in the last list of the endpoint. It is empty without a list."""
-        last = self._cache.last(place)
+        last = self._cache.last(endpoint)
         return tuple(
             replace(
-                place,
+                endpoint,
                 model=one.id,
                 context_length=one.context_length,
                 price=one.price,
@@ -61,14 +61,14 @@ class OfferedModels:
         if provider == LOCAL:
             names = self._on_this_machine()
             return tuple(ModelChoice(provider=LOCAL, model=name, base_url="") for name in names)
-        place = self.of(provider).place
-        return self.listed(place) if place else ()
+        endpoint = self.of(provider).endpoint
+        return self.listed(endpoint) if endpoint else ()
 
     def demo_is_downloaded(self) -> bool:
         """Returns whether the embedded demo model is on this machine."""
         from hermes.core.models.download import SMOLLM2  # noqa: PLC0415  # slow, rarely needed
 
-        return SMOLLM2.present(self._config.models)
+        return SMOLLM2.is_downloaded(self._config.models)
 
     def read_name(self, name: str, provider: str = "") -> ModelName:
         """Parses the name that a person typed: `model`, `provider/model`, `provider` or a model
@@ -89,12 +89,12 @@ class OfferedModels:
             return ModelName(model=name, provider=self._instead_of_demo())
         return ModelName(model=name if name == meant.default_model else rest, provider=meant.name)
 
-    def moves(self, name: ModelName) -> bool:
+    def changes_provider(self, name: ModelName) -> bool:
         """Returns whether the name belongs to another provider than the configured one."""
         configured = self._catalog.find(self._config.main.provider)
         return bool(name.provider) and (configured is None or configured.name != name.provider)
 
-    def doubt(self, name: ModelName) -> str:
+    def why_unlikely(self, name: ModelName) -> str:
         """Returns a sentence that says why the model probably does not exist, or "" if it may
         exist."""
         choice = self._used()
@@ -149,7 +149,7 @@ class OfferedModels:
         environ = self._config.environ
         address = provider.address(environ).rstrip("/")
         behaviour = self._catalog.behaviour(provider, address)
-        place = ModelChoice(
+        endpoint = ModelChoice(
             provider=provider.name,
             model="",
             base_url=address,
@@ -158,12 +158,12 @@ class OfferedModels:
             quirks=behaviour.quirks,
         )
         if used and used.provider == provider.name:
-            place = used
+            endpoint = used
         return ProviderOffer(
             name=provider.name,
             label=provider.label,
             default_model=provider.default_model,
             key=provider.keys[0] if provider.key_required else "",
-            ready=provider.ready(environ) or place is used,
-            place=place if place.base_url else None,
+            ready=provider.ready(environ) or endpoint is used,
+            endpoint=endpoint if endpoint.base_url else None,
         )
