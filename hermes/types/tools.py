@@ -74,7 +74,7 @@ class AnyTool(Protocol):
     def risk(self) -> Risk: ...
 
     def bind(self, arguments: str) -> BoundCall:
-        """The call with the model's JSON arguments; ToolFailed if they are not valid."""
+        """Returns the call with its JSON arguments. Raises ToolFailed if they are invalid."""
         ...
 
 
@@ -95,7 +95,7 @@ class Tool(Value, Generic[A]):
     risk: Risk = "low"
 
     def bind(self, arguments: str) -> BoundCall:
-        """The call with the model's JSON arguments; ToolFailed if they are not valid."""
+        """Returns the call with its JSON arguments. Raises ToolFailed if they are invalid."""
         try:
             decoded = msgspec.json.decode(arguments or "{}", type=self.arguments)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Opening a gateway: its plugins, its agents, and settings that are wrong."""
+"""Opening a gateway: its plugins, its agents and invalid settings."""
 
 from pathlib import Path
 
