@@ -9,10 +9,10 @@ from hermes.core.agent import unanswered
 from hermes.state import inbox, transcript, turns
 from hermes.state.codec import record
 from hermes.state.turns import OpenQuestion, TurnRow
-from hermes.streaming.fold import BREAK
+from hermes.streaming.fold import SEGMENT_SEPARATOR
 from hermes.types.errors import HermesError
 from hermes.types.events import TurnFinished
-from hermes.types.identity import CallId, PersonId, SessionKey, call_place, new_id
+from hermes.types.identity import CallId, PersonId, SessionKey, new_id, parse_call_id
 from hermes.types.messages import (
     Accepted,
     Asked,
@@ -100,7 +100,7 @@ class ClientCalls:
     def end(self, row: TurnRow, now: float) -> Work[None]:
         """Ends a turn whose client went on without sending results."""
         yield from self.give_up(row, now)
-        # A question of the same step may have expired: its call has not gone on since.
+        # A question of the same step may have expired, and its call was not resumed yet.
         yield from transcript.answer_open_calls(self._transactions.writer(row), NOT_FINISHED, now)
         epoch = yield from turns.claim(row.id, row.epoch, self._transactions.owner)
         yield from turns.close(row.id, epoch, "stopped", now, reason=(WENT_ON, ""))
@@ -111,7 +111,7 @@ class ClientCalls:
 
     def _turn_of(self, event: MessageEvent, body: Asked, key: SessionKey) -> Work[TurnRow]:
         """The turn that made the calls; other principals and sessions do not learn of it."""
-        place = call_place(body.results[0].call)
+        place = parse_call_id(body.results[0].call)
         row = (yield from turns.get(place.turn)) if place else None
         theirs = row is not None and row.trigger == "api" and row.account == event.source.account
         if (
@@ -125,7 +125,7 @@ class ClientCalls:
         return row
 
     def _append(self, row: TurnRow, body: Asked, now: float) -> Work[None]:
-        """Adds the results to the transcript, and after them what else the client says."""
+        """Adds the results to the transcript, followed by the client's further messages."""
         writer = self._transactions.writer(row)
         for result in body.results:
             yield from transcript.append(writer, *_place(result.call), result, now)
@@ -151,7 +151,7 @@ def _key_conflict(event: MessageEvent) -> Work[Duplicate | None]:
 
 def _place(call: CallId) -> tuple[int, int]:
     """The place of the call's result in the transcript of its turn: step and index."""
-    place = call_place(call)
+    place = parse_call_id(call)
     assert place is not None, "only calls of ours wait for a client"
     return place.step, place.index + 1
 
@@ -222,4 +222,4 @@ def _repeated(repeated: Repeated, row: TurnRow, questions: list[OpenQuestion]) -
 
 
 def _asked(questions: list[OpenQuestion]) -> str:
-    return BREAK.join(question.prompt for question in questions)
+    return SEGMENT_SEPARATOR.join(question.prompt for question in questions)

@@ -1,11 +1,11 @@
 """Slash commands: one table for chats, the terminal and the API.
 
-A command is part of the transaction that takes its message in: it happens exactly once.
+A command runs in the transaction that takes its message in, so it runs exactly once.
 """
 
 from collections.abc import Sequence
 
-from hermes.core.window import tokens, tokens_in, weight
+from hermes.core.window import message_tokens, tokens, tokens_in_bytes
 from hermes.state import inbox, sessions, transcript, turns
 from hermes.state.transcript import History
 from hermes.text.commands import Ambiguous, Unknown, parse_command, resolve
@@ -29,7 +29,7 @@ class CommandTable:
         self._names = {name: command.aliases for name, command in self.commands.items()}
 
     def find(self, event: MessageEvent) -> tuple[Action, str] | None:
-        """The command that a message is, with its argument; None for ordinary words."""
+        """The command in a message, with its argument; None if the message is not a command."""
         parsed = parse_command(_text(event))
         if parsed is None:
             return None
@@ -56,7 +56,7 @@ def names_another_bot(event: MessageEvent) -> bool:
 
 
 def _check_names(commands: Sequence[SlashCommand]) -> None:
-    """ConfigError if a name or an alias means two commands."""
+    """Raises ConfigError if two commands have the same name or alias."""
     taken: dict[str, str] = {}
     for command in commands:
         for name in (command.name, *command.aliases):
@@ -123,7 +123,7 @@ def status(command: CommandContext) -> Work[CommandReply]:
 
 
 def context(command: CommandContext) -> Work[CommandReply]:
-    """What goes to the model with the next message, part by part."""
+    """Describes the parts of the next request to the model, with their sizes."""
     session = yield from sessions.find(str(command.session))
     prompt = None
     if session and session.prompt:
@@ -137,8 +137,8 @@ def context(command: CommandContext) -> Work[CommandReply]:
 
 def _shares(prompt: Prompt, messages: Sequence[Message]) -> str:
     sizes = [(part.name, tokens(part.text)) for part in prompt.parts]
-    sizes.append(("tools", tokens_in(prompt.tools)))
-    sizes.append((f"conversation ({len(messages)} messages)", sum(map(weight, messages))))
+    sizes.append(("tools", tokens_in_bytes(prompt.tools)))
+    sizes.append((f"conversation ({len(messages)} messages)", sum(map(message_tokens, messages))))
     total = sum(size for _, size in sizes)
     lines = [f"{name}: {size:,} tokens" for name, size in sizes]
     share = total / prompt.window

@@ -1,4 +1,4 @@
-"""Earlier conversations, for their owner: listed, read, searched, renamed, resumed and deleted."""
+"""Transactions that list, read, search, rename, resume and delete conversations."""
 
 import re
 
@@ -94,7 +94,7 @@ def waiting(name: str) -> Work[list[OpenQuestion]]:
 
 
 def searched(query: str, limit: int = 20) -> Work[list[FoundMessage]]:
-    """Messages of all sessions that hold words of the query, best first."""
+    """Messages of all sessions that contain words of the query, best matches first."""
     return (yield from search.search(query, Operator(), limit=limit))
 
 

@@ -1,4 +1,4 @@
-"""The contract of every store for the transcript, sessions, their prompts and summaries."""
+"""The contract of every store for transcripts, sessions, prompts and summaries."""
 
 from collections.abc import Callable
 from functools import partial
@@ -42,7 +42,7 @@ def touch(now: float = NOW, title: str = "") -> Work[sessions.SessionRow]:
 
 
 def talk(count: int) -> Work[list[int]]:
-    """Exchanges of a question and an answer; the numbers of their rows."""
+    """Stores exchanges of a question and an answer; returns the numbers of their rows."""
     numbers = []
     for n in range(count):
         question, answer = UserMessage(text=f"q{n}"), AssistantMessage(text=f"a{n}")
@@ -66,7 +66,7 @@ def texts(history: History) -> list[str]:
 
 
 class TranscriptContract(StoreFixture):
-    """Messages are kept in order, and are found only by people who may read them."""
+    """Messages are kept in order, and only people who may read them can find them."""
 
     async def test_history_is_in_order_and_begins_anew_on_demand(self, store: Store) -> None:
         call = ToolCall(id=CallId("t1_0_0"), name="read_file", arguments="{}")
@@ -160,7 +160,7 @@ class TranscriptContract(StoreFixture):
 
 
 class SessionsContract(StoreFixture):
-    """Sessions are found again, keep their prompt for an epoch, and end once."""
+    """A session can be found again, keeps its prompt for an epoch, and ends once."""
 
     async def test_a_session_remembers_when_it_was_used_before(self, store: Store) -> None:
         assert (await store.run(touch, NOW)).used_before is None

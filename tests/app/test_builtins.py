@@ -1,4 +1,4 @@
-"""The built-in features come through the hooks, like a plugin's."""
+"""The built-in features are registered with hooks."""
 
 from pathlib import Path
 

@@ -131,11 +131,17 @@ class HostMiddleware:
             return ApiError(400, "Send one Host header.", "invalid_host")
         if not self._local or scope["path"] in self._public_paths:
             return None
-        name = str(given[0], "latin-1") if given else ""
-        name = name.rsplit(":", 1)[0].strip("[]").lower()
+        name = _host_name(str(given[0], "latin-1")) if given else ""
         if name in self._names or is_loopback_address(name):
             return None
         return ApiError(403, f"This server is not {name!r}.", "foreign_host")
+
+
+def _host_name(host: str) -> str:
+    """The name or address in a Host header, without the port: `::1` for `[::1]:8642`."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.rsplit(":", 1)[0].lower()
 
 
 def is_loopback(host: str) -> bool:
@@ -144,7 +150,7 @@ def is_loopback(host: str) -> bool:
         return True
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except OSError:
+    except (OSError, UnicodeError):
         return host.lower() == "localhost"
     return all(is_loopback_address(str(address[0])) for *_, address in found)
 

@@ -315,6 +315,7 @@ async def test_a_body_that_has_come_is_not_timed_any_more() -> None:
         ("127.0.0.1", "localhost", 200),
         ("localhost", "LOCALHOST:1", 200),
         ("::1", "[::1]:8642", 200),
+        ("::1", "[::1]", 200),
         ("127.0.0.1", "", 403),
         ("127.0.0.1", "127.0.0.1.evil.example", 403),
         ("::1", "[::2]:8642", 403),
@@ -327,6 +328,7 @@ async def test_a_body_that_has_come_is_not_timed_any_more() -> None:
         ("0:0:0:0:0:0:0:1", "evil.example", 403),
         ("::ffff:127.0.0.1", "evil.example", 403),
         ("no-such-host.invalid", "gateway.example", 200),
+        ("not..a..name", "gateway.example", 200),
     ],
 )
 async def test_a_local_server_answers_only_to_local_names(
