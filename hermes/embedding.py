@@ -136,7 +136,9 @@ class Agent:
                     case TurnFinished(outcome="failed" | "stopped", text=reason) as finish:
                         raise TurnFailed(reason, finish)
 
-    async def events(self, text: str, conversation: str | None = None) -> AsyncGenerator[AgentEvent]:
+    async def events(
+        self, text: str, conversation: str | None = None
+    ) -> AsyncGenerator[AgentEvent]:
         """Yields all events of the turn: text, tools, questions and usage.
 
         Closing the iterator stops the turn.

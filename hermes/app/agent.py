@@ -308,7 +308,7 @@ def find_model(models: ConfiguredModels, name: str) -> ModelChoice:
         if provider := meant.provider or (main.provider if main else ""):
             # First, so that nobody learns which files there are in other folders.
             choice = models.requested(f"{provider}/{meant.model}")
-            if reason := offers.doubt(meant):
+            if reason := offers.why_unlikely(meant):
                 raise ConfigError(reason)
             return choice
     if main is None:

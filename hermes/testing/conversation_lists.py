@@ -88,8 +88,8 @@ class ConversationsContract(StoreFixture):
 def say(text: str, at: float) -> Work[None]:
     """Adds a message to the current conversation of the session."""
     row = yield from touch(at, text)
-    writer = writer(f"t{at}", generation=row.generation)
-    yield from transcript.append(writer, 0, 0, UserMessage(text=text), at)
+    place = writer(f"t{at}", generation=row.generation)
+    yield from transcript.append(place, 0, 0, UserMessage(text=text), at)
 
 
 def without_number(one: Summary) -> Summary:

@@ -316,7 +316,7 @@ class ConfiguredModels:
 
     def _key_place(self, provider: Provider) -> str:
         """The variable of the provider's key, with the file that has it or should have it."""
-        name = provider.key_name(self.config.environ) or next(iter(provider.keys), "")
+        name = provider.key_variable(self.config.environ) or next(iter(provider.keys), "")
         return self.config.variable_source(name)
 
     def _base_url(self, endpoint: _Endpoint) -> str:
