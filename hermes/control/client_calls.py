@@ -110,7 +110,7 @@ class ClientCalls:
         yield from inbox.finish(row.id)
 
     def _turn_of(self, event: MessageEvent, body: Asked, key: SessionKey) -> Work[TurnRow]:
-        """The turn that made the calls; other principals and sessions do not learn of it."""
+        """The turn that made the calls. It is hidden from other principals and sessions."""
         place = parse_call_id(body.results[0].call)
         row = (yield from turns.get(place.turn)) if place else None
         theirs = row is not None and row.trigger == "api" and row.account == event.source.account

@@ -211,7 +211,7 @@ class TurnCheckpoint:
         self.steps = claim.row.steps
         self.said_texts: list[str] = []
         self.used = NO_USAGE
-        """What the steps so far have used, in this process."""
+        """Usage of the steps that this process has run."""
         self.prompt: Prompt | None = None
         """The prompt of a new epoch, until it is stored."""
         self._spans = list(claim.spans)

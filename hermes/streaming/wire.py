@@ -206,6 +206,8 @@ class SegmentEnd(RunEvent, tag="hermes.segment.ended"):
 
 
 class SegmentDiscard(RunEvent, tag="hermes.segment.discarded"):
+    """The text since `from_seq` was cut off; drop it, because the model writes it again."""
+
     from_seq: int
     """The id of the first event whose text is void."""
 
@@ -277,6 +279,8 @@ class CompactionUpdate(RunEvent, tag="hermes.context.compacted"):
 
 
 class NoticeEvent(RunEvent, tag="notice"):
+    """A remark of the gateway that is not part of the answer."""
+
     text: str
     """The remark."""
 
