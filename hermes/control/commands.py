@@ -47,6 +47,12 @@ class CommandTable:
         return CommandReply(reply="\n".join(listed))
 
 
+def names_another_bot(event: MessageEvent) -> bool:
+    """Whether the message is a command for another bot of the chat, as in `/stop@other_bot`."""
+    parsed = parse_command(_text(event))
+    return parsed is not None and parsed.bot.casefold() not in ("", event.origin.bot.casefold())
+
+
 def _check_names(commands: Sequence[SlashCommand]) -> None:
     """Raises ConfigError if two commands have the same name or alias."""
     taken: dict[str, str] = {}

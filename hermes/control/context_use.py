@@ -1,6 +1,6 @@
 """Measures how much of a model's context window a session takes."""
 
-from hermes.core.window import tokens, tokens_in, weight
+from hermes.core.window import message_tokens, tokens, tokens_in_bytes
 from hermes.state import sessions, transcript
 from hermes.state.transcript import History
 from hermes.types.agents import FindModel
@@ -57,7 +57,7 @@ def context_use(session: str, find_model: FindModel) -> Work[ContextUse]:
         window=window,
         parts=(
             *parts,
-            ContextPart(name="tools", tokens=tokens_in(prompt.tools)),
-            ContextPart(name=said, tokens=sum(map(weight, messages))),
+            ContextPart(name="tools", tokens=tokens_in_bytes(prompt.tools)),
+            ContextPart(name=said, tokens=sum(map(message_tokens, messages))),
         ),
     )

@@ -11,7 +11,7 @@ import anyio.abc
 
 from hermes.control import sessions
 from hermes.control.access import Access, AccessPolicy
-from hermes.control.commands import CommandTable
+from hermes.control.commands import CommandTable, names_another_bot
 from hermes.control.context_use import ContextUse, context_use
 from hermes.control.event_content import new_messages
 from hermes.control.event_hub import EventHub
@@ -102,6 +102,7 @@ class Gateway:
         )
         self._changed = anyio.Event()
         self._closed = False
+        self._drained = False
         self._hub.on_unread = self._mind_unread
         self._runner.on_closed = TitleWriter(store, group, agents).consider
 
@@ -126,10 +127,11 @@ class Gateway:
         if self._closed:
             log.warning("a message of %s is refused: the gateway stops", source.account)
             raise IntakeClosed("The gateway is shutting down; try again after the restart.")
-        if not event.addressed or not self._access.admits(source, principal):
+        addressed = event.addressed and not names_another_bot(event)
+        if not addressed or not self._access.admits(source, principal):
             # Messages between the members of a group are not addressed to us, so a refusal is not
             # logged.
-            level = logging.INFO if event.addressed else logging.DEBUG
+            level = logging.INFO if addressed else logging.DEBUG
             log.log(level, "not admitted: user %s of %s", source.user_id, source.account)
             return Refused(reason="not admitted")
         try:
@@ -234,7 +236,9 @@ class Gateway:
 
     async def drain(self, seconds: float) -> None:
         """Accepts no more messages and lets running turns finish. All other work waits for the next
-        start."""
+        start. A second call does not wait again for a turn that could not be stopped."""
+        if self._drained:
+            return
         self._closed = True
         with anyio.move_on_after(seconds):
             await self._lanes.idle()
@@ -242,6 +246,7 @@ class Gateway:
         self._runner.stop_all("shutdown")
         with anyio.move_on_after(STOP_TURNS_SECONDS):
             await self._lanes.idle()
+        self._drained = True
 
     async def _watch(self) -> None:
         while True:

@@ -1,4 +1,4 @@
-"""Earlier conversations, for their owner: listed, read, searched, renamed, resumed and deleted."""
+"""Transactions that list, read, search, rename, resume and delete conversations."""
 
 import re
 

@@ -5,15 +5,17 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from hermes.control.commands import CommandTable, builtin_commands, stop
 from hermes.control.gateway import Gateway
 from hermes.testing.platforms import ChatServer, PlainAdapter
+from hermes.testing.rows import said
 from hermes.testing.running import running, until
 from hermes.testing.scripted import ScriptedModel, hangs, says
 from hermes.types.commands import SlashCommand
 from hermes.types.errors import ConfigError
-from hermes.types.messages import UserMessage
+from hermes.types.messages import Accepted, Refused, Said, UserMessage
 
 
 class Chat:
@@ -98,6 +100,29 @@ async def test_a_model_that_can_not_be_used_is_not_chosen(tmp_path: Path) -> Non
         assert "is not the name of a model" in await chat.asks("/model two words")
         assert "is not a model in" in await chat.asks("/model local//etc/passwd.gguf")
         assert await chat.asks("/model") == usual
+
+
+@pytest.mark.parametrize(
+    ("text", "bot", "ours"),
+    [
+        ("/stop@our_bot", "our_bot", True),
+        ("/stop@Our_Bot now", "our_bot", True),
+        ("/stop@other_bot", "our_bot", False),
+        ("/stop@other_bot", "", False),
+        ("/stop", "our_bot", True),
+        ("write to a@other_bot", "our_bot", True),
+    ],
+)
+async def test_a_command_for_another_bot_is_not_ours(
+    tmp_path: Path, text: str, bot: str, ours: bool
+) -> None:
+    server, model = ChatServer(), ScriptedModel([says("hello")])
+    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
+        event = replace(said("k"), body=Said(text=text))
+        event = replace(event, origin=replace(event.origin, bot=bot))
+        receipt = await gateway.accept(event)
+        assert isinstance(receipt, Accepted) == ours
+        assert isinstance(receipt, Refused) != ours
 
 
 async def test_nothing_to_stop_is_said(chat: Chat) -> None:

@@ -1,4 +1,4 @@
-"""Replacing a piece of a text."""
+"""Replacing a passage of a text."""
 
 import textwrap
 import time
@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from hermes.text.changes import (
     LONGEST_DIFF,
     MOST_DIFF_LINES,
+    MOST_TOLERANT_LINES,
     SHORT_DIFF_LINES,
     SHORT_DIFF_WIDTH,
-    TOLERANT,
+    apply_replacements,
     diff,
-    replaced,
+    find_replacements,
     short_diff,
-    spots,
 )
 
 words = st.text(st.sampled_from("xy("), min_size=1, max_size=4)
@@ -27,12 +27,12 @@ pieces = st.text(st.sampled_from("ab \n\r\té"), max_size=12)
 
 
 def changed(text: str, old: str, new: str) -> str:
-    return replaced(text, spots(text, old, new))
+    return apply_replacements(text, find_replacements(text, old, new))
 
 
 @settings(deadline=None)
 @given(pieces, pieces.filter(bool), pieces)
-def test_an_exact_text_is_replaced_as_by_python(text: str, old: str, new: str) -> None:
+def test_an_exact_match_is_replaced_like_str_replace(text: str, old: str, new: str) -> None:
     text, old, new = (one.replace("\r", "") for one in (text, old, new))
     if old and old in text:
         assert changed(text, old, new) == text.replace(old, new)
@@ -40,12 +40,12 @@ def test_an_exact_text_is_replaced_as_by_python(text: str, old: str, new: str) -
 
 @settings(deadline=None)
 @given(pieces, pieces.filter(bool), pieces)
-def test_spots_are_pieces_in_order(text: str, old: str, new: str) -> None:
+def test_replacements_are_in_order_and_do_not_overlap(text: str, old: str, new: str) -> None:
     last = 0
-    for spot in spots(text, old, new):
-        assert last <= spot.start < spot.end <= len(text)
-        assert text[spot.start : spot.end].split() == old.split()
-        last = spot.end
+    for one in find_replacements(text, old, new):
+        assert last <= one.start < one.end <= len(text)
+        assert text[one.start : one.end].split() == old.split()
+        last = one.end
 
 
 @settings(deadline=None)
@@ -82,28 +82,28 @@ def test_a_line_further_left_than_the_old_ones_keeps_its_distance() -> None:
     assert changed("    x()\n", "        x()\n", "    if y:\n        x()\n") == "if y:\n    x()\n"
 
 
-def test_spaces_behind_the_lines_do_not_matter() -> None:
+def test_trailing_white_space_is_ignored() -> None:
     assert changed("a  \nb\t\nc\n", "a\nb", "x") == "x\nc\n"
     assert changed("a\nb\nc\n", "a  \nb  ", "x") == "x\nc\n"
 
 
-def test_mixed_line_ends_are_found_and_the_other_lines_keep_theirs() -> None:
+def test_mixed_line_endings_match_and_the_other_lines_keep_theirs() -> None:
     assert changed("a\r\nb\nc\r\nd\r\n", "b\nc\n", "x\ny\n") == "a\r\nx\r\ny\r\nd\r\n"
 
 
-def test_a_last_line_without_an_end_is_found() -> None:
+def test_a_last_line_without_a_newline_is_found() -> None:
     assert changed("a\n  b", "b\n", "c\n") == "a\n  c\n"
     assert changed("a\n  b", " b \n", "") == "a\n"
 
 
-def test_tabs_take_the_place_of_spaces() -> None:
+def test_tabs_replace_spaces_in_the_indentation() -> None:
     assert changed("\ta\n\tb\n", "    a\n    b\n", "    c\n") == "\tc\n"
 
 
-def test_other_words_and_other_shapes_are_not_found() -> None:
-    assert spots("a\n  b\n", "a\nb\n", "x") == []
-    assert spots("a b\n", "a  b\n", "x") == []
-    assert spots("a\n", "  \n ", "x") == []
+def test_lines_with_other_words_or_another_layout_do_not_match() -> None:
+    assert find_replacements("a\n  b\n", "a\nb\n", "x") == []
+    assert find_replacements("a b\n", "a  b\n", "x") == []
+    assert find_replacements("a\n", "  \n ", "x") == []
 
 
 def test_a_diff_shows_each_change_with_its_lines() -> None:
@@ -119,7 +119,7 @@ def test_a_diff_shows_each_change_with_its_lines() -> None:
 
 @settings(deadline=None)
 @given(pieces, pieces)
-def test_a_diff_tells_all_old_and_all_new_lines(before: str, after: str) -> None:
+def test_a_diff_contains_all_old_and_all_new_lines(before: str, after: str) -> None:
     shown = [line for line in diff(before, after).split("\n") if line and line[0] in "+-"]
     old, new = before.split("\n"), after.split("\n")
     taken = [line[1:] for line in shown if line[0] == "-"]
@@ -127,7 +127,7 @@ def test_a_diff_tells_all_old_and_all_new_lines(before: str, after: str) -> None
     assert sorted(taken + new) == sorted(put + old)
 
 
-def test_a_diff_is_never_long() -> None:
+def test_the_length_of_a_diff_is_limited() -> None:
     many = "\n".join(f"{number} a rather long line" for number in range(MOST_DIFF_LINES))
     shown = diff(many, many.replace("line", "row"))
     assert shown.endswith("\n[more changes than are shown]")
@@ -162,8 +162,8 @@ def test_texts_with_the_same_lines_have_no_short_diff(before: str, after: str) -
     assert short_diff(before, after) == ""
 
 
-def test_a_text_that_is_nearly_everywhere_is_looked_for_in_bounded_time() -> None:
+def test_a_text_with_many_near_matches_is_searched_in_limited_time() -> None:
     since = time.process_time()
-    assert spots("x\n" * 10_000, "x\n" * (TOLERANT - 1) + "y\n", "z") == []
-    assert spots("x \n" * 10_000, "x\n" * (TOLERANT + 1), "z") == []
+    assert find_replacements("x\n" * 10_000, "x\n" * (MOST_TOLERANT_LINES - 1) + "y\n", "z") == []
+    assert find_replacements("x \n" * 10_000, "x\n" * (MOST_TOLERANT_LINES + 1), "z") == []
     assert time.process_time() - since < 10

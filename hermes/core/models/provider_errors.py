@@ -1,4 +1,4 @@
-"""Translates the errors of providers into ours: one sentence that says what to do."""
+"""Translates the errors of providers into our errors, whose text says what to do."""
 
 import math
 import re
@@ -53,7 +53,7 @@ _STATUSES = {
     "invalid": 400,
     "policy": 400,
 }
-"""Words in an error's code or type, and the HTTP status that corresponds to each."""
+"""Maps words in an error's code or type to the corresponding HTTP status."""
 
 
 class ProviderProblem(Struct, frozen=True):
@@ -61,13 +61,13 @@ class ProviderProblem(Struct, frozen=True):
     code: str | int | None = None
     type: str | None = None
     metadata: object = None
-    """A router puts the error text of the provider behind it into `raw`."""
+    """The field `raw` in it is the error text of the provider behind a router."""
 
 
 class _Body(Struct):
     error: ProviderProblem | str | None = None
     message: object = None
-    """The error text of servers that send no `error`; others send it as `detail`."""
+    """The error text of servers that send no `error`. Other servers use `detail`."""
     detail: object = None
 
     def problem(self) -> ProviderProblem:
@@ -81,7 +81,7 @@ _bodies = msgspec.json.Decoder(_Body | list[_Body])
 def refusal(
     choice: ModelChoice, status: int, headers: Mapping[str, str], body: bytes
 ) -> HermesError:
-    """The error for a response that is not an answer."""
+    """Returns the error for a response whose status is not 200."""
     try:
         decoded = _bodies.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -91,7 +91,7 @@ def refusal(
 
 
 def interruption(choice: ModelChoice, problem: ProviderProblem | str) -> HermesError:
-    """The error for a problem in mid-stream, the same as for a response with that problem."""
+    """Returns the error for a problem that is reported in the middle of a stream."""
     found = ProviderProblem(problem) if isinstance(problem, str) else problem
     return _error(choice, _status(found), found)
 
@@ -109,7 +109,7 @@ def _error(
     said = _sentence(choice, problem)
     words = f"{problem.code} {problem.type} {said}"
     who, model = choice.provider, choice.model
-    # Providers repeat parts of a key that they refuse.
+    # Providers quote parts of a key that they refuse.
     quote = f": {said[:LONGEST_QUOTE]}" if said and status != 401 else ""
     if _TOO_LONG.search(words):
         return TooLong(
@@ -178,7 +178,7 @@ def _status(problem: ProviderProblem) -> int:
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds to wait, from a header with seconds, milliseconds or a date."""
+    """Returns the seconds to wait, from a header with seconds, milliseconds or a date."""
     try:
         if (milliseconds := headers.get("retry-after-ms")) is not None:
             return _seconds(float(milliseconds) / 1000)

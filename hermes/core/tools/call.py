@@ -1,4 +1,4 @@
-"""Runs one tool call, from the model's JSON to a result that is stored."""
+"""Runs a tool call, and stores its result."""
 
 import logging
 import time
@@ -9,7 +9,7 @@ import anyio.to_thread
 import msgspec
 from msgspec.structs import replace
 
-from hermes.core.tools.results import Redact, Results, redacted
+from hermes.core.tools.results import Redact, ResultFilter, redacted
 from hermes.core.tools.summary import summarize, summarize_change, summarize_result
 from hermes.text.role_markers import restore_arguments
 from hermes.text.secret_files import is_secret_file
@@ -33,15 +33,15 @@ CUT_CALL = (
     " Make it again with shorter arguments, in several smaller calls if necessary."
 )
 PROGRESS_LENGTH = 200
-"""Characters of a line that shows how far a call has come."""
+"""Most characters of a progress text."""
 SHOWN_CHANGE = 200_000
-"""Characters of a file whose change is shown; redaction takes a second for a few millions."""
+"""Most characters of a file whose change is shown. Redaction of a million takes a while."""
 FAULT_LENGTH = 1000
-"""Characters of an unexpected error of a tool."""
+"""Most characters of an unexpected error of a tool."""
 
 
 def scope_of(turn: Turn) -> SandboxScope:
-    """The sandbox that the turn's tools act in."""
+    """Returns the sandbox scope of a turn's tools."""
     return SandboxScope(
         agent=turn.agent,
         session=turn.session,
@@ -89,9 +89,9 @@ class CallContext:
 
 
 class ToolRuntime:
-    """Supplies the tool calls of every turn with a sandbox and a place for long results."""
+    """Creates the runner for the tool calls of each turn."""
 
-    def __init__(self, backend: ExecutionBackend, results: Results) -> None:
+    def __init__(self, backend: ExecutionBackend, results: ResultFilter) -> None:
         self._backend = backend
         self._results = results
 
@@ -112,7 +112,7 @@ class CallRunner:
         sandbox: Sandbox,
         emit: Emit,
         checkpoint: Checkpoint,
-        results: Results,
+        results: ResultFilter,
     ) -> None:
         self._turn = turn
         self._tools = tools
@@ -129,9 +129,9 @@ class CallRunner:
         return tool is not None and tool.read_only
 
     async def run(self, call: ToolCall) -> ToolMessage:
-        """The call's result, committed.
+        """Runs the call, commits its result and returns it.
 
-        Raises NeedsPerson when it has to wait for a person, and NeedsClient when only the client
+        Raises NeedsPerson if the call must wait for a person, and NeedsClient if only the client
         can run it.
         """
         theirs = call.name in self._client_tools and not call.cut
@@ -161,7 +161,7 @@ class CallRunner:
             fault = redacted(f"{type(error).__name__}: {error}", self._results.redact, FAULT_LENGTH)
             text, failed = f"The tool failed: {fault}", True
         result = ToolMessage(
-            call=call.id, text=await self._results.fit(self._turn, call.id, text), failed=failed
+            call=call.id, text=await self._results.apply(self._turn, call.id, text), failed=failed
         )
         shown_as = summarize_result(result.text)
         self._emit(

@@ -1,4 +1,4 @@
-"""Writes a file of the workspace."""
+"""The tool that writes a file of the workspace."""
 
 import msgspec
 

@@ -162,6 +162,8 @@ def _text(value: object) -> str:
     match value:
         case None | "" | ():
             return ""
+        case dict():
+            return ",".join(f"{name}={text}" for name, text in value.items())
         case bool():
             return str(value).lower()
         case tuple():

@@ -15,7 +15,7 @@ from hermes.entry.cli.main import plainly
 from hermes.entry.output import say, say_line
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-POLL_SECONDS = 0.2
+LOG_POLL_SECONDS = 0.2
 """Pause before a log without new lines is read again."""
 
 _LEVEL = re.compile(r'^\S+ \S+ ([A-Z]+) |"level":\s*"([A-Z]+)"')
@@ -86,7 +86,7 @@ class LogTail:
                     file.close()
                     file = self._opened() or file
                 else:
-                    time.sleep(POLL_SECONDS)
+                    time.sleep(LOG_POLL_SECONDS)
         finally:
             file.close()
 
@@ -97,7 +97,7 @@ class LogTail:
             except FileNotFoundError:
                 if not self._follow:
                     return None
-            time.sleep(POLL_SECONDS)
+            time.sleep(LOG_POLL_SECONDS)
 
     def _replaced(self, file: TextIO) -> bool:
         try:

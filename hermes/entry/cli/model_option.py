@@ -18,13 +18,13 @@ def with_model(
     """
     offers = runtime.offers(settings)
     meant = offers.read_name(name)
-    if reason := offers.doubt(meant):
+    if reason := offers.why_unlikely(meant):
         raise ConfigError(reason)
     changed = {**environ, "HERMES_MODEL": meant.model}
     if meant.provider:
         changed["HERMES_INFERENCE_PROVIDER"] = meant.provider
     if meant.provider not in ("", CUSTOM):
-        for variable in schema().field("model.base_url").also.env:
+        for variable in schema().field("model.base_url").aliases.env:
             changed.pop(variable, None)
     chosen = configuration.load(settings.home.root, changed)
     models = runtime.models(chosen)

@@ -189,7 +189,7 @@ def _delete(runtime: Runtime, found: Summary) -> None:
     # By its key and generation: numbers change with every message.
     _run(runtime, conversations.delete, f"{found.key}.{found.generation + 1}")
     if not _run(runtime, conversations.is_known, found.key):
-        runtime.forget_session(configuration.load(), found.key)
+        runtime.delete_session_files(configuration.load(), found.key)
 
 
 def _described(one: Summary) -> str:

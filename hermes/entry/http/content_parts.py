@@ -36,26 +36,38 @@ _UNPRINTABLE = re.compile(r"[^\S ]|[\x00-\x1f\x7f\[\]]")
 
 class ImagePart(msgspec.Struct):
     url: str
+    """A data URL in base64, or an http(s) URL at a public address."""
     detail: Literal["auto", "low", "high", "original"] | None = None
+    """How closely the model looks at the image."""
 
 
 class AudioPart(msgspec.Struct):
     data: str
+    """The file in base64."""
     format: Literal["wav", "mp3"]
+    """The type of the file."""
 
 
 class FilePart(msgspec.Struct):
     file_data: str | None = None
+    """A data URL in base64: a PDF, or a text in UTF-8."""
     file_id: str | None = None
+    """Not supported, because files can't be uploaded; it is an error."""
     filename: str | None = None
+    """The name that the model is shown."""
 
 
 class ContentPart(msgspec.Struct):
     type: str = "text"
+    """`text`, `image_url`, `input_audio` or `file`; files can stand in user messages only."""
     text: str = ""
+    """The text of a part of the type `text`."""
     image_url: ImagePart | None = None
+    """The image of a part of the type `image_url`."""
     input_audio: AudioPart | None = None
+    """The audio of a part of the type `input_audio`."""
     file: FilePart | None = None
+    """The file of a part of the type `file`."""
 
 
 MessageContent = str | list[ContentPart] | None

@@ -24,7 +24,7 @@ from hermes.entry.terminal.completion import offers_menu
 from hermes.entry.terminal.protocols import MARK
 
 AGAIN = "Ctrl-C again leaves"
-AGAIN_SECONDS = 3.0
+LEAVE_HINT_SECONDS = 3.0
 """Time for which the hint is shown, and in which a second Ctrl-C leaves."""
 LONGEST_KEPT = 10_000
 """Characters of the longest message that is written to the history file."""
@@ -109,7 +109,7 @@ class LineEditor:
         return [("class:hint", AGAIN if shown else "")]
 
     async def _forget_ctrl_c(self) -> None:
-        await anyio.sleep(AGAIN_SECONDS)
+        await anyio.sleep(LEAVE_HINT_SECONDS)
         self._leaving = False
         get_app().invalidate()
 

@@ -12,8 +12,8 @@ from hermes.entry.terminal.activity import Activity, spent
 from hermes.entry.terminal.live_output import LiveOutput
 from hermes.entry.terminal.markdown import render
 from hermes.entry.terminal.protocols import MARK
-from hermes.streaming.final import question_text, remark
-from hermes.streaming.stdout import CUT, DIFF_INDENT, diff_lines, took, tool_label
+from hermes.streaming.final import end_remark, question_text
+from hermes.streaming.stdout import CUT, DIFF_INDENT, diff_lines, outcome_text, tool_label
 from hermes.text.console import printable
 from hermes.text.incremental import IncrementalMarkdown, Piece, pieces
 from hermes.types.events import (
@@ -143,9 +143,9 @@ class LiveScreen:
                 why = "" if end.text in ("", "by you") else f": {end.text}"
                 self._remark(Text(printable(f"Stopped{why}."), "yellow"))
             case "failed":
-                self._remark(Text(printable(remark(end)), "red"))
+                self._remark(Text(printable(end_remark(end)), "red"))
             case "completed":
-                if words := remark(end):
+                if words := end_remark(end):
                     self._remark(Text(words, "yellow"))
             case "suspended":
                 pass
@@ -214,7 +214,7 @@ def _dim(text: str) -> Text:
 
 
 def _tool(event: ToolFinished, label: str) -> Text:
-    line = f"{label}{took(event)}"
+    line = f"{label}{outcome_text(event)}"
     return Text(f"✗ {line}", "red") if event.failed else _dim(line)
 
 

@@ -1,4 +1,4 @@
-"""Writing files for the agent."""
+"""The tool that writes files."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ async def write(workspace: Path, path: str, content: str) -> str:
     return await use(write_file, a_turn(workspace=workspace), {"path": path, "content": content})
 
 
-async def test_a_new_file_and_its_folders_are_made(tmp_path: Path) -> None:
+async def test_a_new_file_and_its_folders_are_created(tmp_path: Path) -> None:
     assert await write(tmp_path, "a/b/f.txt", "one\nzwölf") == (
         "Created 'a/b/f.txt': 2 lines, 10 bytes."
     )
@@ -56,7 +56,7 @@ async def test_a_file_that_cannot_be_compared_is_replaced_without_a_diff(
     assert (tmp_path / "f").read_text() == "new\n"
 
 
-async def test_outside_nothing_is_written(tmp_path: Path) -> None:
+async def test_a_file_outside_the_workspace_is_not_written(tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     with pytest.raises(ToolFailed, match=r"outside the workspace .*; paths are relative to it"):
@@ -64,7 +64,7 @@ async def test_outside_nothing_is_written(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [work]
 
 
-async def test_the_instructions_of_a_workspace_are_not_for_a_chat_to_write(tmp_path: Path) -> None:
+async def test_a_chat_can_not_write_a_context_file(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("a")
     arguments = {"path": "sub/agents.md", "content": "x"}
     with pytest.raises(ToolFailed, match="instructions for every conversation"):
@@ -74,7 +74,7 @@ async def test_the_instructions_of_a_workspace_are_not_for_a_chat_to_write(tmp_p
     await use(write_file, a_turn(workspace=tmp_path, principal=terminal), arguments)
 
 
-async def test_half_a_character_is_refused(tmp_path: Path) -> None:
+async def test_text_with_a_lone_surrogate_is_refused(tmp_path: Path) -> None:
     turn = a_turn(workspace=tmp_path)
     context = CallContext(turn, CALL, files_of(turn), lambda event: None, Notebook())
     with pytest.raises(ToolFailed, match="not valid Unicode"):

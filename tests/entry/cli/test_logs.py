@@ -119,6 +119,7 @@ def test_without_its_file_the_log_goes_on(
     settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings.home.logs.rmdir()
+    settings.home.logs.touch()
     start_service_log(settings, ())
     log.error("first")
     log.error("second")
@@ -128,7 +129,7 @@ def test_without_its_file_the_log_goes_on(
         "a part of the log can't be",
         "second",
     ]
-    settings.home.logs.mkdir()
+    settings.home.logs.unlink()
     log.error("third")
     assert [line.rpartition(" ")[2] for line in lines_of(settings)] == ["third"]
 

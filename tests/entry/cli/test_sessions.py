@@ -10,7 +10,6 @@ from click.testing import CliRunner, Result
 
 from hermes.app.application import Application
 from hermes.entry.cli.main import cli
-from hermes.entry.cli.session_export import fenced
 from hermes.entry.cli.sessions import told
 from hermes.state.transcript import Entry
 from hermes.text.console import printable
@@ -229,10 +228,6 @@ def test_an_export_may_be_markdown(talked: Run, tmp_path: Path) -> None:
     written = (tmp_path / "all.md").read_text("utf-8")
     assert "# A trip to Oslo" in written
     assert "# Rye bread" in written
-
-
-def test_a_fence_is_longer_than_the_backticks_inside() -> None:
-    assert fenced("a ```` b") == "`````\na ```` b\n`````"
 
 
 def test_a_deleted_one_is_gone(talked: Run) -> None:

@@ -216,7 +216,9 @@ def test_a_question_has_its_choices_numbered() -> None:
         "  /stop drops the question",
     ]
     approval = QuestionAsked(id="q", call=ONE, kind="approval", prompt="Delete it?")
-    assert "/approve q" in " ".join(shown(approval, TurnFinished(outcome="suspended")))
+    assert "This waits for an approval." in " ".join(
+        shown(approval, TurnFinished(outcome="suspended"))
+    )
 
 
 def test_what_was_cut_leaves_no_trace_if_nothing_of_it_stands() -> None:
