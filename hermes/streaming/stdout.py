@@ -31,11 +31,11 @@ QUESTION_TOOL = "clarify"
 """The tool that asks a question. It gets no line, because the question is shown."""
 
 LABEL_WIDTH = 100
-"""Most characters of the label of a call."""
+"""Maximum number of characters of the label of a call."""
 ARGUMENT_WIDTH = 40
-"""Most characters of one argument in the label."""
+"""Maximum number of characters of one argument in the label."""
 RESULT_WIDTH = 80
-"""Most characters of the result after the label."""
+"""Maximum number of characters of the result after the label."""
 
 _DIM, _RED, _YELLOW, _RESET = "\x1b[2m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
 
@@ -224,7 +224,7 @@ def _arguments(event: ToolStarted) -> dict[str, object]:
 
 
 def outcome_text(event: ToolFinished) -> str:
-    """Returns how a call ended, to follow its label: ` (failed, 0.1 s): No such file.`"""
+    """Describes how a call ended, as text after its label: ` (failed, 0.1 s): No such file.`"""
     failed = "failed, " if event.failed else ""
     result = f": {_one_line(event.result, RESULT_WIDTH)}" if event.result else ""
     return f" ({failed}{event.seconds:.1f} s){result}"

@@ -60,8 +60,8 @@ class QuestionAsked(Value, tag=True):
 
 
 class ContextCompacted(Value, tag=True):
-    """The middle of the conversation was replaced by a summary for the model. The store keeps
-    it."""
+    """For the model, a summary replaced the middle of the conversation. The store keeps all
+    messages."""
 
     messages: int
     """Number of messages that the summary replaces."""
@@ -110,7 +110,7 @@ class TurnFinished(Value, tag=True):
     status: int = 500
     """The HTTP status of an API request whose turn failed like this."""
     retry_after: float | None = None
-    """Seconds after which a new attempt makes sense; None when that is not known."""
+    """Seconds after which a new attempt makes sense; None if unknown."""
     finish_reason: FinishReason = "stop"
     """Why the model ended the answer; `tool_calls` if a suspended turn waits for `calls`."""
     calls: tuple[ToolCall, ...] = ()

@@ -8,7 +8,7 @@ from hermes.types.value import Value
 
 
 class Provider(Value):
-    """A vendor or a local server that models are called at."""
+    """A vendor or a local server that serves models."""
 
     name: str
     label: str
