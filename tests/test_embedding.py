@@ -131,7 +131,7 @@ async def test_the_guide_s_program_runs(tmp_path: Path) -> None:
 
 async def test_a_wrong_toolset_is_the_operator_s_error(tmp_path: Path) -> None:
     async with FakeModel() as model:
-        with pytest.raises(ConfigError, match="'nope' is no toolset"):
+        with pytest.raises(ConfigError, match="'nope' is neither a toolset nor a tool"):
             async with an_agent(tmp_path, model, "nope"):
                 pass
 

@@ -134,7 +134,7 @@ async def _recorded(work: Callable[[], None]) -> None:
     try:
         await anyio.to_thread.run_sync(work)
     except ConfigError as error:
-        log.error("changes of context files are not noticed: %s", error)
+        log.error("changes to context files can't be recorded: %s", error)
 
 
 def _upwards(workspace: Path) -> list[Path]:

@@ -20,9 +20,10 @@ log = logging.getLogger(__name__)
 
 FLUSH_STEPS = 3
 FEWEST_MESSAGES = 4
-"""Fewest messages of a conversation that notes are written about."""
+"""Minimum number of messages of a conversation that notes are written about."""
 FLUSH_CHARS = 24_000
-"""Most characters of the conversation that the model sees. A longer one is cut in the middle."""
+"""Maximum number of characters of the conversation that the model sees. A longer one is cut in the
+middle."""
 FLUSH_HEAD_SHARE = 0.25
 
 SYSTEM = """\
@@ -54,7 +55,7 @@ async def flush(ended: Turn, model: ModelProvider, choice: ModelChoice, memory: 
         try:
             answer = await model.complete(request, _ignore)
         except HermesError as error:
-            log.warning("no more notes are made of %s: %s", ended.session, error)
+            log.warning("no more notes are written about %s: %s", ended.session, error)
             break
         results = [await _result(call, ended, memory) for call in answer.calls]
         made += sum(not result.failed for result in results)

@@ -12,7 +12,7 @@ from hermes.types.messages import AssistantMessage, ResponseFormat
 from hermes.types.turns import Completed, Failed, Outcome
 
 LONGEST_REFUSAL = 300
-"""Most characters of a model's refusal that the error quotes."""
+"""Maximum number of characters of a model's refusal that the error quotes."""
 REPAIR = (
     "Your answer does not have the required form: {problem}. Give the whole answer again, as JSON"
     " in that form and nothing else."
@@ -40,7 +40,7 @@ async def structured_outcome(
         checked = await _checked(wanted, again)
     if isinstance(checked, str):
         return Failed(
-            reason=f"The model's answer does not have the form that was asked for: {checked}.",
+            reason=f"The model's answer does not have the required format: {checked}.",
             code="invalid_structured_output",
             status=502,
             temporary=True,

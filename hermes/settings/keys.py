@@ -7,9 +7,10 @@ from hermes.state.paths import Home, write_private
 from hermes.types.errors import ConfigError
 
 SHORTEST_KEY = 16
-"""Fewest characters of a key."""
+"""Minimum number of characters of a key."""
 FEWEST_UNKNOWN = 8
-"""Fewest letters and digits of a key that are not part of well-known words and sequences."""
+"""Minimum number of letters and digits of a key that are not part of well-known words and
+sequences."""
 FEWEST_DISTINCT = 5
 NEW_KEY_ADVICE = "`hermes gateway new-key` makes a good one"
 

@@ -92,7 +92,7 @@ class Aliases(Value):
     keys: tuple[str, ...] = ()
     """Other keys in config.yaml. For a platform's own setting, they are relative to its section."""
     secret: bool = False
-    """Whether the value is never shown, and written to .env."""
+    """Whether the value is a secret, which is never shown and is written to .env."""
 
 
 class Field(Value):

@@ -108,7 +108,7 @@ class ApiServerSettings(Value):
     max_concurrent_runs: Annotated[
         Count, Aliases(keys=("gateway.api_server.max_concurrent_runs",))
     ] = 4096
-    """Most requests that may run at the same time; 0 for no limit."""
+    """Maximum number of requests that may run at the same time; 0 for no limit."""
 
     def __repr__(self) -> str:
         return f"ApiServerSettings(enabled={self.enabled}, host={self.host!r}, port={self.port})"
@@ -116,7 +116,7 @@ class ApiServerSettings(Value):
 
 class AgentSettings(Value):
     max_turns: Annotated[int, msgspec.Meta(ge=1), Aliases(env=("HERMES_MAX_ITERATIONS",))] = 90
-    """Most model calls in one turn."""
+    """Maximum number of model calls in one turn."""
     turn_timeout: Annotated[
         float,
         msgspec.Meta(ge=0),
@@ -141,7 +141,7 @@ class AgentSettings(Value):
     """A file with a JSON list of messages that are sent before every conversation and never
     stored."""
     context_file_chars: Annotated[Count, Aliases(keys=("context_file_max_chars",))] = 20_000
-    """Most characters of a context file (AGENTS.md …) in the prompt; 0 for none."""
+    """Maximum number of characters of a context file (AGENTS.md …) in the prompt; 0 for none."""
     toolsets: Annotated[tuple[str, ...], Aliases(keys=("toolsets",))] = ("default",)
     """Names of the toolsets and single tools that the agent may use."""
     disabled_toolsets: tuple[str, ...] = ()
@@ -248,9 +248,9 @@ class MemorySettings(Value):
     enabled: Annotated[bool, Aliases(keys=("memory.memory_enabled",))] = True
     """Whether the agent keeps notes in MEMORY.md and USER.md."""
     memory_chars: Annotated[Positive, Aliases(keys=("memory.memory_char_limit",))] = 2200
-    """Most characters of MEMORY.md."""
+    """Maximum number of characters of MEMORY.md."""
     user_chars: Annotated[Positive, Aliases(keys=("memory.user_char_limit",))] = 1375
-    """Most characters of USER.md."""
+    """Maximum number of characters of USER.md."""
     provider: Literal["", "local"] = ""
     """A memory in addition to the files; `local` searches earlier conversations."""
 

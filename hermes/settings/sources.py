@@ -152,7 +152,7 @@ def read_sources(
     warnings += [f"{home.config}: {key} is given twice; the last counts" for key in tree.duplicates]
     raw, moved = migrated(tree.raw)
     if moved:
-        warnings.append(f"{home.config} has an older form: `hermes config migrate` renews it")
+        warnings.append(f"{home.config} has an older version: `hermes config migrate` updates it")
     config = _Config(schema, home.config, tree.lines, merged, foreign=config_version(raw) > VERSION)
     config.walk(raw)
     found: dict[str, list[FoundValue]] = {}

@@ -56,12 +56,12 @@ def choices_of(question: QuestionAsked) -> Choices:
 
 
 def question_text(question: QuestionAsked) -> str:
-    """Returns the question, its choices and an instruction how to answer."""
+    """Returns the question, its choices and instructions for answering."""
     return "\n".join(part for part in _question_parts(question) if part)
 
 
 def _question_parts(question: QuestionAsked) -> tuple[str, str, str]:
-    """Returns the question, its numbered choices, and an instruction how to answer."""
+    """Returns the question, its numbered choices, and instructions for answering."""
     numbered = enumerate(question.choices, 1)
     choices = "\n".join(f"{number}. {choice}" for number, choice in numbered)
     match question.kind:

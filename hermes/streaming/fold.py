@@ -49,7 +49,7 @@ class View(Value):
     """Questions whose calls have not continued since."""
     notices: tuple[Notice, ...] = ()
     usage: UsageReported | None = None
-    """Total of all model calls of the turn."""
+    """Total usage of all model calls of the turn."""
     outcome: TurnFinished | None = None
 
 

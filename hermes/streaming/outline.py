@@ -18,7 +18,7 @@ class AnswerOutline:
 
     def __init__(self) -> None:
         self.usage: UsageReported | None = None
-        """Total of all model calls of the turn."""
+        """Total usage of all model calls of the turn."""
         self._segments: list[tuple[int, int]] = []
         self._first = self._last = 0
         self._visible = False

@@ -161,7 +161,7 @@ class ChatStream:
         if not sent:
             return b""
         self._end = "discarded"
-        message = "The answer was cut off and is said anew: read the run's events, or ask again."
+        message = "The answer was cut off and starts again: read the run's events, or ask again."
         return _failure(seq, message, "segment_discarded", 500)
 
     def _update(self, seq: int, event: ToolStarted | ToolFinished | Notice) -> bytes:

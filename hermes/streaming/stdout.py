@@ -31,11 +31,11 @@ QUESTION_TOOL = "clarify"
 """The tool that asks a question. It gets no line, because the question is shown."""
 
 LABEL_WIDTH = 100
-"""Most characters of the label of a call."""
+"""Maximum number of characters of the label of a call."""
 ARGUMENT_WIDTH = 40
-"""Most characters of one argument in the label."""
+"""Maximum number of characters of one argument in the label."""
 RESULT_WIDTH = 80
-"""Most characters of the result after the label."""
+"""Maximum number of characters of the result after the label."""
 DIFF_INDENT = "  "
 """Spaces before each line of a diff."""
 
@@ -236,7 +236,7 @@ def _arguments(event: ToolStarted) -> dict[str, object]:
 
 
 def outcome_text(event: ToolFinished) -> str:
-    """Returns how a call ended, to follow its label: ` (failed, 0.1 s): No such file.`"""
+    """Describes how a call ended, as text after its label: ` (failed, 0.1 s): No such file.`"""
     failed = "failed, " if event.failed else ""
     # The lines below the first one repeat the diff.
     said = event.result.partition("\n")[0] if event.diff else event.result

@@ -8,17 +8,17 @@ from difflib import SequenceMatcher
 from hermes.types.value import Value
 
 MOST_TOLERANT_LINES = 500
-"""Most lines of a passage that is also searched for with different white space."""
+"""Maximum number of lines of a passage that is also searched for with different white space."""
 CONTEXT_LINES = 2
 """Context lines that a diff shows around a change."""
 MOST_DIFF_LINES = 200
-"""Most lines between the first and the last change. The time to compare them grows with their
-cube."""
+"""Maximum number of lines between the first and the last change. The time to compare them grows
+with their cube."""
 DIFF_WIDTH = 200
 LONGEST_DIFF = 4000
-"""Most characters of a diff."""
+"""Maximum number of characters of a diff."""
 SHORT_DIFF_LINES, SHORT_DIFF_WIDTH = 16, 120
-"""Most lines of a short diff, and most characters of each."""
+"""Maximum number of lines of a short diff, and of characters in each."""
 
 
 class Replacement(Value):

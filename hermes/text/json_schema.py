@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 
 LONGEST_SCHEMA = 100_000
-"""Most characters of a schema."""
+"""Maximum number of characters of a schema."""
 DEEPEST_SCHEMA = 32
 """Deepest nesting of schemas."""
 MOST_SCHEMAS = 1_000
-"""Most schemas inside a schema: those of its properties, items and alternatives."""
+"""Maximum number of schemas inside a schema: those of its properties, items and alternatives."""
 CHECK_SECONDS = 2.0
-"""Most CPU time for the check of one JSON text, because a small schema can require endless work."""
+"""Maximum CPU time for the check of one JSON text, because a small schema can require endless
+work."""
 LONGEST_PROBLEM = 300
 
 UNSUPPORTED = frozenset(

@@ -10,8 +10,8 @@ import re
 from hermes.types.value import Value
 
 MOST_STEPS = 50_000_000
-"""Most open elements, summed over all tags: about 0.3 s of the parser's time. The rest of the page
-is left out. A well-formed page stays far below this limit, whatever its length."""
+"""Maximum number of open elements, summed over all tags: about 0.3 s of the parser's time. The rest
+of the page is left out. A well-formed page stays far below this limit, whatever its length."""
 LINK_NUMBER = "n"
 """Attribute that identifies a link, because the parser repeats a link in every block it spans."""
 RENAMED = "x-"
@@ -73,7 +73,8 @@ class SanitizedPage(Value):
     text: str
     """The same page with only the tags and attributes that matter to a reader."""
     depth: int = 0
-    """Most elements that are open at once in the parser, without those that the parser adds."""
+    """Maximum number of elements that are open at once in the parser, without those that the parser
+    adds."""
     cut: bool = False
     """Whether the end of the page was left out because the page is nested too deep."""
 

@@ -21,7 +21,7 @@ _ANGLED = "|".join(
     )
 )
 _SQUARE = r"/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_RESULTS|TOOL_CALLS|TOOL_CONTENT)\]"
-_LINES = r"(?:Human|Assistant):"  # Claude, before it took messages
+_LINES = r"(?:Human|Assistant):"  # Claude, before the Messages API
 
 
 _BEGINNINGS = (("<", _ANGLED), ("[", _SQUARE), ("\n\n", _LINES))

@@ -19,7 +19,7 @@ _SENTENCE = re.compile(r"(?<=[.!?…])(?=\s)|(?<=[。！？])")
 _AHEAD = 8
 """Characters after the last possible cut that are read to choose the cut."""
 _GRAPHEME = 32
-"""Most code points that are kept together as one character."""
+"""Maximum number of code points that are kept together as one character."""
 _ROOM = 8
 """Markup is replaced by plain text if it leaves less than 1/8 of the limit to the text."""
 _WINDOW = 256

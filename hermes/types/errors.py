@@ -34,9 +34,9 @@ class HermesError(Exception):
     status: int = 500
     """The HTTP status of a request that ends with this error."""
     retry_after: float | None = None
-    """Seconds after which a new attempt makes sense; None when that is not known."""
+    """Seconds after which a new attempt makes sense; None if unknown."""
     temporary: bool = False
-    """Whether the same request may succeed later, without any change to it."""
+    """Whether the same request may succeed later without a change."""
 
     def __init__(self, message: str = "", retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -85,7 +85,7 @@ class TooBusy(HermesError):
 
 
 class RateLimited(HermesError):
-    """`retry_after` is the pause that the remote side asked for."""
+    """`retry_after` is the pause that the remote side requested."""
 
     code = "rate_limited"
     status = 429

@@ -89,8 +89,8 @@ class QuestionAsked(Value, tag=True):
 
 
 class ContextCompacted(Value, tag=True):
-    """The middle of the conversation was replaced by a summary for the model. The store keeps
-    it."""
+    """For the model, a summary replaced the middle of the conversation. The store keeps all
+    messages."""
 
     messages: int
     """Number of messages that the summary replaces."""

@@ -24,7 +24,7 @@ class PlatformLimits(Value):
     chat_interval: float = 0.0
     """Shortest time in seconds between two calls for the same chat."""
     buttons: int = 0
-    """Most buttons of one message; 0 if the platform has no buttons."""
+    """Maximum number of buttons of one message; 0 if the platform has no buttons."""
     attachments: bool = False
     """Whether files can be sent."""
     typing_interval: float = 4.0

@@ -77,7 +77,7 @@ class ModelChoice(Value):
 
 class Budget(Value):
     steps: int = 90
-    """Most model calls in one turn."""
+    """Maximum number of model calls in one turn."""
     seconds: float = 1800.0
     """Longest time that a turn may take."""
     client_seconds: float = 600.0
@@ -97,7 +97,7 @@ class AgentProfile(Value):
     instructions: str = ""
     """Text that the operator adds to the system prompt."""
     context_chars: int = 20_000
-    """Most characters of the workspace's context file that the prompt contains."""
+    """Maximum number of characters of the workspace's context file that the prompt contains."""
     ephemeral: str = ""
     """Text that is sent with every model call and never stored. The next two fields are not stored
     either."""

@@ -11,7 +11,7 @@ CUSTOM = "custom"
 
 
 class Provider(Value):
-    """A vendor or a local server that models are called at."""
+    """A vendor or a local server that serves models."""
 
     name: str
     label: str

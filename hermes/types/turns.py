@@ -150,7 +150,7 @@ class Failed(Value, tag=True):
     status: int = 500
     """The HTTP status of an API request whose turn failed like this."""
     retry_after: float | None = None
-    """Seconds after which a new attempt makes sense; None when that is not known."""
+    """Seconds after which a new attempt makes sense; None if unknown."""
     temporary: bool = False
     """Whether the same request may succeed later. If it has an idempotency key, it is run again."""
 

@@ -221,5 +221,5 @@ async def test_if_the_trust_record_is_unusable_no_context_file_is_written_or_loa
         await prepare_write("AGENTS.md", turn)
     async with watched(turn, CallId("c")):
         pass
-    assert "changes of context files are not noticed" in caplog.text
+    assert "changes to context files can't be recorded" in caplog.text
     assert loaded(turn) is None

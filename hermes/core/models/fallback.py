@@ -50,7 +50,7 @@ class Fallback:
                 self._remember(choice, error)
                 if following is not None:
                     tracked.discard()
-                    emit(Notice(text=f"{error}. Asking {_name(following)} instead."))
+                    emit(Notice(text=f"{error}. Calling {_name(following)} instead."))
             else:
                 self._failing.pop(choice, None)
                 return answer
@@ -84,7 +84,7 @@ def _name(choice: ModelChoice) -> str:
 def _together(first: Failure, others: dict[ModelChoice, Failure]) -> Failure:
     """Returns the first error, with the errors of the other models in its text."""
     tried = "; ".join(f"{_name(choice)}: {error}" for choice, error in others.items())
-    text = f"{first} (asked as well: {tried})"
+    text = f"{first} (also tried: {tried})"
     if isinstance(first, RateLimited):
         return RateLimited(text, first.retry_after)
     return type(first)(text)

@@ -9,7 +9,7 @@ Encode = Callable[[Message | None, Message], bytes]
 """Encodes a message, and the separator between it and the message before it."""
 
 FEWEST_CACHED_MESSAGES = 32
-"""Fewest messages of a conversation that is cached."""
+"""Minimum number of messages of a conversation that is cached."""
 CACHED_BYTES = 16 << 20
 """Size of the cache. The least recently used conversations are dropped first."""
 

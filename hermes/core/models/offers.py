@@ -108,13 +108,13 @@ class OfferedModels:
         return f"{provider} does not list {name.model!r}{did_you_mean(name.model, names, 0.4)}"
 
     def _described(
-        self, place: ModelChoice, listed: ListedModel, used: ModelChoice | None
+        self, endpoint: ModelChoice, listed: ListedModel, used: ModelChoice | None
     ) -> ModelChoice:
         """A model of a list, with the facts that `hermes model` shows once it is chosen."""
-        if used and (used.provider, used.model) == (place.provider, listed.id):
+        if used and (used.provider, used.model) == (endpoint.provider, listed.id):
             return used
-        bare = replace(place, model=listed.id, context_length=None, price=None, attachments=None)
-        provider = self._catalog.named(place.provider)
+        bare = replace(endpoint, model=listed.id, context_length=None, price=None, attachments=None)
+        provider = self._catalog.named(endpoint.provider)
         chosen = ChosenModel(choice=bare, sources={})
         return with_known_facts(self._catalog, listed, provider, chosen).choice
 

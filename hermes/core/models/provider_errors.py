@@ -100,7 +100,7 @@ def unreachable(choice: ModelChoice, error: Exception) -> Disconnected:
     if isinstance(error, TimeoutError):
         return Disconnected(f"{choice.provider} did not answer in time; try again")
     where = redact_tokens(f"{choice.base_url!r}: {error}")
-    return Disconnected(f"{choice.provider} is out of reach at {where}")
+    return Disconnected(f"{choice.provider} can't be reached at {where}")
 
 
 def _error(
@@ -116,7 +116,7 @@ def _error(
             f"the conversation is too long for {model!r} of {who}{quote}; /new begins a new one"
         )
     if status == 402 or _UNPAID.search(words):
-        return AuthFailed(f"{who} wants to be paid ({status}){quote}; add credit to its account")
+        return AuthFailed(f"{who} requires payment ({status}){quote}; add credit to its account")
     if status == 404 or _NO_MODEL.search(words):
         return Rejected(
             f"{who} does not know {model!r} ({status}){quote};"
@@ -137,9 +137,11 @@ def _by_status(choice: ModelChoice, status: int, quote: str, wait: float | None)
                 f"set a key that may use {choice.model!r}{_key_place(choice)}"
             )
         case 413:
-            return TooLong(f"{who} can't take so much at once (413){quote}; /new begins a new one")
+            return TooLong(
+                f"{who} can't accept a request of this size (413){quote}; /new begins a new one"
+            )
         case 429:
-            return RateLimited(f"{who} asks for a pause (429){quote}; try again later", wait)
+            return RateLimited(f"{who} requests a pause (429){quote}; try again later", wait)
         case 408 | 409 | 425:
             pass
         case _ if status < 500:

@@ -79,10 +79,10 @@ class Retrying:
         while (left := self._paused_until.get(_endpoint(choice), 0.0) - self._clock()) > 0:
             if left > self._longest_pause:
                 raise RateLimited(
-                    f"{choice.provider} asks for a pause of {left:.0f} s: try again after it", left
+                    f"{choice.provider} requests a pause of {left:.0f} s: try again after it", left
                 )
             if left > NOTICE_SECONDS:
-                emit(Notice(text=f"the model asks for a pause of {left:.0f} s"))
+                emit(Notice(text=f"the model requests a pause of {left:.0f} s"))
             # A random delay keeps waiting turns from calling all at once.
             await self._sleep(left * (1 + 0.1 * self._jitter()))
 

@@ -10,7 +10,7 @@ from hermes.types.errors import Disconnected, Rejected
 from hermes.types.models import StreamParser
 
 LONGEST_EVENT = 4 << 20
-"""Most bytes of a line. A stream with a longer line is rejected."""
+"""Maximum number of bytes of a line. A stream with a longer line is rejected."""
 _EMPTY = (b"", b"[DONE]")
 
 
@@ -46,6 +46,5 @@ class PayloadStream:
             # Errors after the end of an answer are ignored.
             if not self.answer.finished:
                 raise Disconnected(
-                    f"{self.answer.choice.provider} sent something else than an answer"
-                    f" ({error}); try again"
+                    f"{self.answer.choice.provider} sent an invalid answer ({error}); try again"
                 ) from error

@@ -33,11 +33,11 @@ CUT_CALL = (
     " Make it again with shorter arguments, in several smaller calls if necessary."
 )
 PROGRESS_LENGTH = 200
-"""Most characters of a progress text."""
+"""Maximum number of characters of a progress text."""
 SHOWN_CHANGE = 200_000
-"""Most characters of a file whose change is shown. Redaction of a million takes a while."""
+"""Maximum number of characters of a file whose change is shown. Redaction of a million takes a while."""
 FAULT_LENGTH = 1000
-"""Most characters of an unexpected error of a tool."""
+"""Maximum number of characters of an unexpected error of a tool."""
 
 
 def scope_of(turn: Turn) -> SandboxScope:
@@ -157,7 +157,7 @@ class CallRunner:
         except (NeedsPerson, ClaimLost, StoreUnavailable):
             raise
         except Exception as error:
-            log.exception("the tool %s broke", call.name)
+            log.exception("the tool %s raised an unexpected error", call.name)
             fault = redacted(f"{type(error).__name__}: {error}", self._results.redact, FAULT_LENGTH)
             text, failed = f"The tool failed: {fault}", True
         result = ToolMessage(

@@ -13,7 +13,8 @@ from hermes.types.errors import ConfigError
 from hermes.types.tools import Tool, ToolContext
 
 TOOL_THREADS = 16
-"""Most functions without `async` that run at the same time. They have threads of their own."""
+"""Maximum number of functions without `async` that run at the same time. They have threads of their
+own."""
 _threads: RunVar[anyio.CapacityLimiter] = RunVar("threads of tools")
 
 

@@ -13,7 +13,7 @@ from hermes.types.errors import ToolFailed
 from hermes.types.tools import Tool, ToolContext
 
 MOST_PLACES = 10
-"""Most line numbers that a message lists."""
+"""Maximum number of line numbers that a message lists."""
 
 
 class Patch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -12,15 +12,15 @@ from hermes.types.execution import ProcessOutput, ProcessStatus
 from hermes.types.tools import Tool, ToolContext
 
 LONGEST_WAIT = 600.0
-"""Seconds."""
+"""Longest wait in seconds."""
 LATEST_LINES = 20
 """Number of output lines that are shown with the state."""
 LATEST_BYTES = 100_000
 """Bytes at the end of the output that are searched for these lines."""
 LOG_WIDTH = 2000
-"""Most characters of a line."""
+"""Maximum number of characters of a line."""
 COMMAND_WIDTH = 100
-"""Most characters of a command in the list."""
+"""Maximum number of characters of a command in the list."""
 
 
 class ProcessAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

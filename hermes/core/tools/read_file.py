@@ -15,9 +15,10 @@ from hermes.types.tools import Tool, ToolContext
 
 PAGE_LINES = 2000
 PAGE_WIDTH = 2000
-"""Most characters of a line."""
+"""Maximum number of characters of a line."""
 PAGE_SIZE = LONGEST_RESULT - 200
-"""Most characters of a page. The rest of a result is left for the note about the next page."""
+"""Maximum number of characters of a page. The rest of a result is left for the note about the next
+page."""
 BINARY_CHECK = 8192
 """Bytes at the beginning of a file that are searched for NUL, which shows that it is binary."""
 

@@ -70,7 +70,7 @@ class Registry:
         for name in names:
             if name not in known and name not in HERMES_AGENT_SETS:
                 raise ConfigError(
-                    f"{place}: {name!r} is no toolset and no tool; there are"
+                    f"{place}: {name!r} is neither a toolset nor a tool; there are"
                     f" {', '.join(sorted(known - {''}))}"
                 )
 

@@ -9,11 +9,12 @@ from hermes.types.identity import CallId
 from hermes.types.turns import Turn
 
 LARGEST_RESULT = 1_000_000
-"""Most characters of a result that are stored. The rest is dropped."""
+"""Maximum number of characters of a result that are stored. The rest is dropped."""
 SECRET_MARGIN = 10_000
 """Longest secret that is recognized at a cut."""
 LONGEST_RESULT = 24_000
-"""Most characters of a result that the model sees. A longer result is spilled to a file."""
+"""Maximum number of characters of a result that the model sees. A longer result is spilled to a
+file."""
 
 Redact = Callable[[str], str]
 """Masks the secrets in a text."""

@@ -16,16 +16,17 @@ from hermes.text.secret_files import is_secret_file, masked_values
 from hermes.types.value import Value
 
 SHOWN_ARGUMENTS = 2000
-"""Most bytes of the arguments as JSON."""
+"""Maximum number of bytes of the arguments as JSON."""
 SHOWN_VALUE = 200
-"""Most characters of one string in the arguments."""
+"""Maximum number of characters of one string in the arguments."""
 SHOWN_ITEMS = 20
-"""Most items of one list or object in the arguments."""
+"""Maximum number of items of one list or object in the arguments."""
 SHOWN_RESULT = 300
-"""Most characters of a result."""
+"""Maximum number of characters of a result."""
 LABEL_LENGTH = 80
 _MARGIN = 200
-"""Fewest characters that are read after the shown ones, to recognise a secret at the cut."""
+"""Minimum number of characters that are read after the shown ones, to recognise a secret at the
+cut."""
 _TOKEN = string.ascii_letters + string.digits + "_.~+/=:@-"
 """Characters that may occur in a token."""
 _LONGEST_PATH = 4096

@@ -61,11 +61,11 @@ def _told(result: CommandOutcome) -> str:
     lines = [result.text.rstrip("\n") or "[no output]"]
     if result.timed_out:
         lines.append(
-            f"[timed out and ended after {result.seconds:.1f} s; set `background` for what takes"
-            " longer]"
+            f"[timed out and ended after {result.seconds:.1f} s; set `background` for longer"
+            " commands]"
         )
     elif result.code or result.seconds >= LONG_SECONDS:
         lines.append(f"[exit code {result.code}, {result.seconds:.1f} s]")
     if result.left and not result.timed_out:
-        lines.append("[what it left running was ended; set `background` to keep it]")
+        lines.append("[the processes that it left running were ended; set `background` to keep it]")
     return "\n".join(lines)

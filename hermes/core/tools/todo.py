@@ -15,7 +15,7 @@ from hermes.types.tools import Tool, ToolContext
 TaskStatus = Literal["pending", "doing", "done", "dropped"]
 MARKS: dict[TaskStatus, str] = {"pending": "[ ]", "doing": "[>]", "done": "[x]", "dropped": "[-]"}
 MOST_TASKS = 50
-"""Most tasks in a list."""
+"""Maximum number of tasks in a list."""
 
 
 class Item(msgspec.Struct, kw_only=True, frozen=True):
@@ -90,13 +90,13 @@ def _kept(path: Path | None, wanted: Todo) -> list[Item]:
         raise ToolFailed(f"These tasks have no text: {', '.join(nameless)}. Nothing was changed.")
     if len(items) > MOST_TASKS:
         raise ToolFailed(
-            f"{len(items)} tasks are too many, {MOST_TASKS} is the most: drop or join some."
+            f"{len(items)} tasks are too many (at most {MOST_TASKS}): drop or merge some."
         )
     if path is not None:
         try:
             write_private(path, msgspec.json.encode(items).decode())
         except OSError as error:
-            raise ToolFailed(f"The list can't be kept: {error}.") from error
+            raise ToolFailed(f"The list can't be stored: {error}.") from error
     return items
 
 

@@ -14,9 +14,9 @@ from hermes.types.tools import Tool, ToolContext
 from hermes.types.web import WebPage
 
 MOST_TEXT = 50_000
-"""Most characters of a page that are shown."""
+"""Maximum number of characters of a page that are shown."""
 MOST_HTML = 2_000_000
-"""Most characters of a page that are parsed."""
+"""Maximum number of characters of a page that are parsed."""
 PAGE_TITLE = 200
 
 Fetch = Callable[[str], Awaitable[WebPage]]

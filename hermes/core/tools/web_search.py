@@ -163,7 +163,7 @@ async def _answer(
         return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise ToolFailed(
-            f"{name} sent something else than results: the operator must check its address."
+            f"{name} did not send valid results: the operator must check its address."
         ) from error
 
 

@@ -242,7 +242,7 @@ def test_a_plugin_adds_a_provider() -> None:
 
 @pytest.mark.parametrize("taken", [{"name": "openai"}, {"aliases": ("claude",)}])
 def test_two_providers_can_not_have_the_same_name(taken: dict[str, object]) -> None:
-    with pytest.raises(ConfigError, match=r"a plugin adds the provider '.*', which exists"):
+    with pytest.raises(ConfigError, match=r"a plugin adds the provider '.*', which already exists"):
         CATALOG.extended([replace(ACME, **taken)])
-    with pytest.raises(ConfigError, match="'acme', which exists"):
+    with pytest.raises(ConfigError, match="'acme', which already exists"):
         CATALOG.extended([ACME, ACME])

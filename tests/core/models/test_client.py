@@ -54,7 +54,7 @@ async def test_the_choice_names_the_wire_format(chosen: str, spoken: str) -> Non
 
 
 async def test_an_unknown_wire_format_lists_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match="'morse' is not known: known are chat, responses, anth"):
+    with pytest.raises(ConfigError, match="'morse' is unknown; known are chat, responses, anth"):
         await ask(request_to(choice_of("morse")))
 
 
@@ -89,7 +89,7 @@ async def test_a_refused_request_has_the_time_to_retry() -> None:
 async def test_a_closed_port_is_a_lost_connection() -> None:
     async with answering(b"") as base_url:
         pass
-    with pytest.raises(Disconnected, match="out of reach"):
+    with pytest.raises(Disconnected, match="can't be reached"):
         await ask(request_to(choice_of("chat", base_url)))
 
 

@@ -82,7 +82,7 @@ async def test_the_next_model_is_called_and_the_person_gets_a_notice(error: Herm
     answer = await fallback.complete(request(), events.append)
     assert answer.text == "hello"
     assert asked(model) == ["one", "two"]
-    assert events[0] == Notice(text=f"{error}. Asking small of two instead.")
+    assert events[0] == Notice(text=f"{error}. Calling small of two instead.")
 
 
 async def test_text_of_a_failed_model_is_discarded_before_the_next_call() -> None:
@@ -92,7 +92,7 @@ async def test_text_of_a_failed_model_is_discarded_before_the_next_call() -> Non
     assert events == [
         TextDelta(text="hel"),
         SegmentDiscarded(from_seq=0),
-        Notice(text="cut. Asking small of two instead."),
+        Notice(text="cut. Calling small of two instead."),
         TextDelta(text="hello"),
         SegmentEnded(),
     ]
@@ -124,7 +124,7 @@ async def test_if_all_models_fail_the_first_error_names_the_others() -> None:
     fallback, _ = falling_back(fails(limit), fails(cut), fails(key))
     with pytest.raises(RateLimited) as raised:
         await fallback.complete(request(), list[AgentEvent]().append)
-    expected = "slow down (asked as well: small of two: cut; tiny of three: wrong key)"
+    expected = "slow down (also tried: small of two: cut; tiny of three: wrong key)"
     assert str(raised.value) == expected
     assert raised.value.retry_after == 600.0
 
@@ -321,7 +321,7 @@ async def test_with_a_second_server_every_turn_is_answered() -> None:
     assert second.stats.answered > 0
     told = [text for text in turns.notices if "pause" not in text and "trying again" not in text]
     assert told
-    assert all("Asking small of two instead" in text for text in told)
+    assert all("Calling small of two instead" in text for text in told)
     assert first.early == []
 
 

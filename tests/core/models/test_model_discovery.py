@@ -156,7 +156,7 @@ async def test_a_server_without_a_list_is_one_of_our_errors(
 
 async def test_a_server_that_does_not_listen_is_disconnected() -> None:
     async with aiohttp.ClientSession() as session:
-        with pytest.raises(Disconnected, match="out of reach"):
+        with pytest.raises(Disconnected, match="can't be reached"):
             await discovery(session).fetch(AWAY)
 
 

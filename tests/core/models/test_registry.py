@@ -31,5 +31,7 @@ def test_plugins_add_wire_formats_and_providers_in_any_order() -> None:
 
 @pytest.mark.parametrize("added", [OpenAIChat(), Catalog.load().providers[0]])
 def test_a_name_that_is_taken_is_refused(added: OpenAIChat | Provider) -> None:
-    with pytest.raises(ConfigError, match=r"which exists|two plugins register the wire format"):
+    with pytest.raises(
+        ConfigError, match=r"which already exists|two plugins register the wire format"
+    ):
         ModelRegistry.of([*builtin_wire_formats(), added])

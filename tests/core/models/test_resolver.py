@@ -334,7 +334,7 @@ def test_another_model_can_be_named_although_the_main_one_can_not_work(tmp_path:
 
 def test_an_unknown_wire_format_lists_the_known_ones(tmp_path: Path) -> None:
     config = "model: {default: m, base_url: 'http://x/v1', wire: morse}\n"
-    expected = "wire format 'morse' is not known: known are chat, responses, anthropic"
+    expected = "wire format 'morse' is unknown; known are chat, responses, anthropic"
     with pytest.raises(ConfigError, match=expected):
         models_of(settings(tmp_path, config)).main()
 
@@ -362,7 +362,7 @@ def test_a_plugin_adds_a_provider_with_a_wire_format(tmp_path: Path) -> None:
     (fallback,) = models.fallbacks()
     assert fallback.model == "small"
     without = ConfiguredModels(config, ModelRegistry.of([ACME]))
-    with pytest.raises(ConfigError, match="'telegraph' is not known"):
+    with pytest.raises(ConfigError, match="'telegraph' is unknown"):
         without.main()
 
 

@@ -85,7 +85,7 @@ async def test_a_long_pause_is_announced_by_a_notice() -> None:
     retried, _ = retrying(clock, fails(RateLimited("slow down", 12.0)), says("hello"))
     await retried.complete(request(), events.append)
     assert clock.slept == [12.0]
-    assert events[0] == Notice(text="the model asks for a pause of 12 s")
+    assert events[0] == Notice(text="the model requests a pause of 12 s")
 
 
 async def test_a_short_pause_has_no_notice() -> None:
@@ -159,7 +159,7 @@ async def test_a_pause_that_another_turn_extends_above_the_limit_fails() -> None
     async with anyio.create_task_group() as turns:
         turns.start_soon(turn)
         turns.start_soon(turn)
-    assert sorted(told) == ["fake asks for a pause of 600 s: try again after it", "slow down"]
+    assert sorted(told) == ["fake requests a pause of 600 s: try again after it", "slow down"]
     assert len(model.requests) == 2
 
 

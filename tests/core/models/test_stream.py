@@ -33,7 +33,7 @@ class Refusing:
 def test_an_invalid_payload_is_a_lost_connection_unless_the_answer_is_finished() -> None:
     answer = StreamedAnswer(choice_of("chat"), lambda _event: None)
     stream = PayloadStream(answer, Refusing())
-    with pytest.raises(Disconnected, match=r"something else than an answer \(nonsense\)"):
+    with pytest.raises(Disconnected, match=r"an invalid answer \(nonsense\)"):
         stream.take([b"nonsense"])
     answer.finished = True
     stream.take([b"nonsense"])

@@ -42,7 +42,7 @@ def test_the_built_in_wire_formats_are_found_by_name() -> None:
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match="wire format 'morse' is not known: known are chat, resp"):
+    with pytest.raises(ConfigError, match="wire format 'morse' is unknown; known are chat, resp"):
         find_wire(wire_formats(builtin_wire_formats()), "morse")
 
 

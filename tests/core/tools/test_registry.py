@@ -48,5 +48,7 @@ def test_a_plugin_may_have_a_toolset_with_a_hermes_agent_name() -> None:
 
 
 def test_a_misspelt_toolset_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"agent.toolsets: 'hermes-clli' is no toolset"):
+    with pytest.raises(
+        ConfigError, match=r"agent.toolsets: 'hermes-clli' is neither a toolset nor a tool"
+    ):
         names("hermes-clli")

@@ -127,7 +127,10 @@ async def test_processes_that_a_command_leaves_running_are_ended_and_reported(
     local: LocalBackend, tmp_path: Path
 ) -> None:
     told = await run(local, tmp_path, "sleep 600 >/dev/null 2>&1 & echo begun")
-    assert told == "begun\n[what it left running was ended; set `background` to keep it]"
+    assert (
+        told
+        == "begun\n[the processes that it left running were ended; set `background` to keep it]"
+    )
 
 
 @pytest.mark.parametrize(

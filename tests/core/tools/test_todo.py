@@ -77,7 +77,7 @@ async def test_a_damaged_file_can_be_replaced(tmp_path: Path) -> None:
 
 async def test_a_list_that_can_not_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "todos").write_text("in the way")
-    with pytest.raises(ToolFailed, match="can't be kept"):
+    with pytest.raises(ToolFailed, match="can't be stored"):
         await todo(tmp_path / "todos", todos=FIRST)
 
 

@@ -159,8 +159,8 @@ async def test_each_service_gets_its_own_request_format(
     [
         (searxng, answer("Forbidden", status=403), "must add json to search.formats"),
         (searxng, json(SEARXNG_SILENT), "(google: Suspended: CAPTCHA, duckduckgo: timeout)"),
-        (searxng, answer("<html>"), "something else than results"),
-        (searxng, json('{"results": 7}'), "something else than results"),
+        (searxng, answer("<html>"), "did not send valid results"),
+        (searxng, json('{"results": 7}'), "did not send valid results"),
         (searxng, json("", 500), "SearXNG refused with status 500: try other words, or later"),
         (searxng, json("", 429, Retry_After="30"), "try again in 30 s"),
         (brave, json(BRAVE_KEY, 422), "must correct web.brave_key"),

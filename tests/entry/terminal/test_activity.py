@@ -41,7 +41,7 @@ def line(*events: AgentEvent, after: float = 0.5) -> str:
         ([RUN, ToolProgress(call=TWO, text="half\n done")], "terminal make all: half done"),
         ([READ, ToolFinished(call=ONE, name="read_file")], "thinking"),
         ([ToolProgress(call=TWO, text="of nothing")], "thinking"),
-        ([Notice(text="the model asks for a pause of 12 s")], "waiting"),
+        ([Notice(text="the model requests a pause of 12 s")], "waiting"),
         ([TextDelta(text="Hi"), SegmentEnded()], "thinking"),
     ],
 )

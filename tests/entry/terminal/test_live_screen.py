@@ -163,7 +163,7 @@ def test_a_long_label_stays_in_one_line() -> None:
 @pytest.mark.parametrize(
     ("event", "line"),
     [
-        (Notice(text="the model asks for a pause of 12 s"), "· the model asks for a pause of 12 s"),
+        (Notice(text="the model requests a pause of 12 s"), "· the model requests a pause of 12 s"),
         (ContextCompacted(messages=9), "· 9 earlier messages were summarised"),
         (Notice(text="\x1b[2Jboo"), "· boo"),
     ],
