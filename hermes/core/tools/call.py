@@ -35,7 +35,7 @@ CUT_CALL = (
 PROGRESS_LENGTH = 200
 """Maximum number of characters of a progress text."""
 SHOWN_CHANGE = 200_000
-"""Maximum number of characters of a file whose change is shown. Redaction of a million takes a while."""
+"""Maximum number of characters of a file whose change is shown, because redaction takes time."""
 FAULT_LENGTH = 1000
 """Maximum number of characters of an unexpected error of a tool."""
 
