@@ -213,7 +213,7 @@ async def opened_model(
             attempts=settings.agent.api_max_retries + 1,
             patience=HURRIED if others else PATIENT,
         )
-        yield Fallback(patient, partial(suitable, others, models.wires))
+        yield Fallback(patient, partial(suitable, others, models.wires)) if others else patient
 
 
 class _Placed:
