@@ -63,6 +63,13 @@ def attached_contents(
     given: Sequence[RequestMessage], *, in_session: bool
 ) -> dict[int, list[ContentPart]]:
     """The contents of user messages that may have attachments, of those messages that count."""
+    contents = {
+        index: one.content
+        for index, one in enumerate(given)
+        if one.role == "user" and isinstance(one.content, list)
+    }
+    if not contents:
+        return contents
     spoke = (
         index
         for index, one in enumerate(given)
@@ -72,11 +79,7 @@ def attached_contents(
     news = given[last + 1 :]
     resumes = any(one.role == "tool" and call_place(one.tool_call_id or "") for one in news)
     first = last + 1 if in_session or resumes else 0
-    return {
-        index: one.content
-        for index, one in enumerate(given)
-        if index >= first and one.role == "user" and isinstance(one.content, list)
-    }
+    return {index: content for index, content in contents.items() if index >= first}
 
 
 def read_messages(

@@ -24,8 +24,8 @@ class FileWatch:
 
     def check(self) -> None:
         """StoreUnavailable unless the files are still those of this process, and whole."""
-        sizes = [file.current_size() for file in self._files]
-        for file, size in zip(self._files, sizes, strict=True):
+        for file in self._files:
+            size = file.current_size()
             if size is None:
                 raise self._lost(f"{file.path} was removed or replaced")
             if size < file.size and not self._truncated:
@@ -55,7 +55,7 @@ class FileWatch:
 
 class _WatchedFile:
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path = str(path)
         try:
             found = path.stat()
         except OSError as error:
