@@ -23,6 +23,7 @@ from hermes.control.gateway import Gateway, GatewayOptions, running_gateway
 from hermes.control.media import Download, MediaIntake
 from hermes.control.routing import Router
 from hermes.control.upkeep import DAY, HOUR, Retention
+from hermes.core.models.connector import ModelConnector
 from hermes.core.tools.todo import forget_todos
 from hermes.plugins import Plugins
 from hermes.settings import Settings
@@ -181,10 +182,9 @@ def forget_session(settings: Settings, plugins: Plugins, session: str) -> None:
 
 @asynccontextmanager
 async def http_session() -> AsyncIterator[aiohttp.ClientSession]:
-    connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300)
     # No cookies: a model's answer to one person must not carry over to another's request.
     jar = aiohttp.DummyCookieJar()
-    async with aiohttp.ClientSession(connector=connector, cookie_jar=jar) as session:
+    async with aiohttp.ClientSession(connector=ModelConnector(), cookie_jar=jar) as session:
         yield session
 
 
