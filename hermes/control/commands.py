@@ -1,6 +1,6 @@
 """Slash commands: one table for chats, the terminal and the API.
 
-A command is part of the transaction that takes its message in: it happens exactly once.
+A command runs in the transaction that takes its message in, so it runs exactly once.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ class CommandTable:
         self._names = {name: command.aliases for name, command in self.commands.items()}
 
     def find(self, event: MessageEvent) -> tuple[Action, str] | None:
-        """The command that a message is, with its argument; None for ordinary words."""
+        """The command in a message, with its argument; None if the message is not a command."""
         parsed = parse_command(_text(event))
         if parsed is None:
             return None
@@ -47,7 +47,7 @@ class CommandTable:
 
 
 def _check_names(commands: Sequence[SlashCommand]) -> None:
-    """ConfigError if a name or an alias means two commands."""
+    """Raises ConfigError if two commands have the same name or alias."""
     taken: dict[str, str] = {}
     for command in commands:
         for name in (command.name, *command.aliases):
@@ -114,7 +114,7 @@ def status(command: CommandContext) -> Work[CommandReply]:
 
 
 def context(command: CommandContext) -> Work[CommandReply]:
-    """What goes to the model with the next message, part by part."""
+    """Describes the parts of the next request to the model, with their sizes."""
     session = yield from sessions.find(str(command.session))
     prompt = None
     if session and session.prompt:

@@ -1,4 +1,4 @@
-"""Earlier conversations, for those who look after them: listed, read, searched, deleted."""
+"""Transactions that list, read, search and delete conversations."""
 
 from hermes.state import compactions, search, sessions, transcript, turns
 from hermes.state.audience import Operator
@@ -23,18 +23,18 @@ class SessionBusy(HermesError):
 
 
 def listed(platform: str | None = None, limit: int = 50) -> Work[list[Summary]]:
-    """Sessions, those used last first."""
+    """The sessions, most recently used first."""
     return (yield from sessions.listed(platform, limit))
 
 
 def latest(platform: str) -> Work[Summary | None]:
-    """The session that was used last on the platform."""
+    """The session that was used most recently on the platform."""
     found = yield from sessions.listed(platform, 1)
     return found[0] if found else None
 
 
 def find(name: str) -> Work[Summary]:
-    """The session of that key or name, or the only one whose name begins so."""
+    """The session with this key or name, or the only one whose name begins with it."""
     found = yield from sessions.named(name)
     if len(found) == 1:
         return found[0]
@@ -45,32 +45,32 @@ def find(name: str) -> Work[Summary]:
 
 
 def entries(name: str) -> Work[list[Entry]]:
-    """All that was ever said in the session, as it was said."""
+    """All messages of the session, without its summaries."""
     found = yield from find(name)
     return (yield from transcript.entries(found.key))
 
 
 def waiting(name: str) -> Work[list[OpenQuestion]]:
-    """What the session's turn waits to hear from a person."""
+    """The questions that the session's turn asks a person."""
     found = yield from find(name)
     turn = yield from turns.open_in(found.key)
     return (yield from turns.open_questions(turn.id)) if turn else []
 
 
 def searched(query: str, limit: int = 20) -> Work[list[FoundMessage]]:
-    """Messages of all sessions that hold words of the query, best first."""
+    """Messages of all sessions that contain words of the query, best matches first."""
     return (yield from search.search(query, Operator(), limit=limit))
 
 
 def delete(name: str) -> Work[Summary]:
-    """Removes a session and all that was said in it, unless it is at work."""
+    """Deletes a session and all of its messages; SessionBusy while a turn runs in it."""
     found = yield from _idle(name)
     yield from sessions.delete(found.key)
     return found
 
 
 def restore(name: str) -> Work[int]:
-    """Puts back what the session's summaries stand for; how many there were."""
+    """Restores the messages that summaries have replaced; returns the number of summaries."""
     found = yield from _idle(name)
     return (yield from compactions.restore(found.key))
 

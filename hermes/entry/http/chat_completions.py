@@ -33,7 +33,7 @@ from hermes.entry.http.response_format import response_format
 from hermes.entry.http.responses import JsonResponse
 from hermes.entry.http.sse import EventStream, EventStreamResponse, next_or_keepalive
 from hermes.streaming.final import spoken
-from hermes.streaming.fold import Folder, View
+from hermes.streaming.fold import EventFold, View
 from hermes.streaming.sse import ChatStream, plain_completion
 from hermes.types.events import AgentEvent, TextDelta, TurnFinished
 from hermes.types.identity import Source, TurnId, call_place, new_id
@@ -110,14 +110,14 @@ class ChatCompletions:
         """The whole answer, once it is committed."""
         if (reply := reply_of(receipt)) is not None:
             return View(segments=(reply,), outcome=COMPLETED)
-        folder = Folder()
+        fold = EventFold()
         with self._gateway.following(turn, after(receipt)) as following:
             for envelope in await following.rest():
-                folder.feed(envelope.seq, end_of(envelope.event, form))
+                fold.feed(envelope.seq, end_of(envelope.event, form))
                 if isinstance(envelope.event, TurnFinished):
                     # A suspended turn may have gone on: that answered a later request.
                     break
-        view = folder.view()
+        view = fold.view()
         finish = view.outcome or UNFINISHED
         if finish.outcome == "failed":
             raise failed_turn(finish)

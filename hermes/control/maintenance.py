@@ -1,4 +1,4 @@
-"""Work that no message triggers: expired questions, dead processes, retention."""
+"""Work that is not triggered by a message: expired questions, dead processes, retention."""
 
 import logging
 import math
@@ -32,8 +32,8 @@ class Retention(Value):
     requests are kept as long as the requests."""
 
 
-class Upkeep:
-    """One loop, for the process that holds the scheduler's lease."""
+class Maintenance:
+    """One loop, in the process that holds the lease of the scheduler."""
 
     def __init__(
         self,
@@ -57,9 +57,9 @@ class Upkeep:
             try:
                 await self._tick()
             except HermesError as error:
-                log.error("upkeep failed, trying again: %s", error)
+                log.error("maintenance failed, trying again: %s", error)
             except Exception:
-                log.exception("upkeep failed, trying again")
+                log.exception("maintenance failed, trying again")
 
     async def _tick(self) -> None:
         if self._store.trouble:
