@@ -221,7 +221,7 @@ async def open_model(
             attempts=settings.agent.api_max_retries + 1,
             longest_pause=LONGEST_PAUSE_WITH_FALLBACK if others else LONGEST_PAUSE,
         )
-        yield Fallback(patient, partial(suitable, others, models.wires))
+        yield Fallback(patient, partial(suitable, others, models.wires)) if others else patient
 
 
 class _LocalOrRemote:

@@ -72,6 +72,9 @@ class Following:
         found: list[Envelope] = []
         reached = False
         while not reached and not self.ended:
+            if self._replayed and not self.begun:
+                # The turn is about to run here.
+                await self._log.ended(STORE_SECONDS)
             while self._replayed and self._log.running:
                 await self._log.ended()
             page = await self.next()

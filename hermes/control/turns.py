@@ -183,7 +183,9 @@ class TurnRunner:
             recorded=recorded,
             content=owed_content(
                 (*claim.said, *checkpoint.said_texts), [*live.remarks(), *last], outcome
-            ),
+            )
+            if claim.turn.reply_to
+            else None,
             usage=live.usage(),
             prompt=checkpoint.prompt,
             question_ids=ids,

@@ -8,7 +8,7 @@ import msgspec
 
 from hermes.types.client_tools import ClientTool
 from hermes.types.errors import ConfigError
-from hermes.types.tools import AnyTool, DeclaredTool
+from hermes.types.tools import DeclaredTool
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | Mapping[str, Json] | None"
 JsonSchema: TypeAlias = Mapping[str, Json]
@@ -57,17 +57,16 @@ def function(tool: DeclaredTool) -> Mapping[str, object]:
 def tools_json(tools: Sequence[DeclaredTool], declare: Declare = function) -> bytes:
     """Returns the declarations as a JSON array. The agent's own tools are encoded once and
     cached."""
-    own = tuple(tool for tool in tools if not isinstance(tool, ClientTool))
-    encoded = _own_json(own, declare)
-    if len(own) == len(tools):
-        return encoded
     declared = [declare(tool) for tool in tools if isinstance(tool, ClientTool)]
+    if not declared:
+        return _own_json(tuple(tools), declare)
+    own = tuple(tool for tool in tools if not isinstance(tool, ClientTool))
     theirs = msgspec.json.encode(declared)
-    return encoded[:-1] + b"," + theirs[1:] if own else theirs
+    return _own_json(own, declare)[:-1] + b"," + theirs[1:] if own else theirs
 
 
 @lru_cache(maxsize=256)
-def _own_json(tools: tuple[AnyTool, ...], declare: Declare) -> bytes:
+def _own_json(tools: tuple[DeclaredTool, ...], declare: Declare) -> bytes:
     return msgspec.json.encode([declare(tool) for tool in tools])
 
 

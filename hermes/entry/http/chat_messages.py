@@ -75,6 +75,13 @@ def attached_contents(
     given: Sequence[RequestMessage], *, in_session: bool
 ) -> dict[int, list[ContentPart]]:
     """The contents of user messages that may have attachments, of those messages that count."""
+    contents = {
+        index: one.content
+        for index, one in enumerate(given)
+        if one.role == "user" and isinstance(one.content, list)
+    }
+    if not contents:
+        return contents
     spoke = (
         index
         for index, one in enumerate(given)
@@ -84,11 +91,7 @@ def attached_contents(
     news = given[last + 1 :]
     resumes = any(one.role == "tool" and parse_call_id(one.tool_call_id or "") for one in news)
     first = last + 1 if in_session or resumes else 0
-    return {
-        index: one.content
-        for index, one in enumerate(given)
-        if index >= first and one.role == "user" and isinstance(one.content, list)
-    }
+    return {index: content for index, content in contents.items() if index >= first}
 
 
 def read_messages(

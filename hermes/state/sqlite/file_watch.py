@@ -62,7 +62,7 @@ class FileWatch:
 
 class _WatchedFile:
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path = str(path)
         try:
             found = path.stat()
         except OSError as error:
