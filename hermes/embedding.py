@@ -10,13 +10,13 @@ from typing import Self
 import anyio
 from msgspec.structs import replace
 
-from hermes.app.gateway import Parts, open_gateway
+from hermes.app.gateway import GatewayOverrides, open_gateway
 from hermes.control.gateway import Gateway
 from hermes.entry.cli.main import sole
 from hermes.hookspecs import hookimpl
 from hermes.settings import ENVIRON, load
 from hermes.streaming.final import final_text
-from hermes.streaming.fold import Folder
+from hermes.streaming.fold import EventFold
 from hermes.types.errors import HermesError
 from hermes.types.events import AgentEvent, Envelope, SegmentDiscarded, TextDelta, TurnFinished
 from hermes.types.identity import OWNER, Principal, Source, TurnId, new_id
@@ -81,8 +81,8 @@ class Agent:
         self._gateway: Gateway | None = None
 
     async def __aenter__(self) -> Self:
-        parts = Parts(plugins=[_OwnTools(self._tools)])
-        opened = open_gateway(self._settings, parts, terminal=True)
+        overrides = GatewayOverrides(plugins=[_OwnTools(self._tools)])
+        opened = open_gateway(self._settings, overrides, terminal=True)
         try:
             self._gateway = await self._stack.enter_async_context(opened)
         except BaseExceptionGroup as group:
@@ -102,11 +102,11 @@ class Agent:
 
     async def ask(self, text: str, conversation: str = "default") -> str:
         """The whole answer; TurnFailed when there is none. To cancel it stops the turn."""
-        folder = Folder()
+        fold = EventFold()
         async with aclosing(self._events(text, conversation)) as events:
             async for envelope in events:
-                folder.feed(envelope.seq, envelope.event)
-        view = folder.view()
+                fold.feed(envelope.seq, envelope.event)
+        view = fold.view()
         if view.outcome is None or view.outcome.outcome != "completed":
             raise TurnFailed(final_text(view), view.outcome)
         return final_text(view)

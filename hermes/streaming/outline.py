@@ -1,6 +1,6 @@
 """The answer of a long turn, without holding its text: the events of the answer are read twice."""
 
-from hermes.streaming.fold import BREAK
+from hermes.streaming.fold import SEGMENT_SEPARATOR
 from hermes.streaming.wire import encode
 from hermes.types.events import (
     AgentEvent,
@@ -13,7 +13,7 @@ from hermes.types.events import (
 
 
 class AnswerOutline:
-    """Finds the events whose texts make up the answer. It is the answer of a `Folder`'s view."""
+    """Finds the events whose texts make up the answer that an `EventFold` shows."""
 
     def __init__(self) -> None:
         self.usage: UsageReported | None = None
@@ -67,6 +67,6 @@ class AnswerJson:
             return b""
         if not isinstance(event, TextDelta):
             return b""
-        pause = BREAK if self._place and not self._begun else ""
+        pause = SEGMENT_SEPARATOR if self._place and not self._begun else ""
         self._begun = True
         return encode(pause + event.text)[1:-1]
