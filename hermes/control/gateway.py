@@ -32,7 +32,7 @@ from hermes.state import turns
 from hermes.state.access import load_paired
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.agents import HostedAgent
-from hermes.types.errors import HermesError, IntakeClosed, TooBusy
+from hermes.types.errors import HermesError, IntakeClosed, StoreUnavailable, TooBusy
 from hermes.types.events import Envelope
 from hermes.types.identity import AgentId, SessionKey, TurnId
 from hermes.types.messages import Asked, MessageEvent, Receipt, Refused
@@ -94,6 +94,9 @@ class Gateway:
         self._upkeep = Upkeep(store, self._recovery, options.retention, self._sweep, media)
         self._changed = anyio.Event()
         self._closed = False
+        self._permitted = True
+        self._left: set[TurnId] = set()
+        """Turns that were stopped because this process had lost its permission to run them."""
         self._hub.on_unread = self._mind_unread
         self._runner.on_closed = Titles(store, group, agents).consider
 
@@ -115,6 +118,8 @@ class Gateway:
     async def accept(self, event: MessageEvent) -> Receipt:
         """Takes a message in; returns once it is durable."""
         source, principal = event.source, event.origin.principal
+        if not self._permitted:
+            raise StoreUnavailable(self._store.trouble or "this process may not run turns now")
         if self._closed:
             log.warning("a message of %s is refused: the gateway stops", source.account)
             raise IntakeClosed("The gateway is shutting down; try again after the restart.")
@@ -200,6 +205,7 @@ class Gateway:
         await self._sweep()
         self._group.start_soon(self._watch)
         self._group.start_soon(self._follow_changes)
+        self._group.start_soon(self._follow_permission)
         self._group.start_soon(self._endings.run)
         if not self._options.terminal:
             self._group.start_soon(self._upkeep.run)
@@ -229,7 +235,18 @@ class Gateway:
         async for _ in self._store.changes():
             self.notice_change()
 
+    async def _follow_permission(self) -> None:
+        """Stops all turns while other processes may take them over, and takes back what is left."""
+        async for permitted in self._store.permission():
+            self._permitted = permitted
+            if permitted:
+                self.notice_change()
+            else:
+                self._left |= self._runner.stop_all("lost")
+
     async def _sweep(self) -> None:
+        if not self._permitted:
+            return
         self._access.paired = await self._store.run(load_paired)
         # A terminal leaves to gateways what is theirs, but must not wait for one itself.
         kind: OwnerKind | None = "terminal" if self._options.terminal else None
@@ -239,6 +256,9 @@ class Gateway:
             self._mind_unread(claim.turn.id)
 
         await self._recovery.take_over(start, kind)
+        if self._left:
+            await self._recovery.take_back(self._left, start, self._runner.runs)
+            self._left.clear()
         await self._resume()
         for turn in await self._recovery.stops():
             self._runner.stop(turn, "stop")

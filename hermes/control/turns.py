@@ -11,7 +11,7 @@ from hermes.control.claims import Claim, Closing, Desk
 from hermes.control.hub import Hub, Log
 from hermes.control.outbox import Outbox
 from hermes.control.turn_log import log_finished
-from hermes.state import compactions, sessions, transcript, turns
+from hermes.state import compactions, session_lock, sessions, transcript, turns
 from hermes.state.compactions import Condensed
 from hermes.streaming.final import final_content
 from hermes.streaming.fold import View
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 P = ParamSpec("P")
 
-Why = Literal["stop", "shutdown", "unread"]
+Why = Literal["stop", "shutdown", "unread", "lost"]
 RETRY_SECONDS = 1.0
 PROCESSES_SECONDS = 20.0
 """Seconds in which the background processes of a stateless request have to end."""
@@ -88,9 +88,12 @@ class TurnRunner:
             scope.cancel()
         return scope is not None
 
-    def stop_all(self, why: Why) -> None:
-        for turn in list(self._scopes):
+    def stop_all(self, why: Why) -> set[TurnId]:
+        """Interrupts all turns that run here, and returns them."""
+        running = set(self._scopes)
+        for turn in running:
             self.stop(turn, why)
+        return running
 
     async def run(self, claim: Claim) -> Claim | None:
         """Runs an expected turn; the session's next one, when there is one to run."""
@@ -140,7 +143,7 @@ class TurnRunner:
                 reason = "Something went wrong inside; the log says what."
                 return Failed(reason=reason, temporary=True)
         match self._whys.get(turn.id):
-            case "shutdown":
+            case "shutdown" | "lost":
                 return None
             case "stop":
                 return Stopped(reason="by you", partial=live.open_text())
@@ -220,6 +223,7 @@ class TurnCheckpoint:
 
         def work() -> Work[int]:
             row, scribe = self._claim.row, self._claim.scribe
+            yield from session_lock.lock(row.session)
             yield from turns.advance(row.id, row.epoch, self.steps + 1, seq, usage)
             number = yield from transcript.append(scribe, self.steps, 0, message, time.time())
             if self.prompt and not row.transient:
@@ -240,6 +244,7 @@ class TurnCheckpoint:
     async def started(self, call: CallId, handle: str | None = None) -> None:
         def work() -> Work[None]:
             row = self._claim.row
+            yield from session_lock.lock(row.session)
             yield from turns.hold(row.id, row.epoch)
             yield from turns.start_call(call, row.id, handle, time.time())
 
@@ -252,6 +257,7 @@ class TurnCheckpoint:
 
         def work() -> Work[int]:
             row, scribe = self._claim.row, self._claim.scribe
+            yield from session_lock.lock(row.session)
             yield from turns.advance(row.id, row.epoch, self.steps, seq, usage)
             number = yield from transcript.append(scribe, step, index, message, time.time())
             if row.trigger == "api":
@@ -277,6 +283,7 @@ class TurnCheckpoint:
         what = Condensed(session=row.session, generation=row.generation, span=whole)
 
         def work() -> Work[None]:
+            yield from session_lock.lock(row.session)
             yield from turns.hold(row.id, row.epoch)
             yield from compactions.compact(what, summary, row.id, time.time())
 

@@ -117,8 +117,9 @@ def take_ending(
         "update endings set taken_at = ? where (session, generation) in"
         " (select session, generation from endings"
         " where coalesce(taken_at, 0) < ? and session = coalesce(?, session)"
-        " order by ended_at limit 1) returning session, generation, ended_at",
-        (now, now - patience, session),
+        " order by ended_at limit 1) and coalesce(taken_at, 0) < ?"
+        " returning session, generation, ended_at",
+        (now, now - patience, session, now - patience),
     )
     if not rows:
         return None

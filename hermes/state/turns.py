@@ -143,7 +143,7 @@ _USED = (
     "prompt_tokens = coalesce(prompt_tokens, 0) + ?,"
     " completion_tokens = coalesce(completion_tokens, 0) + ?,"
     " cached_tokens = coalesce(cached_tokens, 0) + ?,"
-    " cost = case when ? is null then cost else coalesce(cost, 0) + ? end"
+    " cost = case when cast(? as double precision) is null then cost else coalesce(cost, 0) + ? end"
 )
 
 
