@@ -55,12 +55,10 @@ class Recovery:
                 start(claim)
         self._warn_of(await self._store.run(self._adopt_the_rest, dead))
 
-    async def take_back(
-        self, stopped: Collection[TurnId], start: StartTurn, runs: Callable[[TurnId], bool]
-    ) -> None:
+    async def take_back(self, stopped: Collection[TurnId], start: StartTurn) -> None:
         """Resumes turns that this process had to stop, unless another one has taken them over."""
         for row in await self._store.run(turns.running_of, self._store.owner):
-            if row.id in stopped and not runs(row.id):
+            if row.id in stopped:
                 claim = await self._resumed(row, self._take_turn)
                 if claim is not None:
                     log.info("resuming turn %s, which was stopped when the lock was lost", row.id)
