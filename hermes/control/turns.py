@@ -3,20 +3,21 @@
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, ParamSpec, TypeVar
+from typing import Literal
 
 import anyio
 
 from hermes.control.claims import Claim, Closing, Desk
 from hermes.control.hub import Hub, Log
 from hermes.control.outbox import Outbox
+from hermes.control.persistence import persist
 from hermes.control.turn_log import log_finished
 from hermes.state import compactions, session_lock, sessions, transcript, turns
 from hermes.state.compactions import Condensed
 from hermes.streaming.final import final_content
 from hermes.streaming.fold import View
 from hermes.types.agents import HostedAgent
-from hermes.types.errors import ClaimLost, StoreUnavailable
+from hermes.types.errors import ClaimLost
 from hermes.types.events import (
     NOTHING_USED,
     AgentEvent,
@@ -34,11 +35,7 @@ from hermes.types.turns import Completed, Failed, Outcome, Prompt, Stopped, Susp
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-P = ParamSpec("P")
-
 Why = Literal["stop", "shutdown", "unread", "lost"]
-RETRY_SECONDS = 1.0
 PROCESSES_SECONDS = 20.0
 """Seconds in which the background processes of a stateless request have to end."""
 
@@ -322,18 +319,6 @@ async def end_processes(agent: HostedAgent, session: SessionKey) -> None:
 
 async def _kill(sandbox: Sandbox, id: str) -> None:
     await (await sandbox.process(id)).kill()
-
-
-async def persist(
-    store: Store, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs
-) -> T:
-    """Commits, however long the disk is full: what a turn has done must not be forgotten."""
-    while True:
-        try:
-            return await store.run(transaction, *args, **kwargs)
-        except StoreUnavailable as error:
-            log.error("can't store a turn's progress, trying again: %s", error)
-            await anyio.sleep(RETRY_SECONDS)
 
 
 def finish_of(outcome: Outcome) -> TurnFinished:

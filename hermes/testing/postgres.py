@@ -30,7 +30,6 @@ _OPTIONS = {
     # A test kills processes, not the machine.
     "fsync": "off",
     "full_page_writes": "off",
-    "synchronous_commit": "off",
     "max_connections": "200",
     "shared_buffers": "32MB",
     "autovacuum": "off",
@@ -148,6 +147,11 @@ class TestDatabases:
         if folder not in self._used:
             self._used[folder] = self._free.pop() if self._free else self._made()
         return self.server.url(self._used[folder])
+
+    def name_of(self, folder: Path) -> str:
+        """The name of the folder's database."""
+        self.url_of(folder)
+        return self._used[folder]
 
     def clear(self) -> None:
         """Empties the databases that were used, for other folders."""

@@ -21,13 +21,12 @@ from hermes.settings.sections import (
     AuxiliarySettings,
     MemorySettings,
     ModelSettings,
-    StoreSettings,
     StreamingSettings,
 )
 from hermes.state.paths import Home
 from hermes.testing.commands import EMPTY_ENVIRONMENT
 from hermes.testing.scripted import Answer, ChatRequest, refusal
-from hermes.testing.stores import store_url
+from hermes.testing.stores import store_settings
 from hermes.testing.tools import TEST_TOOLS
 from hermes.types.errors import TransactionConflict
 from hermes.types.events import TextDelta
@@ -119,7 +118,7 @@ async def running(
         access=conditions.access,
         auxiliary=conditions.auxiliary,
         memory=conditions.memory,
-        store=StoreSettings(url=store_url(home)),
+        store=store_settings(home),
     )
     parts = Parts(
         plugins=conditions.plugins,

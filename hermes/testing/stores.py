@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psycopg
 
+from hermes.settings.sections import StoreSettings
 from hermes.state.paths import STORE_NAME
 from hermes.state.postgres.store import open_postgres
 from hermes.state.sqlite.store import open_store
@@ -15,6 +16,8 @@ from hermes.types.store import OwnerKind, Row, Store
 
 _current: list[TestDatabases] = []
 """The databases that tests use at the moment; none while they use SQLite."""
+_addresses: dict[Path, StoreSettings] = {}
+"""Homes whose gateways reach their database by other addresses."""
 
 
 @contextmanager
@@ -29,9 +32,24 @@ def stores_on_postgres() -> Iterator[None]:
         databases.clear()
 
 
+@contextmanager
+def store_reached_by(folder: Path, url: str, direct_url: str = "") -> Iterator[None]:
+    """The gateways of the folder reach their database by these addresses while the block lasts."""
+    _addresses[folder] = StoreSettings(url=url, direct_url=direct_url)
+    try:
+        yield
+    finally:
+        del _addresses[folder]
+
+
 def store_url(folder: Path) -> str:
-    """The value of `store.url` for a home; empty for SQLite."""
+    """The address of the home's database; empty for SQLite."""
     return _current[-1].url_of(folder) if _current else ""
+
+
+def store_settings(folder: Path) -> StoreSettings:
+    """The settings of a gateway in this home."""
+    return _addresses.get(folder) or StoreSettings(url=store_url(folder))
 
 
 def open_test_store(
