@@ -158,10 +158,15 @@ class TestDatabases:
 
     def clear(self) -> None:
         """Empties the databases that were used, for other folders."""
-        for name in self._used.values():
+        for folder in list(self._used):
+            self.release(folder)
+
+    def release(self, folder: Path) -> None:
+        """Empties the folder's database, for another folder."""
+        if folder in self._used:
+            name = self._used.pop(folder)
             self.server.execute(_EMPTY, name)
             self._free.append(name)
-        self._used = {}
 
     def _made(self) -> str:
         self._count += 1

@@ -52,6 +52,12 @@ def store_settings(folder: Path) -> StoreSettings:
     return _addresses.get(folder) or StoreSettings(url=store_url(folder))
 
 
+def forget_store(folder: Path) -> None:
+    """The home is gone: another one may have its database."""
+    if _current:
+        _current[-1].release(folder)
+
+
 def open_test_store(
     folder: Path, kind: OwnerKind | None = None
 ) -> AbstractAsyncContextManager[Store]:
@@ -66,5 +72,6 @@ def stored_rows(folder: Path, sql: str) -> list[Row]:
     if url:
         with psycopg.connect(url) as connection:
             return connection.execute(sql.encode()).fetchall()
-    with closing(sqlite3.connect(folder / STORE_NAME)) as database:
+    path = f"file:{folder / STORE_NAME}?mode=ro"
+    with closing(sqlite3.connect(path, uri=True, timeout=5.0)) as database:
         return database.execute(sql).fetchall()

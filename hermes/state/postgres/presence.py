@@ -50,8 +50,10 @@ def held_locks() -> Work[set[OwnerId]]:
         " and l.database = (select d.oid from pg_database d where d.datname = current_database())"
         " and l.classid = cast(? as bigint)::oid"
         " and l.objid = (hashtext(o.id)::bigint & 4294967295)::oid)"
-        " or pg_postmaster_start_time()"
-        "  > clock_timestamp() - make_interval(secs => cast(? as double precision)))",
+        # A process that the server has not heard of since its start may have survived it.
+        " or (o.beat_at < extract(epoch from pg_postmaster_start_time())"
+        " and pg_postmaster_start_time()"
+        " > clock_timestamp() - make_interval(secs => cast(? as double precision))))",
         (_NAMESPACE, GRACE_SECONDS),
     )
     return {OwnerId(row[0]) for row in rows}
