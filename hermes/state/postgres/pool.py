@@ -10,7 +10,7 @@ from psycopg import conninfo
 
 from hermes.state.postgres.channel import Channel
 from hermes.state.postgres.errors import connect_error
-from hermes.types.errors import StoreUnavailable
+from hermes.types.errors import ConfigError, StoreUnavailable
 
 CONNECTIONS = 8
 """Most connections for transactions; the lock of the process has one more."""
@@ -35,19 +35,25 @@ class Server(NamedTuple):
     @property
     def place(self) -> str:
         """The server and the database as errors name them, without the password."""
-        try:
-            found = conninfo.conninfo_to_dict(self.url)
-        except psycopg.Error:
-            return "the database of store.url"
+        found = self._parts()
         host, port = found.get("host") or "this machine", found.get("port")
         where = f"{host}:{port}" if port else str(host)
         return f"the database {found.get('dbname') or ''!r} on {where}"
 
+    def _parts(self) -> dict[str, Any]:
+        try:
+            return conninfo.conninfo_to_dict(self.url)
+        except psycopg.Error:
+            # Not its own text, which quotes the password.
+            raise ConfigError(
+                "store.url can't be read: it has to look like postgresql://user:password@host/name,"
+                " with %40 for an @ in the password"
+            ) from None
+
     async def connect(self, *, starting: bool = False) -> psycopg.AsyncConnection[Any]:
         """A new connection. StoreUnavailable, or ConfigError while a store is being opened."""
+        complete = conninfo.make_conninfo(**{**_KEEPALIVE, **self._parts()})
         try:
-            given = conninfo.conninfo_to_dict(self.url)
-            complete = conninfo.make_conninfo(**{**_KEEPALIVE, **given})
             with anyio.fail_after(2 * CONNECT_SECONDS):
                 return await psycopg.AsyncConnection.connect(
                     complete, autocommit=True, prepare_threshold=None
