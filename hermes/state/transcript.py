@@ -3,6 +3,7 @@
 from hermes.state import compactions
 from hermes.state.codec import checksum, decode_message, encode
 from hermes.state.compactions import Compaction, Span
+from hermes.state.storable import storable
 from hermes.state.unreadable import MESSAGE_COLUMNS, decoded, marked, repaired
 from hermes.types.identity import PersonId, SessionKey, call_place
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
@@ -58,7 +59,7 @@ def append(scribe: Scribe, step: int, index: int, message: Message, now: float) 
             role(message),
             body,
             checksum(body),
-            "" if isinstance(message, ToolMessage) else message.text[:SEARCHED_CHARS],
+            "" if isinstance(message, ToolMessage) else storable(message.text[:SEARCHED_CHARS]),
             int(scribe.transient),
             scribe.session.agent,
             scribe.person,
