@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from hermes.testing.lock_check import locks_checked
 from hermes.testing.running import ConflictingStore, every_store_wrapped
 from hermes.testing.stores import stores_on_postgres
 
@@ -29,4 +30,5 @@ def store_kind(request: pytest.FixtureRequest) -> Iterator[str]:
             with stores_on_postgres():
                 yield "postgres"
         case _:
-            yield "plain"
+            with locks_checked():
+                yield "plain"
