@@ -1,6 +1,6 @@
 """Earlier conversations, for those who look after them: listed, read, searched, deleted."""
 
-from hermes.state import compactions, search, sessions, transcript, turns
+from hermes.state import compactions, search, session_lock, sessions, transcript, turns
 from hermes.state.audience import Operator
 from hermes.state.search import FoundMessage
 from hermes.state.sessions import Summary
@@ -77,6 +77,7 @@ def restore(name: str) -> Work[int]:
 
 def _idle(name: str) -> Work[Summary]:
     found = yield from find(name)
+    yield from session_lock.lock(found.key)
     if (yield from turns.open_in(found.key)):
         raise SessionBusy(f"{found.key} is at work: /stop it first, or wait for its answer")
     return found

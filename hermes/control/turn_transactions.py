@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from hermes.control.caches import HistoryCache, PromptCache
 from hermes.control.event_content import first_step, new_messages
 from hermes.control.event_hub import EPOCH
-from hermes.state import deliveries, inbox, sessions, transcript, turns
+from hermes.state import deliveries, inbox, session_lock, sessions, transcript, turns
 from hermes.state.codec import Recorded, record
 from hermes.state.compactions import Span
 from hermes.state.inbox import Waiting
@@ -162,6 +162,7 @@ class TurnTransactions:
 
     def resume(self, row: TurnRow, now: float) -> Work[Claim]:
         """Goes on with a turn whose process died, or whose questions are decided."""
+        yield from session_lock.lock(row.session)
         epoch = yield from turns.claim(row.id, row.epoch, self.owner)
         event = yield from inbox.event_of(row.id)
         request = (yield from inbox.event_of(row.request)) if row.request else event
@@ -198,6 +199,7 @@ class TurnTransactions:
     def close(self, claim: Claim, closing: Closing, now: float) -> Work[Claim | None]:
         """Commits how the turn ended, and begins the session's next one."""
         row = claim.row
+        yield from session_lock.lock(row.session)
         yield from self._end(claim, closing, now)
         if closing.prompt and not row.transient:
             yield from sessions.keep_prompt(row.session, row.generation, closing.prompt)
@@ -215,6 +217,7 @@ class TurnTransactions:
     def give_up(self, row: TurnRow, now: float) -> Work[None]:
         """Closes a turn whose rows can't be read, and tells its chat so."""
         key = SessionKey.parse(row.session)
+        yield from session_lock.lock(row.session)
         epoch = yield from turns.claim(row.id, row.epoch, self.owner)
         # The history repairs a turn that has a damaged message.
         with suppress(msgspec.DecodeError):

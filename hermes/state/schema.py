@@ -240,3 +240,17 @@ alter table compactions add column crc integer;
 """,
     )
 )
+
+
+MIGRATIONS.append(
+    (
+        "m009_heartbeats",
+        """
+-- When the process last wrote to the database, by the database's clock; null on SQLite, where the
+-- lock file alone proves that a process is alive.
+alter table owners add column beat_at real;
+-- The backend that holds the process's lock, so that it can be ended.
+alter table owners add column backend integer;
+""",
+    )
+)
