@@ -10,6 +10,7 @@ BIN := .venv/bin
 PY := $(BIN)/python
 STAMP := .venv/.with-dev,local
 RUNNABLE := .venv/.with-local
+STORE := sqlite
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -69,9 +70,9 @@ bench: $(STAMP)  ## measure, in a few minutes
 bars: $(STAMP)  ## every long measurement in full
 	@$(PY) -m benchmarks --full
 
-crash: $(STAMP)  ## kill the gateway at random and at every point, and check what people see
-	@$(PY) -m hermes.testing.crash
-	@$(PY) -m hermes.testing.crash --points
+crash: $(STAMP)  ## kill the gateway at random and at every point; STORE=postgres on PostgreSQL
+	@$(PY) -m hermes.testing.crash --store $(STORE)
+	@$(PY) -m hermes.testing.crash --points --store $(STORE)
 
 clean:  ## remove what was made here
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import click
 
-from benchmarks import crowds, installation, phases, replays, stalls
+from benchmarks import crowds, databases, installation, phases, replays, stalls
 from benchmarks.processes import file_system
 from benchmarks.record import Record
 from benchmarks.report import context, rows, save, table
@@ -32,6 +32,7 @@ SHORT: dict[str, Phase] = {
 }
 LONG: dict[str, Phase] = {
     "stored": crowds.stored,
+    "postgres": databases.postgres,
     "readers": stalls.readers,
     "replays": replays.replays,
     "slow_replays": replays.slow_replays,

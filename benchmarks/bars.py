@@ -115,6 +115,22 @@ BARS = (
     Bar(key="rate.128", measure="turns/s, c = 128", kind="share", number=0.24, digits=0),
     _shown("cpu.32", "CPU per turn, c = 32, plain, ms", 2),
     Bar(
+        key="postgres.stateless",
+        measure="turns/s on PostgreSQL beside SQLite, c = 32",
+        kind="share",
+        number=0.6,
+        digits=0,
+    ),
+    Bar(
+        key="postgres.stored",
+        measure="new sessions/s on PostgreSQL beside SQLite, c = 32",
+        kind="share",
+        number=0.6,
+        digits=0,
+    ),
+    _shown("postgres.cpu.stateless", "CPU of the gateway per turn on PostgreSQL, ms", 2),
+    _shown("postgres.cpu.stored", "CPU of the gateway per new session on PostgreSQL, ms", 2),
+    Bar(
         key="tokens.rate",
         measure="32 streams × 200 tokens, tokens/s",
         kind="share",

@@ -75,11 +75,15 @@ class Stage:
         tree = self._tree("proxy", "-m", "benchmarks.passthrough", str(port), upstream, KEY)
         return Target("pass-through", port, "fake-model", KEY, tree)
 
-    def new_gateway(self, home: str = "home", *, watched: bool = False) -> Target:
+    def new_gateway(
+        self, home: str = "home", *, watched: bool = False, store_url: str = ""
+    ) -> Target:
         """Our gateway, started as a user does, or with a watch on its loop."""
         port = free_port()
         command = [sys.executable, "-m", "benchmarks.watched"] if watched else [str(HERMES)]
         env = {**self.env(home), DELAYS: str(self.folder / "delays.json")}
+        if store_url:
+            env["HERMES_STORE_URL"] = store_url
         tree = Tree(
             [*command, "gateway", "run", "--port", str(port)], env, self.folder / "gateway.log"
         )

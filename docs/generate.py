@@ -19,7 +19,7 @@ from hermes import hookspecs
 from hermes.app.agent import AgentBuilder
 from hermes.app.backends import configured_backend
 from hermes.app.builtins import all_plugins, configured_models
-from hermes.app.gateway import home_store
+from hermes.app.stores import home_store
 from hermes.control.commands import CommandTable, builtin_commands
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.core.models.client import ModelClient
@@ -148,7 +148,7 @@ def every_tool() -> tuple[AnyTool, ...]:
                 terminal=TerminalSettings(backend="local"),
                 web=WebSettings(searxng_url="http://localhost:8888"),
             )
-            async with home_store(settings.home) as store, aiohttp.ClientSession() as session:
+            async with home_store(settings) as store, aiohttp.ClientSession() as session:
                 models = configured_models(settings, all_plugins())
                 model = ModelClient(session, models.wires)
                 backend = configured_backend(settings, all_plugins().backends())

@@ -1,12 +1,14 @@
 """What every test shares."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hermes.testing.commands import note_earlier_children
 from hermes.testing.embedded import embedded_file
+from hermes.testing.postgres import remove_shared_databases
 from hermes.types.errors import Disconnected
 
 
@@ -18,6 +20,12 @@ def anyio_backend() -> str:
 @pytest.fixture(autouse=True)
 def earlier_children() -> None:
     note_earlier_children()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_server_left() -> Iterator[None]:
+    yield
+    remove_shared_databases()
 
 
 @pytest.fixture(scope="session")

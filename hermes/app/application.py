@@ -40,9 +40,9 @@ class Application:
         return open_gateway(settings, terminal=terminal)
 
     def open_store(self, settings: Settings) -> AbstractAsyncContextManager[Store]:
-        from hermes.app.gateway import home_store
+        from hermes.app.stores import home_store
 
-        return home_store(settings.home)
+        return home_store(settings)
 
     def commands(self) -> Sequence[SlashCommand]:
         from hermes.app.gateway import all_commands

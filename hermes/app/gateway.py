@@ -16,6 +16,7 @@ from hermes import settings as configuration
 from hermes.app.agent import AgentBuilder, open_model
 from hermes.app.backends import configured_backend
 from hermes.app.builtins import Builtins, all_plugins, configured_models
+from hermes.app.stores import home_store
 from hermes.boundary.egress import Egress
 from hermes.control.access import AccessPolicy, AllowedUsers
 from hermes.control.commands import CommandTable
@@ -27,17 +28,14 @@ from hermes.core.tools.todo import delete_todos
 from hermes.plugins import Plugins
 from hermes.settings import Settings
 from hermes.state.media import MediaCache
-from hermes.state.paths import Home
 from hermes.state.spill import Spill
-from hermes.state.sqlite.guard import guarded
-from hermes.state.sqlite.store import open_store
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.agents import HostedAgent
 from hermes.types.commands import SlashCommand
 from hermes.types.execution import ExecutionBackend
 from hermes.types.identity import AgentId, SessionKey
 from hermes.types.models import ModelProvider
-from hermes.types.store import OwnerKind, Store
+from hermes.types.store import Store
 from hermes.types.tools import AnyTool
 
 log = logging.getLogger(__name__)
@@ -87,7 +85,7 @@ async def open_gateway(
     # The entry points store files before an agent is chosen, so all agents share the folder.
     media = MediaCache(settings.home.media)
     async with (
-        home_store(settings.home, "terminal" if terminal else "gateway") as store,
+        home_store(settings, "terminal" if terminal else "gateway") as store,
         http_session() as session,
         AsyncExitStack() as opened,
     ):
@@ -159,15 +157,6 @@ def log_commands(
                 " asking; `terminal.backend: none` turns that off",
                 id,
             )
-
-
-@asynccontextmanager
-async def home_store(home: Home, kind: OwnerKind | None = None) -> AsyncIterator[Store]:
-    """Opens the home's store. A process that runs turns passes its kind and is registered."""
-    home.ensure()
-    with guarded(home):
-        async with open_store(home.store, kind) as store:
-            yield store
 
 
 def delete_session_files(settings: Settings, plugins: Plugins, session: str) -> None:

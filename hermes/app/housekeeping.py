@@ -34,7 +34,8 @@ RESULT_DAYS = 7
 async def run_housekeeping(settings: Settings, plugins: Plugins) -> None:
     """Takes snapshots, deletes old results and refreshes the model lists, until it is cancelled."""
     async with anyio.create_task_group() as group, http_session() as session:
-        group.start_soon(take_snapshots, settings.home, settings.store)
+        if not settings.store.url:
+            group.start_soon(take_snapshots, settings.home, settings.store)
         for own in agent_settings(settings, plugins).values():
             group.start_soon(delete_old_results, own.home)
         models = configured_models(settings, plugins)

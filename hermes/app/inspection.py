@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 from hermes.app.agent import AgentBuilder, choose_model
 from hermes.app.backends import configured_backend
 from hermes.app.builtins import Builtins, all_plugins, configured_models
-from hermes.app.gateway import agent_settings, home_store, hosted_agents, http_session
+from hermes.app.gateway import agent_settings, hosted_agents, http_session
+from hermes.app.stores import home_store
 from hermes.control.keys import session_key
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.core.models.client import ModelClient
@@ -26,12 +27,12 @@ from hermes.types.turns import Prompt, Turn
 
 @asynccontextmanager
 async def agent_builders(
-    settings: Settings, store_home: Home
+    settings: Settings, stored: Settings
 ) -> AsyncIterator[tuple[dict[AgentId, AgentBuilder], Plugins]]:
-    """Yields a builder for every agent of the settings, on the store of `store_home`."""
+    """Yields a builder for every agent of the settings, on the store of `stored`."""
     builtins = Builtins()
     plugins = all_plugins(builtins)
-    async with home_store(store_home) as store, http_session() as session:
+    async with home_store(stored) as store, http_session() as session:
         builders: dict[AgentId, AgentBuilder] = {}
         for id, own in agent_settings(settings, plugins).items():
             models = configured_models(own, plugins)
@@ -49,7 +50,8 @@ async def check(settings: Settings) -> Sequence[str]:
     """
     warnings: list[str] = []
     with TemporaryDirectory() as folder:
-        async with agent_builders(settings, Home(root=Path(folder))) as (builders, plugins):
+        empty = Settings(home=Home(root=Path(folder)))
+        async with agent_builders(settings, empty) as (builders, plugins):
             hosted_agents(builders, plugins, None)
             for own in agent_settings(settings, plugins).values():
                 models = configured_models(own, plugins)
@@ -74,7 +76,7 @@ async def new_prompt(settings: Settings, platform: str, origin: Origin) -> Promp
     source = Source(
         platform=platform, account=platform, chat_kind="private", chat_id="new", user_id=OWNER
     )
-    async with agent_builders(settings, settings.home) as (builders, plugins):
+    async with agent_builders(settings, settings) as (builders, plugins):
         builder = builders[DEFAULT_AGENT]
         choice = choose_model(configured_models(settings, plugins), builder.profile, None)
         turn = Turn(

@@ -6,7 +6,7 @@ from hermes.control.event_hub import EPOCH
 from hermes.control.repeats import Repeated, repeat
 from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.core.agent import unanswered
-from hermes.state import inbox, transcript, turns
+from hermes.state import inbox, session_lock, transcript, turns
 from hermes.state.codec import record
 from hermes.state.turns import OpenQuestion, TurnRow
 from hermes.streaming.fold import SEGMENT_SEPARATOR
@@ -113,6 +113,9 @@ class ClientCalls:
         """The turn that made the calls. It is hidden from other principals and sessions."""
         place = parse_call_id(body.results[0].call)
         row = (yield from turns.get(place.turn)) if place else None
+        if row is not None:
+            yield from session_lock.lock(row.session)
+            row = yield from turns.get(row.id)
         theirs = row is not None and row.trigger == "api" and row.account == event.source.account
         if (
             row is None

@@ -37,9 +37,9 @@ from hermes.state.access import load_paired
 from hermes.state.sessions import model_of
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.agents import HostedAgent
-from hermes.types.errors import HermesError, IntakeClosed, TooBusy
+from hermes.types.errors import HermesError, IntakeClosed, StoreUnavailable, TooBusy
 from hermes.types.events import Envelope
-from hermes.types.identity import AgentId, SessionKey, TurnId
+from hermes.types.identity import AgentId, SessionKey, Source, TurnId
 from hermes.types.messages import Asked, MessageEvent, Receipt, Refused
 from hermes.types.platforms import Cursor, PlatformAdapter
 from hermes.types.store import OwnerKind, Store, Work
@@ -51,6 +51,8 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 STOP_TURNS_SECONDS = 5.0
+TAKE_BACK_SECONDS = 0.1
+"""How often it is checked whether turns that were stopped have ended and can be resumed."""
 
 
 class GatewayOptions(Value):
@@ -103,6 +105,9 @@ class Gateway:
         self._changed = anyio.Event()
         self._closed = False
         self._drained = False
+        self._permitted = True
+        self._left: set[TurnId] = set()
+        """Turns that were stopped because this process had lost its permission to run them."""
         self._hub.on_unread = self._mind_unread
         self._runner.on_closed = TitleWriter(store, group, agents).consider
 
@@ -124,9 +129,7 @@ class Gateway:
     async def accept(self, event: MessageEvent) -> Receipt:
         """Accepts a message. Returns when it is stored durably."""
         source, principal = event.source, event.origin.principal
-        if self._closed:
-            log.warning("a message of %s is refused: the gateway stops", source.account)
-            raise IntakeClosed("The gateway is shutting down; try again after the restart.")
+        self._need_open(source)
         addressed = event.addressed and not names_another_bot(event)
         if not addressed or not self._access.admits(source, principal):
             # Messages between the members of a group are not addressed to us, so a refusal is not
@@ -161,6 +164,15 @@ class Gateway:
         if taken.stop and not self._runner.stop(taken.stop, "stop"):
             await self._resume()
         return taken.receipt
+
+    def _need_open(self, source: Source) -> None:
+        """Raises unless messages can be taken at all."""
+        if self._closed:
+            log.warning("a message of %s is refused: the gateway stops", source.account)
+            raise IntakeClosed("The gateway is shutting down; try again after the restart.")
+        if not self._permitted:
+            log.warning("a message of %s is refused: the lock is lost", source.account)
+            raise StoreUnavailable(self._store.trouble or "this process may not run turns now")
 
     def _check(self, asked: Asked, agent: AgentId) -> None:
         """Raises if the request can't be accepted now, or if this agent can never accept it."""
@@ -230,6 +242,7 @@ class Gateway:
         await self._sweep()
         self._group.start_soon(self._watch)
         self._group.start_soon(self._follow_changes)
+        self._group.start_soon(self._follow_permission)
         self._group.start_soon(self._session_end_worker.run)
         if not self._options.terminal:
             self._group.start_soon(self._maintenance.run)
@@ -263,7 +276,24 @@ class Gateway:
         async for _ in self._store.changes():
             self.notice_change()
 
+    async def _follow_permission(self) -> None:
+        """Stops all turns while other processes may take them over, and takes back what is left."""
+        async for permitted in self._store.permission():
+            self._permitted = permitted
+            if permitted:
+                self._group.start_soon(self._take_back)
+            else:
+                self._left |= self._runner.stop_all("lost")
+
+    async def _take_back(self) -> None:
+        """Has the turns that were stopped resumed, each as soon as it has ended here."""
+        while self._left and self._permitted:
+            self.notice_change()
+            await anyio.sleep(TAKE_BACK_SECONDS)
+
     async def _sweep(self) -> None:
+        if not self._permitted:
+            return
         self._access.paired = await self._store.run(load_paired)
         # A terminal leaves the work of gateways to them, but does not wait for a gateway itself.
         kind: OwnerKind | None = "terminal" if self._options.terminal else None
@@ -273,6 +303,9 @@ class Gateway:
             self._mind_unread(claim.turn.id)
 
         await self._recovery.take_over(start, kind)
+        if ended := {turn for turn in self._left if not self._runner.runs(turn)}:
+            await self._recovery.take_back(ended, start)
+            self._left -= ended
         await self._resume()
         for turn in await self._recovery.stops():
             self._runner.stop(turn, "stop")

@@ -10,7 +10,7 @@ from hermes.control.event_content import answer_text, files_of
 from hermes.control.event_hub import EPOCH
 from hermes.control.repeats import repeat
 from hermes.control.turn_transactions import Claim, TurnTransactions
-from hermes.state import deliveries, inbox, turns
+from hermes.state import deliveries, inbox, session_lock, turns
 from hermes.state.codec import record
 from hermes.state.turns import OpenQuestion, TurnRow
 from hermes.types.commands import CommandContext, CommandReply, OpenTurn
@@ -55,6 +55,7 @@ class Intake:
     def take(
         self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
     ) -> Work[IntakeResult]:
+        yield from session_lock.lock(str(key))
         if isinstance(event.body, Asked) and event.body.results:
             taken = yield from self._client_calls.take(event, event.body, key, person, now)
             return IntakeResult(receipt=taken.receipt, claim=taken.claim)

@@ -2,13 +2,13 @@
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 import msgspec
 
 from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.control.turns import end_processes
-from hermes.state import inbox, owners, turns
+from hermes.state import inbox, owners, session_lock, turns
 from hermes.state.turns import TurnRow
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import ClaimLost, HermesError
@@ -56,6 +56,15 @@ class Recovery:
                 log.info("resuming turn %s of a process that died", row.id)
                 start(claim)
         self._warn_of(await self._store.run(self._adopt_the_rest, dead))
+
+    async def take_back(self, stopped: Collection[TurnId], start: StartTurn) -> None:
+        """Resumes turns that this process had to stop, unless another one has taken them over."""
+        for row in await self._store.run(turns.running_of, self._store.owner):
+            if row.id in stopped:
+                claim = await self._resumed(row, self._take_turn)
+                if claim is not None:
+                    log.info("resuming turn %s, which was stopped when the lock was lost", row.id)
+                    start(claim)
 
     async def _take_turn(self, row: TurnRow) -> Claim:
         for call, handle in (await self._store.run(turns.started_calls, row.id)).items():
@@ -122,6 +131,7 @@ class Recovery:
         return None
 
     def _open_idle(self, session: str, now: float) -> Work[Claim | None]:
+        yield from session_lock.lock(session)
         # Another process may have opened a turn there meanwhile.
         if (yield from turns.open_in(session)):
             return None

@@ -1,7 +1,7 @@
 """Finds the turn of a request that was repeated with its idempotency key, so that it runs once."""
 
 from hermes.control.turn_transactions import Claim, TurnTransactions
-from hermes.state import inbox, sessions, transcript, turns
+from hermes.state import inbox, session_lock, sessions, transcript, turns
 from hermes.state.turns import TurnRow
 from hermes.types.messages import Accepted, Duplicate, MessageEvent
 from hermes.types.store import Work
@@ -30,6 +30,9 @@ def repeat(
         return None
     turn = earlier.turn if earlier.same else None
     failed = (yield from turns.failed_temporarily(turn)) if turn else None
+    if failed is not None:
+        yield from session_lock.lock(failed.session)
+        failed = yield from turns.failed_temporarily(failed.id)
     if failed is None or failed.request not in (None, earlier.id):
         # The answer to an earlier request does not end the turn.
         return Repeated(receipt=earlier)

@@ -10,6 +10,7 @@ import time
 
 import anyio.to_thread
 
+from hermes.control.persistence import persist
 from hermes.control.rate_gate import RateGate
 from hermes.state import deliveries
 from hermes.streaming.edits import PLACEHOLDER, placeholder_text
@@ -50,8 +51,9 @@ class Sending:
                 await self._send_final(index, part)
                 if index + 1 < len(parts):
                     await self._keep_placed()
-        await self._store.run(
-            deliveries.mark_delivered, self._delivery.id, self.placed, time.time()
+        # Otherwise it would be sent again, as a message that may be a repeat.
+        await persist(
+            self._store, deliveries.mark_delivered, self._delivery.id, self.placed, time.time()
         )
 
     async def _parts(self) -> list[MessagePart]:
@@ -109,7 +111,7 @@ class Sending:
         return self._delivery.doubtful and first and not self._adapter.limits.deduplicates
 
     async def _keep_placed(self) -> None:
-        await self._store.run(deliveries.mark_placed, self._delivery.id, self.placed)
+        await persist(self._store, deliveries.mark_placed, self._delivery.id, self.placed)
 
     async def _send(self, index: int, purpose: Purpose, content: Content) -> MessageRef:
         await self._enter()

@@ -2,7 +2,7 @@
 
 import re
 
-from hermes.state import compactions, conversations, search, transcript, turns
+from hermes.state import compactions, conversations, search, session_lock, transcript, turns
 from hermes.state.audience import Operator
 from hermes.state.conversations import Summary, short_id
 from hermes.state.search import FoundMessage
@@ -144,6 +144,7 @@ def restore(name: str) -> Work[int]:
 
 
 def _idle(found: Summary) -> Work[Summary]:
+    yield from session_lock.lock(found.key)
     if (yield from turns.open_in(found.key)):
         raise SessionBusy(f"{found.key} is at work: /stop it first, or wait for its answer")
     return found

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from hermes.control.caches import HistoryCache, PromptCache
 from hermes.control.event_content import first_step, new_messages
 from hermes.control.event_hub import EPOCH
-from hermes.state import deliveries, inbox, sessions, transcript, turns
+from hermes.state import deliveries, inbox, session_lock, sessions, transcript, turns
 from hermes.state.codec import Recorded, record
 from hermes.state.compactions import Span
 from hermes.state.inbox import Waiting
@@ -164,6 +164,7 @@ class TurnTransactions:
 
     def resume(self, row: TurnRow, now: float) -> Work[Claim]:
         """Resumes a turn whose process died, or whose questions were decided."""
+        yield from session_lock.lock(row.session)
         epoch = yield from turns.claim(row.id, row.epoch, self.owner)
         event = yield from inbox.event_of(row.id)
         request = (yield from inbox.event_of(row.request)) if row.request else event
@@ -202,6 +203,7 @@ class TurnTransactions:
     def close(self, claim: Claim, closing: Closing, now: float) -> Work[Claim | None]:
         """Commits the end of the turn, and opens the next turn of the session."""
         row = claim.row
+        yield from session_lock.lock(row.session)
         yield from self._end(claim, closing, now)
         if closing.prompt and not row.transient:
             yield from sessions.keep_prompt(row.session, row.generation, closing.prompt)
@@ -219,6 +221,7 @@ class TurnTransactions:
     def give_up(self, row: TurnRow, now: float) -> Work[None]:
         """Closes a turn whose rows can't be read, and notifies its chat."""
         key = SessionKey.parse(row.session)
+        yield from session_lock.lock(row.session)
         epoch = yield from turns.claim(row.id, row.epoch, self.owner)
         # A turn with a damaged message is repaired when the history is read.
         with suppress(msgspec.DecodeError):

@@ -3,20 +3,21 @@
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, ParamSpec, TypeVar
+from typing import Literal
 
 import anyio
 
 from hermes.control.event_hub import EventHub, EventLog
 from hermes.control.outbox import Outbox
+from hermes.control.persistence import persist
 from hermes.control.turn_log import log_finished
 from hermes.control.turn_transactions import Claim, Closing, TurnTransactions
-from hermes.state import compactions, sessions, transcript, turns
+from hermes.state import compactions, session_lock, sessions, transcript, turns
 from hermes.state.compactions import Condensed
 from hermes.streaming.final import final_content
 from hermes.streaming.fold import View
 from hermes.types.agents import HostedAgent
-from hermes.types.errors import ClaimLost, StoreUnavailable
+from hermes.types.errors import ClaimLost
 from hermes.types.events import (
     NO_USAGE,
     AgentEvent,
@@ -34,11 +35,7 @@ from hermes.types.turns import Completed, Failed, Outcome, Prompt, Stopped, Susp
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-P = ParamSpec("P")
-
-Why = Literal["stop", "shutdown", "unread"]
-RETRY_SECONDS = 1.0
+Why = Literal["stop", "shutdown", "unread", "lost"]
 PROCESSES_SECONDS = 20.0
 """Seconds within which the background processes of a stateless request must end."""
 
@@ -88,9 +85,12 @@ class TurnRunner:
             scope.cancel()
         return scope is not None
 
-    def stop_all(self, why: Why) -> None:
-        for turn in list(self._scopes):
+    def stop_all(self, why: Why) -> set[TurnId]:
+        """Interrupts all turns that run here, and returns them."""
+        running = set(self._scopes)
+        for turn in running:
             self.stop(turn, why)
+        return running
 
     async def run(self, claim: Claim) -> Claim | None:
         """Runs a registered turn; returns the next turn of the session, or None."""
@@ -141,7 +141,7 @@ class TurnRunner:
                 reason = "Something went wrong inside; the log says what."
                 return Failed(reason=reason, temporary=True)
         match self._whys.get(turn.id):
-            case "shutdown":
+            case "shutdown" | "lost":
                 return None
             case "stop":
                 return Stopped(reason="by you", partial=live.open_text())
@@ -226,6 +226,7 @@ class TurnCheckpoint:
 
         def work() -> Work[int]:
             row, writer = self._claim.row, self._claim.writer
+            yield from session_lock.lock(row.session)
             yield from turns.advance(row.id, row.epoch, self.steps + 1, seq, usage)
             number = yield from transcript.append(writer, self.steps, 0, message, time.time())
             if self.prompt and not row.transient:
@@ -246,6 +247,7 @@ class TurnCheckpoint:
     async def started(self, call: CallId, handle: str | None = None) -> None:
         def work() -> Work[None]:
             row = self._claim.row
+            yield from session_lock.lock(row.session)
             yield from turns.hold(row.id, row.epoch)
             yield from turns.start_call(call, row.id, handle, time.time())
 
@@ -258,6 +260,7 @@ class TurnCheckpoint:
 
         def work() -> Work[int]:
             row, writer = self._claim.row, self._claim.writer
+            yield from session_lock.lock(row.session)
             yield from turns.advance(row.id, row.epoch, self.steps, seq, usage)
             number = yield from transcript.append(writer, step, index, message, time.time())
             if row.trigger == "api":
@@ -283,6 +286,7 @@ class TurnCheckpoint:
         what = Condensed(session=row.session, generation=row.generation, span=whole)
 
         def work() -> Work[None]:
+            yield from session_lock.lock(row.session)
             yield from turns.hold(row.id, row.epoch)
             yield from compactions.compact(what, summary, row.id, time.time())
 
@@ -324,19 +328,6 @@ async def end_processes(agent: HostedAgent, session: SessionKey) -> None:
 
 async def _kill(sandbox: Sandbox, id: str) -> None:
     await (await sandbox.process(id)).kill()
-
-
-async def persist(
-    store: Store, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs
-) -> T:
-    """Runs a transaction of a turn. While the store is unavailable, it tries again for ever,
-    because finished steps must not be lost."""
-    while True:
-        try:
-            return await store.run(transaction, *args, **kwargs)
-        except StoreUnavailable as error:
-            log.error("can't store a turn's progress, trying again: %s", error)
-            await anyio.sleep(RETRY_SECONDS)
 
 
 def finish_of(outcome: Outcome) -> TurnFinished:

@@ -101,7 +101,8 @@ class Settings(Value):
         """Returns all values that must never be shown or logged."""
         web, auxiliary = self.web, self.auxiliary
         keys = (self.model.api_key, self.api_server.key, auxiliary.api_key, web.brave_key)
-        own = {*keys, web.tavily_key, _made_key(self.home)} - {""}
+        addresses = (self.store.url, self.store.direct_url)
+        own = {*keys, *addresses, web.tavily_key, _made_key(self.home)} - {""}
         return self.sources.secrets | own
 
 

@@ -217,10 +217,18 @@ class LoggingSettings(Value):
 
 
 class StoreSettings(Value):
+    url: Annotated[str, Aliases(env=("HERMES_STORE_URL",), secret=True)] = ""
+    """The address of the database, such as `postgresql://user:password@host/name`; empty for a
+    SQLite database in the home."""
+    direct_url: Annotated[str, Aliases(env=("HERMES_STORE_DIRECT_URL",), secret=True)] = ""
+    """The address of the database server itself, if store.url is the address of a pooler."""
     snapshot_minutes: Annotated[float, msgspec.Meta(gt=0)] = 5.0
     """Minutes between two snapshots of a database of at most 1 GB."""
     large_snapshot_minutes: Annotated[float, msgspec.Meta(gt=0)] = 60.0
     """Minutes between two snapshots of a larger database."""
+
+    def __repr__(self) -> str:
+        return "StoreSettings()"
 
     def snapshot_seconds(self, size: int) -> float:
         """Returns the seconds between two snapshots of a database of `size` bytes."""

@@ -5,6 +5,7 @@ import logging
 import msgspec
 
 from hermes.state.codec import decode_content, decode_placed, encode
+from hermes.state.storable import storable
 from hermes.types.delivery import Delivery, Placed
 from hermes.types.identity import OwnerId, Target, TurnId, new_id
 from hermes.types.messages import Content
@@ -145,7 +146,7 @@ def mark_dead(id: str, error: str, now: float) -> Work[None]:
     yield (
         "update deliveries set state = 'dead', error = ?, finished_at = ?"
         " where id = ? and state in ('ready', 'sending')",
-        (error, now, id),
+        (storable(error), now, id),
     )
 
 

@@ -265,3 +265,17 @@ insert into past_conversations (session, generation, title, created_at, updated_
 """,
     )
 )
+
+
+MIGRATIONS.append(
+    (
+        "m010_heartbeats",
+        """
+-- When the process last wrote to the database, by the database's clock; null on SQLite, where the
+-- lock file alone proves that a process is alive.
+alter table owners add column beat_at real;
+-- The backend that holds the process's lock, so that it can be ended.
+alter table owners add column backend integer;
+""",
+    )
+)

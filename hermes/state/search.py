@@ -9,6 +9,12 @@ QUERY_WORDS = 64
 SNIPPET_TOKENS = 32
 """Words shown of a message, around those that were found."""
 
+# The three parts of a statement that are SQLite's own: every driver has its full-text index, and
+# replaces them by its own words.
+SNIPPET = f"snippet(messages_fts, 0, '', '', '…', {SNIPPET_TOKENS})"
+MATCHES = "messages_fts f join messages m on m.id = f.rowid and messages_fts match ?"
+BEST_FIRST = "order by rank"
+
 
 class FoundMessage(Value):
     """A message, or the piece of it that a search was after."""
@@ -32,14 +38,11 @@ def search(
     if not words:
         return []
     heard, by = _heard(audience)
-    # The one statement of this package that is SQLite's own: every driver has its full-text index.
     rows = yield (
-        "select m.id, m.session, m.role,"  # noqa: S608
-        f" snippet(messages_fts, 0, '', '', '…', {SNIPPET_TOKENS}), m.at"
-        " from messages_fts f join messages m on m.id = f.rowid"
-        f" where messages_fts match ? and m.transient = 0 and {heard} and m.turn <> ?"
+        f"select m.id, m.session, m.role, {SNIPPET}, m.at from {MATCHES}"  # noqa: S608
+        f" where m.transient = 0 and {heard} and m.turn <> ?"
         " and (m.session <> ? or m.generation < (select generation from sessions where key = ?))"
-        " order by rank limit ?",
+        f" {BEST_FIRST} limit ?",
         (
             " OR ".join(f'"{word}"' for word in dict.fromkeys(words[:QUERY_WORDS])),
             *by,
@@ -79,7 +82,8 @@ def _heard(audience: Audience) -> tuple[str, tuple[str | int, ...]]:
         case Room(agent=agent, account=account, sessions=sessions):
             # By the key, not the chat's id alone: a private chat might have the same one.
             return (
-                "m.agent = ? and m.account = ? and (m.session = ? or substr(m.session, 1, ?) = ?)",
+                "m.agent = ? and m.account = ?"
+                " and (m.session = ? or substr(m.session, 1, cast(? as integer)) = ?)",
                 (agent, account, sessions, len(sessions) + 1, f"{sessions}:"),
             )
         case Operator(agent=agent):

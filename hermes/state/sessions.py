@@ -6,6 +6,7 @@ import msgspec
 
 from hermes.state import conversations
 from hermes.state.codec import decode_prompt, encode
+from hermes.state.storable import storable
 from hermes.types.identity import PersonId, SessionKey, Source
 from hermes.types.store import Row, Work
 from hermes.types.turns import Prompt
@@ -139,8 +140,9 @@ def take_ending(
         "update endings set taken_at = ? where (session, generation) in"
         " (select session, generation from endings"
         " where coalesce(taken_at, 0) < ? and session = coalesce(?, session)"
-        " order by ended_at limit 1) returning session, generation, ended_at",
-        (now, now - patience, session),
+        " order by ended_at limit 1) and coalesce(taken_at, 0) < ?"
+        " returning session, generation, ended_at",
+        (now, now - patience, session, now - patience),
     )
     if not rows:
         return None
@@ -211,5 +213,5 @@ def _row(row: Row) -> SessionRow:
 def titled(text: str) -> str:
     """The first words of a message, as the name of a conversation."""
     # To split a text of megabytes would keep all other threads waiting.
-    line = " ".join(text.lstrip()[:TITLE_SEARCHED_CHARS].split())
+    line = " ".join(storable(text.lstrip()[:TITLE_SEARCHED_CHARS]).split())
     return line if len(line) <= TITLE_CHARS else f"{line[: TITLE_CHARS - 1].rstrip()}…"

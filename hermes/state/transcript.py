@@ -3,6 +3,7 @@
 from hermes.state import compactions
 from hermes.state.codec import checksum, decode_message, encode
 from hermes.state.compactions import Compaction, Span
+from hermes.state.storable import storable
 from hermes.state.unreadable import MESSAGE_COLUMNS, decoded, marked, repaired
 from hermes.types.identity import PersonId, SessionKey, parse_call_id
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
@@ -60,7 +61,7 @@ def append(
             role(message),
             body,
             checksum(body),
-            "" if isinstance(message, ToolMessage) else message.text[:SEARCHED_CHARS],
+            "" if isinstance(message, ToolMessage) else storable(message.text[:SEARCHED_CHARS]),
             int(writer.transient),
             writer.session.agent,
             writer.person,

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 
 from hermes.state.codec import Recorded, decode_choices, decode_recorded, encode
+from hermes.state.storable import storable
 from hermes.types.errors import ClaimLost
 from hermes.types.events import NO_USAGE, UsageReported
 from hermes.types.identity import AgentId, CallId, OwnerId, PersonId, TurnId
@@ -143,7 +144,7 @@ _USED = (
     "prompt_tokens = coalesce(prompt_tokens, 0) + ?,"
     " completion_tokens = coalesce(completion_tokens, 0) + ?,"
     " cached_tokens = coalesce(cached_tokens, 0) + ?,"
-    " cost = case when ? is null then cost else coalesce(cost, 0) + ? end"
+    " cost = case when cast(? as double precision) is null then cost else coalesce(cost, 0) + ? end"
 )
 
 
@@ -202,7 +203,7 @@ def close(
             state,
             None if state == "suspended" else now,
             *_used(usage),
-            *reason,
+            *map(storable, reason),
             int(temporary),
             turn,
             epoch,
@@ -280,7 +281,7 @@ def ask(id: str, turn: TurnRow, agent: str, question: Question, now: float) -> W
             agent,
             turn.person,
             question.kind,
-            question.prompt,
+            storable(question.prompt),
             encode(question.choices),
             question.digest,
             now,

@@ -3,10 +3,10 @@
 python -m hermes.testing.crash                               2,000 messages under 20 kills
 python -m hermes.testing.crash --points                      a kill at every point
 python -m hermes.testing.crash --scenario append --point 'after send 1'      one of them
+python -m hermes.testing.crash --store postgres              the same on PostgreSQL
 """
 
 import random
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -30,6 +30,8 @@ from hermes.testing.crash_stage import (
     running_model,
     spawned,
 )
+from hermes.testing.postgres import remove_shared_databases
+from hermes.testing.stores import forget_store, stores_on_postgres
 
 AT_ONCE = 5
 ALIKE = 3
@@ -141,6 +143,7 @@ async def play(name: str, model: str, *, point: str = "", count: bool = False) -
             report.violations.insert(0, late)
         listed = points_file(stage.home)
         points = listed.read_text().splitlines() if listed.exists() else []
+        forget_store(stage.home)
         return Played(report, points, reached=stage.deaths[-9] > again)
 
 
@@ -314,6 +317,13 @@ async def storm(messages: int, chats: int, kills: int, seed: int, seconds: float
     return not report.violations
 
 
+def use_store(context: click.Context, option: click.Parameter, name: str) -> None:
+    """Every gateway of the run has its store there."""
+    if name == "postgres":
+        context.call_on_close(remove_shared_databases)
+        context.with_resource(stores_on_postgres())
+
+
 @click.command(help=__doc__)
 @click.option("--messages", default=2000)
 @click.option("--chats", default=100)
@@ -323,6 +333,13 @@ async def storm(messages: int, chats: int, kills: int, seed: int, seconds: float
 @click.option("--points", is_flag=True, help="a kill at every point instead")
 @click.option("--scenario", multiple=True, type=click.Choice(list(SCENARIOS)))
 @click.option("--point", default="", help="such as 'after send 2'")
+@click.option(
+    "--store",
+    type=click.Choice(["sqlite", "postgres"]),
+    default="sqlite",
+    expose_value=False,
+    callback=use_store,
+)
 def main(
     messages: int,
     chats: int,
@@ -339,7 +356,7 @@ def main(
     else:
         seed = random.randrange(1 << 16) if seed is None else seed  # noqa: S311
         sound = anyio.run(storm, messages, chats, kills, seed, seconds)
-    sys.exit(0 if sound else 1)
+    click.get_current_context().exit(0 if sound else 1)
 
 
 if __name__ == "__main__":

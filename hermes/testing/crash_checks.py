@@ -7,7 +7,6 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
 import aiohttp
@@ -22,6 +21,7 @@ from hermes.testing.crash_stage import POLL_SECONDS, Sent, Stage
 from hermes.testing.model import Stats
 from hermes.testing.platforms import Shown
 from hermes.testing.scripted import mixes_calls
+from hermes.testing.stores import store_url, stored_rows
 
 _TAG = re.compile(r"\[[0-9a-f]{4}:\d+(?:\.\d+)?\]\s*")
 UNKNOWN = UNKNOWN_OUTCOME.partition(":")[0]
@@ -99,9 +99,8 @@ def _order(stage: Stage, report: Report) -> Iterator[str]:
 
 
 def _shown(stage: Stage, report: Report) -> Iterator[str]:
-    with closing(stage.database()) as database:
-        count = "select account, count(*) from deliveries group by account"
-        owed = dict(database.execute(count).fetchall())
+    count = "select account, count(*) from deliveries group by account"
+    owed = {str(account): int(number) for account, number in stored_rows(stage.home, count)}
     for account, server in stage.rooms.items():
         whole = 0
         for shown in server.messages.values():
@@ -157,17 +156,16 @@ def _store(stage: Stage, report: Report) -> Iterator[str]:
     for what, count in stage.unfinished().items():
         if count:
             yield f"{count} {what}"
-    with closing(stage.database()) as database:
-        found = database.execute("pragma integrity_check").fetchone()[0]
+    if not store_url(stage.home):
+        ((found,),) = stored_rows(stage.home, "pragma integrity_check")
         if found != "ok":
             yield f"the store is damaged: {found}"
-        turns = database.execute("select count(*) from turns").fetchone()[0]
-        asked = len(stage.sent) + len(stage.exchanges)
-        if turns != asked:
-            yield f"{turns} turns for {asked} messages"
-        dead = database.execute("select account, error from deliveries where state = 'dead'")
-        for account, error in dead.fetchall():
-            yield f"a delivery to {account} was given up: {error}"
+    turns, asked = stage.count("turns"), len(stage.sent) + len(stage.exchanges)
+    if turns != asked:
+        yield f"{turns} turns for {asked} messages"
+    dead = "select account, error from deliveries where state = 'dead'"
+    for account, error in stored_rows(stage.home, dead):
+        yield f"a delivery to {account} was given up: {error}"
 
 
 def _processes(stage: Stage, report: Report) -> Iterator[str]:

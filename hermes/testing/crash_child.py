@@ -73,6 +73,8 @@ class Options(Value):
     port: int
     """The port of the platforms on this machine."""
     model: str
+    store_url: str = ""
+    """The address of the database; empty for SQLite in the home."""
     fail_at: str = ""
     """The point at which the process kills itself."""
     count: bool = False
@@ -289,6 +291,7 @@ def settings_of(options: Options) -> Settings:
         "HERMES_CUSTOM_BASE_URL": options.model,
         "HERMES_MODEL": "fake",
         "HERMES_RESTART_DRAIN_TIMEOUT": "0",
+        "HERMES_STORE_URL": options.store_url,
     }
     settings = load(Path(options.home), environ)
     # An interval so short that an answer of half a second has a preview and edits.
@@ -345,15 +348,26 @@ def run(options: Options) -> None:
 @click.option("--home", required=True)
 @click.option("--port", required=True, type=int, help="where the platforms are served")
 @click.option("--model", required=True, help="base URL of the model")
+@click.option("--store-url", default="", help="the address of the database")
 @click.option("--fail-at", default="", help="the point to die at, such as 'after send 2'")
 @click.option("--count", is_flag=True, help="write the points passed to HOME/points.txt")
 @click.option("--from-start", is_flag=True, help="count from the start")
-def main(home: str, port: int, model: str, fail_at: str, *, count: bool, from_start: bool) -> None:
+def main(
+    home: str,
+    port: int,
+    model: str,
+    store_url: str,
+    fail_at: str,
+    *,
+    count: bool,
+    from_start: bool,
+) -> None:
     run(
         Options(
             home=home,
             port=port,
             model=model,
+            store_url=store_url,
             fail_at=fail_at,
             count=count,
             from_start=from_start,

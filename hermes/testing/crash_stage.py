@@ -2,13 +2,12 @@
 
 import itertools
 import multiprocessing
-import sqlite3
 import statistics
 import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Literal, Protocol, TypedDict
 
@@ -17,12 +16,12 @@ import anyio.abc
 import msgspec
 from anyio.streams.text import TextReceiveStream
 
-from hermes.state.paths import STORE_NAME
 from hermes.testing.crash_api import Exchange
 from hermes.testing.crash_child import Options, run
 from hermes.testing.platforms import Shown
 from hermes.testing.remote import Rooms, serve_rooms
 from hermes.testing.scripted import is_complete
+from hermes.testing.stores import store_url, stored_rows
 from hermes.types.value import Value
 
 POLL_SECONDS = 0.02
@@ -131,24 +130,23 @@ class Stage:
 
     def unfinished(self) -> dict[str, int]:
         """The work that is left in the store."""
-        with closing(self.database()) as database:
-            return {
-                what: database.execute(f"select count(*) from {where}").fetchone()[0]  # noqa: S608
-                for what, where in {
-                    "open turns": "turns where state in ('running', 'suspended')",
-                    "messages unanswered": "inbox where state <> 'done'",
-                    "deliveries owed": "deliveries where state not in ('delivered', 'dead')",
-                }.items()
-            }
+        return {
+            what: self.count(where)
+            for what, where in {
+                "open turns": "turns where state in ('running', 'suspended')",
+                "messages unanswered": "inbox where state <> 'done'",
+                "deliveries owed": "deliveries where state not in ('delivered', 'dead')",
+            }.items()
+        }
 
     def calls(self) -> int:
         """Tool calls that were started and must not run twice."""
-        with closing(self.database()) as database:
-            found: int = database.execute("select count(*) from calls").fetchone()[0]
-            return found
+        return self.count("calls")
 
-    def database(self) -> sqlite3.Connection:
-        return sqlite3.connect(f"file:{self.home / STORE_NAME}?mode=ro", uri=True, timeout=5.0)
+    def count(self, where: str) -> int:
+        """How many rows of a table there are."""
+        ((found,),) = stored_rows(self.home, f"select count(*) from {where}")  # noqa: S608
+        return int(found)
 
     def token(self) -> str:
         return f"q{next(self._tokens)}"
@@ -167,7 +165,12 @@ class Stage:
 
     async def _keep_running(self) -> None:
         while True:
-            options = Options(home=str(self.home), port=self._port, model=self.model)
+            options = Options(
+                home=str(self.home),
+                port=self._port,
+                model=self.model,
+                store_url=store_url(self.home),
+            )
             if armed := self.armed.get(len(self.starts)):
                 options = msgspec.structs.replace(options, **armed)
             self._child = await self._launch(options)
@@ -247,7 +250,12 @@ async def spawned(options: Options) -> Child:
 
 
 def _flags(options: Options) -> dict[str, str]:
-    return {"home": options.home, "port": str(options.port), "model": options.model}
+    return {
+        "home": options.home,
+        "port": str(options.port),
+        "model": options.model,
+        "store-url": options.store_url,
+    }
 
 
 class Forked:

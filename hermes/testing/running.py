@@ -26,6 +26,7 @@ from hermes.settings.sections import (
 from hermes.state.paths import Home
 from hermes.testing.commands import EMPTY_ENVIRONMENT
 from hermes.testing.scripted import Answer, ChatRequest, refusal
+from hermes.testing.stores import store_settings
 from hermes.testing.tools import TEST_TOOLS
 from hermes.types.errors import TransactionConflict
 from hermes.types.events import TextDelta
@@ -117,6 +118,7 @@ async def running(
         access=conditions.access,
         auxiliary=conditions.auxiliary,
         memory=conditions.memory,
+        store=store_settings(home),
     )
     overrides = GatewayOverrides(
         plugins=conditions.plugins,
@@ -185,6 +187,9 @@ class WrappedStore:
 
     def changes(self) -> AsyncIterator[None]:
         return self.inner.changes()
+
+    def permission(self) -> AsyncIterator[bool]:
+        return self.inner.permission()
 
 
 class TroubledStore(WrappedStore):

@@ -14,6 +14,7 @@ from hermes.entry.http.server import ApiOptions, serve_http
 from hermes.settings import load
 from hermes.testing.model import FakeModel
 from hermes.testing.running import wrapped_store
+from hermes.testing.stores import store_settings, store_url
 from hermes.testing.tools import TEST_TOOLS
 
 SERVICE_KEY = "a-key-for-tests-only"
@@ -50,6 +51,8 @@ async def serving(
             "HERMES_RESTART_DRAIN_TIMEOUT": "0",
         }
         settings = load(home, {**given, **(environ or {})})
+        if store_url(home):
+            settings = replace(settings, store=store_settings(home))
         overrides = replace(overrides, wrap_store=partial(wrapped_store, wrap=overrides.wrap_store))
         async with open_gateway(settings, overrides) as gateway, anyio.create_task_group() as group:
             send, receive = anyio.create_memory_object_stream[str](1)

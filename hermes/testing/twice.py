@@ -1,4 +1,4 @@
-"""Runs the quick tests of a folder on two stores: a plain one, and one that retries everything.
+"""Runs the quick tests of a folder on several stores: SQLite, one that retries, and PostgreSQL.
 
 A conftest imports both names from here.
 """
@@ -7,21 +7,28 @@ from collections.abc import Iterator
 
 import pytest
 
+from hermes.testing.lock_check import locks_checked
 from hermes.testing.running import ConflictingStore, every_store_wrapped
+from hermes.testing.stores import stores_on_postgres
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     slow = metafunc.definition.get_closest_marker("slow") is not None
     has_store = "tmp_path" in metafunc.fixturenames
-    kinds = ["plain", "conflicting"] if has_store and not slow else ["plain"]
+    kinds = ["plain", "conflicting", "postgres"] if has_store and not slow else ["plain"]
     metafunc.parametrize("store_kind", kinds, indirect=True)
 
 
 @pytest.fixture(autouse=True)
 def store_kind(request: pytest.FixtureRequest) -> Iterator[str]:
     """The kind of store that every gateway of the test has."""
-    if request.param == "plain":
-        yield "plain"
-        return
-    with every_store_wrapped(ConflictingStore):
-        yield "conflicting"
+    match request.param:
+        case "conflicting":
+            with every_store_wrapped(ConflictingStore):
+                yield "conflicting"
+        case "postgres":
+            with stores_on_postgres():
+                yield "postgres"
+        case _:
+            with locks_checked():
+                yield "plain"

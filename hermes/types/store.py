@@ -49,3 +49,11 @@ class Store(Protocol):
         The first item stands for all commits since the store was opened.
         """
         ...
+
+    def permission(self) -> AsyncIterator[bool]:
+        """Whether this process may run turns: yields after each change.
+
+        False after it has lost the proof that it is alive, so that others may take its turns over;
+        True when it has the proof again.
+        """
+        ...

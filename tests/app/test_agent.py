@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hermes.app.agent import AgentBuilder, choose_model, prefill_of, profile_of
 from hermes.app.backends import configured_backend
-from hermes.app.gateway import home_store
+from hermes.app.stores import home_store
 from hermes.boundary.execution.local import LOCAL_BACKEND
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.core.models.client import ModelClient
@@ -57,7 +57,7 @@ def settings(home: Path, **sections: object) -> Settings:
 
 @asynccontextmanager
 async def builder_of(settings: Settings) -> AsyncIterator[AgentBuilder]:
-    async with home_store(settings.home) as store, aiohttp.ClientSession() as session:
+    async with home_store(settings) as store, aiohttp.ClientSession() as session:
         models = models_of(settings)
         client = ModelClient(session, models.wires)
         backend = configured_backend(settings, [LOCAL_BACKEND])
@@ -208,7 +208,7 @@ async def test_without_compression_a_long_conversation_is_sent_unchanged(
     off = settings(tmp_path, compression=CompressionSettings(enabled=False))
     model = ScriptedModel([says("hello")])
     turn = a_turn(*[UserMessage(text="word " * 200_000)] * 3)
-    async with home_store(off.home) as store, aiohttp.ClientSession() as session:
+    async with home_store(off) as store, aiohttp.ClientSession() as session:
         builder = AgentBuilder(DEFAULT_AGENT, off, models_of(off), store, session, model, None)
         agent = builder.build(builder.tools()).runner
         outcome = await agent.run(turn, lambda event: None, Notebook())

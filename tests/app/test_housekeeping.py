@@ -7,16 +7,16 @@ from pathlib import Path
 import anyio
 
 from hermes.app.builtins import all_plugins
-from hermes.app.gateway import home_store
 from hermes.app.housekeeping import (
     RESULT_DAYS,
     delete_old_results,
     run_housekeeping,
     take_snapshots,
 )
+from hermes.app.stores import home_store
 from hermes.control.maintenance import DAY
 from hermes.hookspecs import hookimpl
-from hermes.settings import load
+from hermes.settings import Settings, load
 from hermes.settings.sections import StoreSettings
 from hermes.state import sessions
 from hermes.state.paths import Home
@@ -29,7 +29,7 @@ from hermes.types.identity import AgentId
 
 async def test_a_snapshot_is_taken_of_a_store_that_has_none(tmp_path: Path) -> None:
     home = Home(root=tmp_path)
-    async with home_store(home) as store:
+    async with home_store(Settings(home=home)) as store:
         await store.run(sessions.touch, session(), SOURCE, None, "", NOW)
         async with anyio.create_task_group() as group:
             group.start_soon(take_snapshots, home, StoreSettings())
@@ -51,7 +51,7 @@ async def test_old_tool_results_of_every_agent_are_deleted(tmp_path: Path) -> No
         path.parent.mkdir(parents=True)
         path.write_text("x")
         os.utime(path, (before, before))
-    async with home_store(Home(root=tmp_path)), anyio.create_task_group() as group:
+    async with home_store(Settings(home=Home(root=tmp_path))), anyio.create_task_group() as group:
         group.start_soon(run_housekeeping, load(tmp_path, {}), plugins)
         await until(lambda: not any(path.exists() for path in old))
         group.cancel_scope.cancel()

@@ -21,6 +21,7 @@ from hermes.state.retention import forget_messages, forget_requests
 from hermes.testing.running import rows, until
 from hermes.testing.scripted import Plan, PlannedCall
 from hermes.testing.service import SERVICE_KEY, Service, serving
+from hermes.testing.stores import stored_rows
 from hermes.types.events import TurnFinished
 from hermes.types.identity import CallId, PersonId, Principal, Source, TurnId
 from hermes.types.messages import Asked, MessageEvent, Origin, ToolMessage
@@ -118,8 +119,7 @@ def ids_of(answer: ChatCompletion) -> list[str]:
 
 def states_in(home: Path) -> list[str]:
     """The states of all turns, oldest first."""
-    with closing(sqlite3.connect(home / STORE_NAME)) as store:
-        return [state for (state,) in store.execute("select state from turns order by id")]
+    return [state for (state,) in stored_rows(home, "select state from turns order by id")]
 
 
 def appended(home: Path) -> list[str]:

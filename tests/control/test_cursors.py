@@ -6,12 +6,11 @@ import pytest
 
 from hermes.control.cursors import AccountCursor
 from hermes.state import cursors, owners
-from hermes.state.paths import STORE_NAME
-from hermes.state.sqlite.store import open_store
 from hermes.testing.platforms import Batch, ChatServer, PlainAdapter
 from hermes.testing.rows import NOW, THEM, US
 from hermes.testing.running import running, until
 from hermes.testing.scripted import ScriptedModel
+from hermes.testing.stores import open_test_store
 from hermes.types.errors import ClaimLost
 
 
@@ -41,7 +40,7 @@ async def test_a_restart_continues_at_the_saved_cursor(tmp_path: Path) -> None:
 
 
 async def test_a_cursor_that_did_not_move_is_not_stored_again(tmp_path: Path) -> None:
-    async with open_store(tmp_path / STORE_NAME) as store:
+    async with open_test_store(tmp_path) as store:
         epoch = await store.run(owners.claim_lease, "account:chat", US, set(), NOW)
         assert epoch is not None
         cursor = AccountCursor(store, "chat", (US, epoch), None)

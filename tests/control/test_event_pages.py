@@ -12,8 +12,8 @@ from hermes.control.event_pages import CACHED_PAGES, EventPages, ReplayPage
 from hermes.control.turnstile import PER_ROUND
 from hermes.state import turns
 from hermes.state.codec import record
-from hermes.state.sqlite.store import open_store
 from hermes.testing.running import WrappedStore
+from hermes.testing.stores import open_test_store
 from hermes.types.events import TextDelta
 from hermes.types.identity import TurnId
 from hermes.types.store import Work
@@ -40,7 +40,7 @@ class CountingStore(WrappedStore):
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[CountingStore]:
-    async with open_store(tmp_path / "test.db") as opened:
+    async with open_test_store(tmp_path) as opened:
         await opened.run(turns.keep_events, TURN, 1, record(1, [TextDelta(text=t) for t in TEXTS]))
         yield CountingStore(opened)
 

@@ -9,8 +9,6 @@ import pytest
 
 from hermes.control.sending import REPEAT
 from hermes.state import deliveries
-from hermes.state.paths import STORE_NAME
-from hermes.state.sqlite.store import open_store
 from hermes.testing.platforms import (
     LIMIT,
     ChatServer,
@@ -22,6 +20,7 @@ from hermes.testing.platforms import (
 from hermes.testing.rows import NOW
 from hermes.testing.running import DRAINING, rows, running, until
 from hermes.testing.scripted import ScriptedModel, says
+from hermes.testing.stores import open_test_store
 from hermes.types.errors import AuthFailed, Disconnected, RateLimited, Rejected
 from hermes.types.identity import Target
 from hermes.types.messages import Content
@@ -159,7 +158,7 @@ async def test_a_delivery_that_can_not_be_read_is_dead_and_does_not_hold_up_the_
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     chat = Target(account="plain", chat_id="1")
-    async with open_store(tmp_path / STORE_NAME) as store:
+    async with open_test_store(tmp_path) as store:
         for text in ("unreadable", "readable"):
             await store.run(deliveries.owe, chat, Content(text=text), "main", None, NOW)
         await rows(store, "update deliveries set content = '{' where seq = 1")

@@ -18,8 +18,6 @@ from hermes.control.turn_transactions import GIVEN_UP, Claim, TurnTransactions
 from hermes.core.tools.call import UNKNOWN_OUTCOME
 from hermes.core.tools.terminal import terminal_tools
 from hermes.state import inbox, transcript, turns
-from hermes.state.paths import STORE_NAME
-from hermes.state.sqlite.store import open_store
 from hermes.state.unreadable import LOST_MESSAGE, LOST_RESULT
 from hermes.testing.commands import FILES_ONLY, no_process_left
 from hermes.testing.platforms import ChatServer, EditingAdapter, PlainAdapter
@@ -35,6 +33,7 @@ from hermes.testing.running import (
     until,
 )
 from hermes.testing.scripted import ScriptedModel, calls, hangs, says
+from hermes.testing.stores import open_test_store
 from hermes.testing.tools import Boom, slow
 from hermes.types.errors import StoreUnavailable, ToolFailed
 from hermes.types.events import TurnFinished, UsageReported
@@ -114,7 +113,7 @@ async def test_a_stop_that_another_process_asks_for_acts_here(tmp_path: Path) ->
         server.says("think")
         await until(lambda: model.requests)
         ((turn,),) = await rows(gateway._store, "select id from turns")
-        async with open_store(tmp_path / STORE_NAME) as foreign:
+        async with open_test_store(tmp_path) as foreign:
             await foreign.run(turns.request_stop, TurnId(turn), "operator")
             await until(lambda: server.texts() == ["(stopped: by you)"])
 
@@ -125,7 +124,7 @@ async def test_a_question_that_is_decided_elsewhere_resumes_here(tmp_path: Path)
         server.says("paint it")
         await until(server.texts)
         ((question,),) = await rows(gateway._store, "select id from questions")
-        async with open_store(tmp_path / STORE_NAME) as foreign:
+        async with open_test_store(tmp_path) as foreign:
             await foreign.run(turns.decide, question, "answered", "blue", "operator", 0.0)
             await until(lambda: "blue it is" in server.texts())
 
@@ -154,7 +153,7 @@ async def test_a_turn_that_was_claimed_runs_although_the_next_one_in_the_sweep_f
         for chat in ("1", "2"):
             server.says("paint it", chat=chat)
         await until(lambda: server.texts("1") and server.texts("2") and not gateway.busy)
-        async with open_store(tmp_path / STORE_NAME) as foreign:
+        async with open_test_store(tmp_path) as foreign:
             await rows(foreign, "update questions set state = 'answered', answer = 'blue'")
 
         def answered() -> int:
@@ -418,7 +417,7 @@ async def test_a_suspended_turn_that_can_not_be_read_is_closed_and_its_person_is
         await until(server.texts)
         await damage(gateway, step=1)
         ((question,),) = await rows(gateway._store, "select id from questions")
-        async with open_store(tmp_path / STORE_NAME) as foreign:
+        async with open_test_store(tmp_path) as foreign:
             await foreign.run(turns.decide, question, "answered", "blue", "operator", 0.0)
             await until(lambda: server.texts()[1:] == [GIVEN_UP])
         with anyio.fail_after(5):
@@ -533,7 +532,7 @@ async def test_the_work_of_an_agent_that_is_not_hosted_is_left_for_a_process_tha
         assert await store.dead() == [owner]
         assert caplog.text.count("agent 'gone' wait: it is not hosted here") == 1
         hosted = {AgentId("gone"): gateway._recovery._agents[AgentId("main")]}
-        async with open_store(tmp_path / STORE_NAME, "gateway") as other:
+        async with open_test_store(tmp_path, "gateway") as other:
             started: list[Claim] = []
             await Recovery(other, TurnTransactions(other.owner, hosted), hosted).take_over(
                 started.append
@@ -698,7 +697,7 @@ async def test_a_restart_ends_a_process_that_left_its_session(
     with no_process_left():
         with subprocess.Popen([sys.executable, "-c", HIDING, str(tmp_path)]) as process:
             await until(lambda: pid.exists() and pid.read_text(), within=20.0)
-            async with open_store(tmp_path / STORE_NAME) as store:
+            async with open_test_store(tmp_path) as store:
                 ((handle,),) = await rows(store, "select handle from calls")
             # As if the machine had been too busy for the supervisor to notice the death.
             os.kill(int(str(handle).split(":")[5]), signal.SIGSTOP)

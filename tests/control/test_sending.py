@@ -11,8 +11,6 @@ from msgspec.structs import replace
 from hermes.control.rate_gate import RateGate
 from hermes.control.sending import REPEAT, Sending
 from hermes.state import deliveries
-from hermes.state.paths import STORE_NAME
-from hermes.state.sqlite.store import open_store
 from hermes.streaming.edits import PLACEHOLDER
 from hermes.testing.platforms import (
     LIMIT,
@@ -26,6 +24,7 @@ from hermes.testing.platforms import (
 from hermes.testing.rows import NOW
 from hermes.testing.running import running, until
 from hermes.testing.scripted import ScriptedModel, calls, says
+from hermes.testing.stores import open_test_store
 from hermes.types.delivery import Delivery, Placed
 from hermes.types.errors import Disconnected, RateLimited, Rejected
 from hermes.types.identity import Target
@@ -43,7 +42,7 @@ async def send(
     folder: Path, adapter: PlainAdapter, content: Content, *attempts: type[Exception]
 ) -> Delivery:
     """Attempts to send the delivery until an attempt succeeds; each of the first ones must fail."""
-    async with open_store(folder / STORE_NAME) as store:
+    async with open_test_store(folder) as store:
         id = await store.run(deliveries.owe, CHAT, content, "main", None, NOW)
         delivery = Delivery(id=id, target=CHAT, state="sending", content=content)
         for error in attempts:
@@ -206,7 +205,7 @@ async def test_a_partial_text_that_would_not_fit_is_a_placeholder(tmp_path: Path
 
 async def test_a_preview_with_the_final_text_needs_no_edit(tmp_path: Path) -> None:
     server = ChatServer()
-    async with open_store(tmp_path / STORE_NAME) as store:
+    async with open_test_store(tmp_path) as store:
         id = await store.run(deliveries.owe, CHAT, Content(text="done"), "main", None, NOW)
         ref = await server.send("1", Content(text="done"), "preview")
         placed = (Placed(ref=MessageRef(id=ref), text="done"),)

@@ -1,17 +1,15 @@
 """Names for conversations."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from hermes.app.agent import TITLE
 from hermes.settings.sections import AuxiliarySettings
-from hermes.state.paths import STORE_NAME
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import QUIET, Conditions, running, until
 from hermes.testing.scripted import Answer, fails, says
+from hermes.testing.stores import stored_rows
 from hermes.types.errors import Disconnected
 from hermes.types.messages import AssistantMessage
 from hermes.types.models import ModelRequest
@@ -47,8 +45,7 @@ async def talk(home: Path, models: Models, conditions: Conditions, title: str) -
 
 
 def title_in(home: Path) -> str:
-    with closing(sqlite3.connect(home / STORE_NAME)) as store:
-        ((found,),) = store.execute("select title from sessions")
+    ((found,),) = stored_rows(home, "select title from sessions")
     return str(found)
 
 

@@ -3,13 +3,12 @@
 from pathlib import Path
 
 from hermes.state.access import load_paired
-from hermes.state.paths import STORE_NAME
-from hermes.state.sqlite.store import open_store
 from hermes.testing.running import rows
+from hermes.testing.stores import open_test_store
 
 
 async def test_everybody_who_was_paired_is_known_as_a_person(tmp_path: Path) -> None:
-    async with open_store(tmp_path / STORE_NAME) as store:
+    async with open_test_store(tmp_path) as store:
         assert await store.read(load_paired) == {}
         for platform, user, person in (
             ("telegram", "7", "ann"),

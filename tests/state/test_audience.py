@@ -19,9 +19,8 @@ from hermes.core.tools.session_search import session_search_tool
 from hermes.state import sessions, transcript
 from hermes.state.audience import Person, Room, audience_of
 from hermes.state.memory import Memory, NoteLimits
-from hermes.state.paths import STORE_NAME
-from hermes.state.sqlite.store import open_store
 from hermes.state.transcript import TranscriptWriter
+from hermes.testing.stores import open_test_store
 from hermes.testing.turns import GROUP, PRIVATE, a_turn, use
 from hermes.types.errors import ToolFailed
 from hermes.types.identity import SessionKey, Source, TurnId
@@ -127,7 +126,7 @@ def allowed(who: str, where: str) -> Iterator[tuple[str, str]]:
 
 async def check(told: list[Deed]) -> None:
     with TemporaryDirectory() as folder:
-        async with open_store(Path(folder) / STORE_NAME) as store:
+        async with open_test_store(Path(folder)) as store:
             world = World(Path(folder), store)
             for deed in told:
                 await world.do(deed)
@@ -168,7 +167,7 @@ def test_a_shared_chat_is_heard_by_all_in_it_whoever_asks(kind: str) -> None:
 async def test_where_nobody_is_known_nothing_is_shown_or_kept(tmp_path: Path) -> None:
     nobody = replace(a_turn(UserMessage(text="secret alpha"), home=tmp_path), person=None)
     assert audience_of(nobody) is None
-    async with open_store(tmp_path / STORE_NAME) as store:
+    async with open_test_store(tmp_path) as store:
         assert await LocalMemory(store).recall(nobody) == ""
         with pytest.raises(ToolFailed, match="not known who"):
             await use(session_search_tool(store), nobody, {"query": "alpha"})

@@ -1,16 +1,15 @@
-"""Summaries on SQLite."""
+"""Summaries on both databases."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from hermes.state.paths import STORE_NAME
-from hermes.state.sqlite.store import open_store
 from hermes.testing.conversations import CompactionsContract
+from hermes.testing.stores import open_test_store
 from hermes.types.store import OwnerKind, Store
 
 
-class TestCompactionsOnSQLite(CompactionsContract):
+class TestCompactions(CompactionsContract):
     def opened(
         self, folder: Path, kind: OwnerKind | None = None
     ) -> AbstractAsyncContextManager[Store]:
-        return open_store(folder / STORE_NAME, kind)
+        return open_test_store(folder, kind)

@@ -1,16 +1,15 @@
-"""The list of conversations on SQLite."""
+"""The list of conversations on every store."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from hermes.state.paths import STORE_NAME
-from hermes.state.sqlite.store import open_store
 from hermes.testing.conversation_lists import ConversationsContract
+from hermes.testing.stores import open_test_store
 from hermes.types.store import OwnerKind, Store
 
 
-class TestConversationsOnSQLite(ConversationsContract):
+class TestConversations(ConversationsContract):
     def opened(
         self, folder: Path, kind: OwnerKind | None = None
     ) -> AbstractAsyncContextManager[Store]:
-        return open_store(folder / STORE_NAME, kind)
+        return open_test_store(folder, kind)

@@ -5,14 +5,13 @@ from pathlib import Path
 import pytest
 
 from hermes.state import cursors, owners
-from hermes.state.paths import STORE_NAME
-from hermes.state.sqlite.store import open_store
 from hermes.testing.rows import NOW, THEM, US
+from hermes.testing.stores import open_test_store
 from hermes.types.errors import ClaimLost
 
 
 async def test_a_cursor_is_kept_for_each_account(tmp_path: Path) -> None:
-    async with open_store(tmp_path / STORE_NAME) as store:
+    async with open_test_store(tmp_path) as store:
         for account in ("chat", "chat.support"):
             assert await store.run(cursors.load, account) is None
             epoch = await store.run(owners.claim_lease, f"account:{account}", US, set(), NOW)
@@ -24,7 +23,7 @@ async def test_a_cursor_is_kept_for_each_account(tmp_path: Path) -> None:
 
 
 async def test_a_process_that_lost_the_account_can_t_overwrite_the_cursor(tmp_path: Path) -> None:
-    async with open_store(tmp_path / STORE_NAME) as store:
+    async with open_test_store(tmp_path) as store:
         with pytest.raises(ClaimLost, match="chat is served by another process"):
             await store.run(cursors.save, "chat", "never held", (US, 1))
         ours = await store.run(owners.claim_lease, "account:chat", US, set(), NOW)

@@ -4,9 +4,8 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from hermes.state import deliveries, owners
-from hermes.state.paths import STORE_NAME
-from hermes.state.sqlite.store import open_store
 from hermes.testing.rows import CHAT, NOW, US, hold_account
+from hermes.testing.stores import open_test_store
 from hermes.testing.tables import DeliveriesContract
 from hermes.types.delivery import Delivery, Placed
 from hermes.types.identity import Target
@@ -21,15 +20,15 @@ CONTENT = Content(
 PLACED = (Placed(ref=MessageRef(id="m1"), text="bold", final=True),)
 
 
-class TestDeliveriesOnSQLite(DeliveriesContract):
+class TestDeliveries(DeliveriesContract):
     def opened(
         self, folder: Path, kind: OwnerKind | None = None
     ) -> AbstractAsyncContextManager[Store]:
-        return open_store(folder / STORE_NAME, kind)
+        return open_test_store(folder, kind)
 
 
 async def test_a_delivery_comes_back_as_it_was_owed(tmp_path: Path) -> None:
-    async with open_store(tmp_path / STORE_NAME) as store:
+    async with open_test_store(tmp_path) as store:
         epoch = await store.run(owners.claim_lease, f"account:{CHAT.account}", US, set(), NOW)
         assert epoch is not None
         target = Target(account=CHAT.account, chat_id=CHAT.chat_id, thread_id="9")
@@ -40,7 +39,7 @@ async def test_a_delivery_comes_back_as_it_was_owed(tmp_path: Path) -> None:
 
 
 async def test_a_failed_attempt_keeps_the_messages_that_it_has_placed(tmp_path: Path) -> None:
-    async with open_store(tmp_path / STORE_NAME) as store:
+    async with open_test_store(tmp_path) as store:
         epoch = await store.run(owners.claim_lease, f"account:{CHAT.account}", US, set(), NOW)
         assert epoch is not None
         where = (CHAT.account, CHAT.chat_id, (US, epoch), NOW)
@@ -53,7 +52,7 @@ async def test_a_failed_attempt_keeps_the_messages_that_it_has_placed(tmp_path: 
 
 
 async def test_an_older_delivery_of_the_chat_comes_first(tmp_path: Path) -> None:
-    async with open_store(tmp_path / STORE_NAME) as store:
+    async with open_test_store(tmp_path) as store:
         first = await store.run(deliveries.owe, CHAT, CONTENT, "main", None, NOW)
         second = await store.run(deliveries.owe, CHAT, CONTENT, "main", None, NOW)
         assert not await store.run(deliveries.owed_before, first)
@@ -65,7 +64,7 @@ async def test_an_older_delivery_of_the_chat_comes_first(tmp_path: Path) -> None
 
 
 async def test_a_freeze_is_only_made_longer(tmp_path: Path) -> None:
-    async with open_store(tmp_path / STORE_NAME) as store:
+    async with open_test_store(tmp_path) as store:
         for until in (NOW + 5, NOW + 9, NOW + 7):
             await store.run(deliveries.freeze, "chat", "1", until)
         assert await store.run(deliveries.freezes, "chat", NOW) == {"1": NOW + 9}

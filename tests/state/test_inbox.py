@@ -1,16 +1,15 @@
-"""The inbox on SQLite."""
+"""The inbox on both databases."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from hermes.state.paths import STORE_NAME
-from hermes.state.sqlite.store import open_store
+from hermes.testing.stores import open_test_store
 from hermes.testing.tables import InboxContract
 from hermes.types.store import OwnerKind, Store
 
 
-class TestInboxOnSQLite(InboxContract):
+class TestInbox(InboxContract):
     def opened(
         self, folder: Path, kind: OwnerKind | None = None
     ) -> AbstractAsyncContextManager[Store]:
-        return open_store(folder / STORE_NAME, kind)
+        return open_test_store(folder, kind)

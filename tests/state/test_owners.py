@@ -1,16 +1,15 @@
-"""Owners and leases on SQLite."""
+"""Owners and leases on both databases."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from hermes.state.paths import STORE_NAME
-from hermes.state.sqlite.store import open_store
 from hermes.testing.contracts import OwnersContract
+from hermes.testing.stores import open_test_store
 from hermes.types.store import OwnerKind, Store
 
 
-class TestOwnersOnSQLite(OwnersContract):
+class TestOwners(OwnersContract):
     def opened(
         self, folder: Path, kind: OwnerKind | None = None
     ) -> AbstractAsyncContextManager[Store]:
-        return open_store(folder / STORE_NAME, kind)
+        return open_test_store(folder, kind)

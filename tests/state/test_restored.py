@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 from hermes.state import deliveries, inbox, transcript, turns
-from hermes.state.paths import STORE_NAME
 from hermes.state.restored import NOTICE, RESTORED, RestoredWork, close_open_work
-from hermes.state.sqlite.store import SQLiteStore, open_store
 from hermes.testing.rows import (
     CHAT,
     NOW,
@@ -21,17 +19,18 @@ from hermes.testing.rows import (
     turn_row,
     writer,
 )
+from hermes.testing.stores import open_test_store
 from hermes.types.events import TurnFinished
 from hermes.types.identity import CallId, SessionKey, TurnId
 from hermes.types.messages import AssistantMessage, Content, ToolCall, ToolMessage, UserMessage
-from hermes.types.store import Row, Work
+from hermes.types.store import Row, Store, Work
 
 TOLD = NOTICE.format(age="4 min")
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SQLiteStore]:
-    async with open_store(tmp_path / STORE_NAME) as store:
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    async with open_test_store(tmp_path) as store:
         yield store
 
 
@@ -46,7 +45,7 @@ def begin(id: str, key: SessionKey, state: str = "running") -> Work[None]:
     yield from deliveries.owe(CHAT, None, "main", TurnId(id), NOW)
 
 
-async def test_an_open_turn_fails_and_its_chat_and_its_readers_are_told(store: SQLiteStore) -> None:
+async def test_an_open_turn_fails_and_its_chat_and_its_readers_are_told(store: Store) -> None:
     await store.run(begin, "t1", session())
     done = await store.run(close_open_work, "4 min", NOW)
     assert done == RestoredWork(turns=1, waiting=0, deliveries=0)
@@ -66,7 +65,7 @@ async def test_an_open_turn_fails_and_its_chat_and_its_readers_are_told(store: S
     assert await store.read(select, "select id from inbox where state <> 'done'") == []
 
 
-async def test_the_calls_of_an_open_turn_get_results(store: SQLiteStore) -> None:
+async def test_the_calls_of_an_open_turn_get_results(store: Store) -> None:
     await store.run(begin, "t1", session())
     call = ToolCall(id=CallId(f"{'0' * 21}_0_0"), name="pay", arguments="{}")
     asked = AssistantMessage(calls=(call,))
@@ -79,7 +78,7 @@ async def test_the_calls_of_an_open_turn_get_results(store: SQLiteStore) -> None
     ]
 
 
-async def test_a_suspended_turn_fails_and_its_chat_is_told(store: SQLiteStore) -> None:
+async def test_a_suspended_turn_fails_and_its_chat_is_told(store: Store) -> None:
     await store.run(begin, "t", session(), "suspended")
     await store.run(deliveries.complete, TurnId("t"), Content(text="Really?"), NOW)
     await store.run(ask, "q", "t_0_0")
@@ -91,7 +90,7 @@ async def test_a_suspended_turn_fails_and_its_chat_is_told(store: SQLiteStore) -
     assert await store.read(turns.all_open) == []
 
 
-async def test_a_waiting_message_is_given_up_and_its_chat_is_told(store: SQLiteStore) -> None:
+async def test_a_waiting_message_is_given_up_and_its_chat_is_told(store: Store) -> None:
     await store.run(begin, "t1", session())
     await store.run(inbox.insert, "i2", said("k2"), session(), None, US)
     done = await store.run(close_open_work, "4 min", NOW)
@@ -101,7 +100,7 @@ async def test_a_waiting_message_is_given_up_and_its_chat_is_told(store: SQLiteS
     assert owed == [("ready", 0)] * 2
 
 
-async def test_deliveries_that_are_owed_become_doubtful_and_others_stay(store: SQLiteStore) -> None:
+async def test_deliveries_that_are_owed_become_doubtful_and_others_stay(store: Store) -> None:
     lease = await hold_account(store)
     for text in ("delivered", "being sent", "ready"):
         await store.run(deliveries.owe, CHAT, Content(text=text), "main", None, NOW)
@@ -115,6 +114,6 @@ async def test_deliveries_that_are_owed_become_doubtful_and_others_stay(store: S
     assert owed == [("delivered", 0), ("ready", 1), ("ready", 1)]
 
 
-async def test_a_snapshot_without_open_work_is_not_changed(store: SQLiteStore) -> None:
+async def test_a_snapshot_without_open_work_is_not_changed(store: Store) -> None:
     done = await store.run(close_open_work, "4 min", NOW)
     assert done == RestoredWork(turns=0, waiting=0, deliveries=0)

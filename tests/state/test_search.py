@@ -10,11 +10,10 @@ from hermes.control.routing import DEFAULT_AGENT
 from hermes.state import sessions, transcript
 from hermes.state.audience import Person, Room
 from hermes.state.codec import decode_message
-from hermes.state.paths import STORE_NAME
 from hermes.state.search import FoundMessage, around, search
-from hermes.state.sqlite.store import open_store
 from hermes.testing.rows import EVERYBODY, NOW, SOURCE, writer
 from hermes.testing.running import rows
+from hermes.testing.stores import open_test_store
 from hermes.types.identity import PersonId, SessionKey
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hermes.types.store import Store
@@ -30,7 +29,7 @@ def to(person: PersonId) -> Person:
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(tmp_path / STORE_NAME) as store:
+    async with open_test_store(tmp_path) as store:
         yield store
 
 

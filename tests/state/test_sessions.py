@@ -1,16 +1,15 @@
-"""Sessions on SQLite."""
+"""Sessions on both databases."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from hermes.state.paths import STORE_NAME
-from hermes.state.sqlite.store import open_store
 from hermes.testing.conversations import SessionsContract
+from hermes.testing.stores import open_test_store
 from hermes.types.store import OwnerKind, Store
 
 
-class TestSessionsOnSQLite(SessionsContract):
+class TestSessions(SessionsContract):
     def opened(
         self, folder: Path, kind: OwnerKind | None = None
     ) -> AbstractAsyncContextManager[Store]:
-        return open_store(folder / STORE_NAME, kind)
+        return open_test_store(folder, kind)

@@ -1,16 +1,15 @@
-"""Turns on SQLite."""
+"""Turns on both databases."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from hermes.state.paths import STORE_NAME
-from hermes.state.sqlite.store import open_store
+from hermes.testing.stores import open_test_store
 from hermes.testing.tables import TurnsContract
 from hermes.types.store import OwnerKind, Store
 
 
-class TestTurnsOnSQLite(TurnsContract):
+class TestTurns(TurnsContract):
     def opened(
         self, folder: Path, kind: OwnerKind | None = None
     ) -> AbstractAsyncContextManager[Store]:
-        return open_store(folder / STORE_NAME, kind)
+        return open_test_store(folder, kind)

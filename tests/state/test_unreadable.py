@@ -9,21 +9,20 @@ import pytest
 from hermes.state import compactions, inbox, transcript
 from hermes.state.codec import WrongChecksum
 from hermes.state.compactions import Condensed
-from hermes.state.paths import STORE_NAME
-from hermes.state.sqlite.store import SQLiteStore, open_store
 from hermes.state.transcript import History
 from hermes.state.unreadable import LOST_MESSAGE, LOST_RESULT
 from hermes.testing.rows import NOW, SOURCE, US, said, said_in, session, writer
+from hermes.testing.stores import open_test_store
 from hermes.types.identity import CallId
 from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
-from hermes.types.store import Work
+from hermes.types.store import Store, Work
 
 KEY = str(session())
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SQLiteStore]:
-    async with open_store(tmp_path / STORE_NAME) as store:
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    async with open_test_store(tmp_path) as store:
         yield store
 
 
@@ -71,7 +70,7 @@ def check_pairs(messages: Sequence[Message]) -> None:
     assert open_calls == []
 
 
-async def test_a_flipped_letter_is_noticed_although_the_json_is_valid(store: SQLiteStore) -> None:
+async def test_a_flipped_letter_is_noticed_although_the_json_is_valid(store: Store) -> None:
     rows = await store.run(write_turn, 1, 0)
     await store.run(flip, rows[2], 30)
     assert await store.read(said_in, KEY, 0) == [
@@ -83,7 +82,7 @@ async def test_a_flipped_letter_is_noticed_although_the_json_is_valid(store: SQL
         await store.read(transcript.of_turn, "t1")
 
 
-async def test_a_damaged_result_keeps_its_call(store: SQLiteStore) -> None:
+async def test_a_damaged_result_keeps_its_call(store: Store) -> None:
     rows = await store.run(write_turn, 1, 2)
     await store.run(flip, rows[2])
     found = await store.read(said_in, KEY, 0)
@@ -92,7 +91,7 @@ async def test_a_damaged_result_keeps_its_call(store: SQLiteStore) -> None:
     assert found[3].text == "seen 1"
 
 
-async def test_the_marker_of_a_damaged_message_stands_for_its_results(store: SQLiteStore) -> None:
+async def test_the_marker_of_a_damaged_message_stands_for_its_results(store: Store) -> None:
     rows = await store.run(write_turn, 1, 2)
     await store.run(flip, rows[1])
     known = await store.read(transcript.history, KEY, History(generation=0))
@@ -100,7 +99,7 @@ async def test_the_marker_of_a_damaged_message_stands_for_its_results(store: SQL
     assert known.spans == ((rows[0], rows[0]), (rows[1], rows[3]), (rows[4], rows[4]))
 
 
-async def test_an_export_has_a_marker_and_everything_that_can_be_read(store: SQLiteStore) -> None:
+async def test_an_export_has_a_marker_and_everything_that_can_be_read(store: Store) -> None:
     rows = await store.run(write_turn, 1, 2)
     await store.run(flip, rows[1])
     await store.run(flip, rows[3])
@@ -114,7 +113,7 @@ async def test_an_export_has_a_marker_and_everything_that_can_be_read(store: SQL
     ]
 
 
-async def test_whatever_is_damaged_a_model_accepts_the_history(store: SQLiteStore) -> None:
+async def test_whatever_is_damaged_a_model_accepts_the_history(store: Store) -> None:
     chance = random.Random(11)
     rows: list[int] = []
     for number in range(12):
@@ -135,7 +134,7 @@ async def test_whatever_is_damaged_a_model_accepts_the_history(store: SQLiteStor
     assert {one.text for one in await store.read(said_in, KEY, 0)} == whole
 
 
-async def test_open_calls_of_a_running_turn_stay_open(store: SQLiteStore) -> None:
+async def test_open_calls_of_a_running_turn_stay_open(store: Store) -> None:
     rows = await store.run(write_turn, 1, 1)
     await store.run(flip, rows[0])
     call = ToolCall(id=CallId("t2_0_0"), name="look", arguments="{}")
@@ -146,7 +145,7 @@ async def test_open_calls_of_a_running_turn_stay_open(store: SQLiteStore) -> Non
     assert found[-1] == AssistantMessage(text="on it", calls=(call,))
 
 
-async def test_results_of_calls_that_are_known_already_are_kept(store: SQLiteStore) -> None:
+async def test_results_of_calls_that_are_known_already_are_kept(store: Store) -> None:
     """A client answers the calls of the turn before."""
     call = ToolCall(id=CallId("t1_0_0"), name="look", arguments="{}")
     asked = AssistantMessage(calls=(call,))
@@ -162,7 +161,7 @@ async def test_results_of_calls_that_are_known_already_are_kept(store: SQLiteSto
     assert found.messages == (asked, result, AssistantMessage(text=LOST_MESSAGE))
 
 
-async def test_a_row_of_an_earlier_version_is_read_unchecked(store: SQLiteStore) -> None:
+async def test_a_row_of_an_earlier_version_is_read_unchecked(store: Store) -> None:
     rows = await store.run(write_turn, 1, 0)
 
     def forget_checksum() -> Work[None]:
@@ -172,13 +171,15 @@ async def test_a_row_of_an_earlier_version_is_read_unchecked(store: SQLiteStore)
     assert (await store.read(said_in, KEY, 0))[2] == AssistantMessage(text="answer 1")
 
 
-async def test_a_damaged_summary_is_not_used_and_its_rows_are_read(store: SQLiteStore) -> None:
+async def test_a_damaged_summary_is_not_used_and_its_rows_are_read(store: Store) -> None:
     rows = await store.run(write_turn, 1, 1)
     what = Condensed(session=KEY, generation=0, span=(rows[0], rows[2]))
     await store.run(compactions.compact, what, UserMessage(text="summary"), "t1", NOW)
 
     def damage() -> Work[None]:
-        yield "update compactions set summary = replace(summary, 'summary', 'Summary')", ()
+        ((body,),) = yield "select summary from compactions", ()
+        damaged = body.replace(b"summary", b"Summary")
+        yield "update compactions set summary = ?", (damaged,)
 
     condensed = await store.read(transcript.history, KEY, History(generation=0, compaction=1))
     assert [one.text for one in condensed.messages] == ["summary", "answer 1"]
@@ -188,11 +189,12 @@ async def test_a_damaged_summary_is_not_used_and_its_rows_are_read(store: SQLite
     assert len(found.messages) == 4
 
 
-async def test_a_damaged_message_of_the_inbox_is_not_answered(store: SQLiteStore) -> None:
+async def test_a_damaged_message_of_the_inbox_is_not_answered(store: Store) -> None:
     await store.run(inbox.insert, "i", said("k"), session(), None, US)
 
     def damage() -> Work[None]:
-        yield "update inbox set event = cast(replace(event, 'hi', 'ho') as blob)", ()
+        ((body,),) = yield "select event from inbox", ()
+        yield "update inbox set event = ?", (body.replace(b"hi", b"ho"),)
 
     assert await store.read(inbox.first_pending, KEY, US) is not None
     await store.run(damage)

@@ -24,3 +24,13 @@ def test_a_kill_at_any_point_breaks_no_promise(scenario: str) -> None:
 
 def test_kills_at_random_break_no_promise() -> None:
     crash("--messages", "200", "--chats", "20", "--kills", "5", "--seed", "7", "--seconds", "60")
+
+
+@pytest.mark.parametrize("scenario", ["append", "queued", "client-tools-session", "recovery"])
+def test_a_kill_at_any_point_breaks_no_promise_on_postgres(scenario: str) -> None:
+    crash("--scenario", scenario, "--store", "postgres")
+
+
+def test_kills_at_random_break_no_promise_on_postgres() -> None:
+    load = ["--messages", "100", "--chats", "20", "--kills", "4", "--seed", "7", "--seconds", "60"]
+    crash(*load, "--store", "postgres")

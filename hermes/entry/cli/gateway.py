@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 
 import anyio
@@ -39,8 +39,8 @@ log = logging.getLogger(__name__)
 
 MOST_LINES = 3
 """Lines about one subject that the log has when the gateway starts."""
-ROOM_POLL_SECONDS = 1.0
-"""How often a start that waits for room on the disk looks again."""
+STORE_POLL_SECONDS = 1.0
+"""How often a start that waits for its store tries again."""
 STOP_WAIT_SECONDS = 10.0
 """How long `stop` waits beyond the time that running turns are given."""
 
@@ -184,40 +184,62 @@ class GatewayService:
     async def _open(
         self, opened: AsyncExitStack, signals: AsyncIterator[signal.Signals]
     ) -> Gateway | None:
-        """The gateway, once the disk has room for its store; None if a signal comes before."""
+        """The gateway, once its store can be opened; None if a signal comes before."""
         while True:
             try:
                 gateway = self._runtime.open_gateway(self._settings, terminal=False)
                 return await opened.enter_async_context(gateway)
             except (HermesError, OSError, BaseExceptionGroup) as raised:
-                full = not await anyio.to_thread.run_sync(self._runtime.has_room, self._settings)
-                if not full or not isinstance(sole(raised), StoreUnavailable | OSError):
+                error = sole(raised)
+                if not isinstance(error, StoreUnavailable | OSError):
                     raise
-            if not await self._wait_for_room(signals):
+                if await self._has_room():
+                    if not self._settings.store.url:
+                        raise
+                    log.error("nothing is accepted until the store can be opened: %s", error)
+                    reason, can_go_on = "the database can't be reached", self._can_open_store
+                else:
+                    disk = self._settings.home.root
+                    log.error("the disk of %s is full: nothing is accepted so far", disk)
+                    reason, can_go_on = "the disk is full", self._has_room
+            if not await self._wait(signals, reason, can_go_on):
                 return None
 
-    async def _wait_for_room(self, signals: AsyncIterator[signal.Signals]) -> bool:
-        """Answers requests with 503 until the disk has room; False if a signal comes before."""
-        home, has_room = self._settings.home.root, False
-        reason = f"the disk of {home} is full: nothing is accepted until there is room"
-        log.error("%s", reason)
+    async def _has_room(self) -> bool:
+        return await anyio.to_thread.run_sync(self._runtime.has_room, self._settings)
+
+    async def _can_open_store(self) -> bool:
+        try:
+            async with self._runtime.open_store(self._settings):
+                return True
+        except StoreUnavailable:
+            return False
+
+    async def _wait(
+        self,
+        signals: AsyncIterator[signal.Signals],
+        reason: str,
+        can_go_on: Callable[[], Awaitable[bool]],
+    ) -> bool:
+        """Answers requests with 503 until the gateway can go on; False if a signal comes before."""
+        done = False
 
         async def wait() -> None:
-            nonlocal has_room
-            while not has_room:
-                await anyio.sleep(ROOM_POLL_SECONDS)
-                has_room = await anyio.to_thread.run_sync(self._runtime.has_room, self._settings)
+            nonlocal done
+            while not done:
+                await anyio.sleep(STORE_POLL_SECONDS)
+                done = await can_go_on()
             group.cancel_scope.cancel()
 
         async with anyio.create_task_group() as group:
             group.start_soon(wait)
             if self._settings.api_server.enabled:
                 options = api_options(self._runtime, self._settings)
-                app = waiting_app(options, "the disk is full")
+                app = waiting_app(options, reason)
                 group.start_soon(serve_app, app, options, lambda url: None)
             await anext(signals)
             group.cancel_scope.cancel()
-        return has_room
+        return done
 
     def _open_doors(self, gateway: Gateway, doors: anyio.abc.TaskGroup) -> None:
         def listening(url: str) -> None:

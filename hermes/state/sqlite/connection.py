@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hermes.state.sqlite.files import restrict
+from hermes.state.storable import require_storable
 from hermes.types.errors import StoreDamaged, StoreUnavailable, TransactionConflict
 from hermes.types.store import Work
 
@@ -43,6 +44,8 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.execute("pragma synchronous = full")
         connection.execute("pragma cache_size = -4000")
         connection.execute("pragma temp_store = memory")
+        # There is one writer, so a transaction has the lock of every session.
+        connection.create_function("lock_session", 1, lambda session: None)
     except BaseException:
         connection.close()
         raise
@@ -77,6 +80,9 @@ def drive(connection: sqlite3.Connection, work: Work[T]) -> T:
     try:
         sql, parameters = next(work)
         while True:
+            for parameter in parameters:
+                if isinstance(parameter, str):
+                    require_storable(parameter)
             cursor = connection.execute(sql, parameters)
             # Fetching from a statement that has no rows would take the GIL once more.
             sql, parameters = work.send(cursor.fetchall() if cursor.description else [])

@@ -12,6 +12,7 @@ import anyio
 import anyio.to_thread
 
 from hermes.state import owners
+from hermes.state.changes import Changes
 from hermes.state.paths import Home
 from hermes.state.retry import retried
 from hermes.state.sqlite.file_watch import FileWatch
@@ -32,7 +33,7 @@ P = ParamSpec("P")
 class SQLiteStore:
     """A `Store` that several processes of one machine may have open at the same time."""
 
-    def __init__(self, path: Path, writer: Writer, readers: Readers, changes: "Changes") -> None:
+    def __init__(self, path: Path, writer: Writer, readers: Readers, changes: Changes) -> None:
         self.path = path
         self._writer = writer
         self._readers = readers
@@ -72,6 +73,11 @@ class SQLiteStore:
     def changes(self) -> AsyncIterator[None]:
         return self._changes.noticed()
 
+    async def permission(self) -> AsyncIterator[bool]:
+        # The kernel frees the lock only when the process ends.
+        yield True
+        await anyio.sleep_forever()
+
     @asynccontextmanager
     async def registered(self, kind: OwnerKind) -> AsyncIterator[None]:
         """Registers this process until the block ends."""
@@ -90,27 +96,6 @@ class SQLiteStore:
         except StoreUnavailable as error:
             # Nothing is lost: without its lock this process counts as dead.
             log.error("can't remove this process from the store: %s", error)
-
-
-class Changes:
-    """Counts the commits of other processes that were noticed."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._news = anyio.Event()
-
-    def notice(self) -> None:
-        self._count += 1
-        self._news.set()
-        self._news = anyio.Event()
-
-    async def noticed(self) -> AsyncIterator[None]:
-        seen = 0
-        while True:
-            while seen == self._count:
-                await self._news.wait()
-            seen = self._count
-            yield
 
 
 @asynccontextmanager

@@ -8,9 +8,8 @@ from msgspec.structs import replace
 
 from hermes.core.memory.local import RECALL_CHARS, RECALL_FRAME, WORDS, LocalMemory, keywords
 from hermes.state import sessions, transcript
-from hermes.state.paths import STORE_NAME
-from hermes.state.sqlite.store import open_store
 from hermes.testing.rows import NOW, SOURCE, session, writer
+from hermes.testing.stores import open_test_store
 from hermes.testing.turns import a_turn
 from hermes.types.identity import PersonId
 from hermes.types.messages import AssistantMessage, ToolMessage, UserMessage
@@ -23,7 +22,7 @@ ANN = PersonId("ann")
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(tmp_path / STORE_NAME) as store:
+    async with open_test_store(tmp_path) as store:
         yield store
 
 

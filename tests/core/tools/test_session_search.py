@@ -8,9 +8,8 @@ from msgspec.structs import replace
 
 from hermes.core.tools.session_search import HIGHEST, MOST_MESSAGES, session_search_tool
 from hermes.state import transcript
-from hermes.state.paths import STORE_NAME
-from hermes.state.sqlite.store import open_store
 from hermes.testing.rows import NOW, writer
+from hermes.testing.stores import open_test_store
 from hermes.testing.turns import a_turn, use
 from hermes.types.errors import ToolFailed
 from hermes.types.identity import PersonId
@@ -20,7 +19,7 @@ from hermes.types.store import Store
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(tmp_path / STORE_NAME) as store:
+    async with open_test_store(tmp_path) as store:
         yield store
 
 

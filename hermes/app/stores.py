@@ -1,0 +1,53 @@
+"""Opens the store that the settings name: SQLite in the home, or a database by its URL."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from urllib.parse import urlsplit
+
+from hermes.settings import Settings
+from hermes.settings.sections import StoreSettings
+from hermes.state.sqlite.guard import guarded
+from hermes.state.sqlite.store import open_store
+from hermes.types.errors import ConfigError
+from hermes.types.store import OwnerKind, Store
+
+OpenStore = Callable[[StoreSettings, OwnerKind | None], AbstractAsyncContextManager[Store]]
+
+
+@asynccontextmanager
+async def home_store(settings: Settings, kind: OwnerKind | None = None) -> AsyncIterator[Store]:
+    """The store of the settings. A process that runs turns passes its kind, and is registered."""
+    settings.home.ensure()
+    if settings.store.url:
+        async with _driver(settings.store.url)(settings.store, kind) as store:
+            yield store
+        return
+    with guarded(settings.home):
+        async with open_store(settings.home.store, kind) as store:
+            yield store
+
+
+def _driver(url: str) -> OpenStore:
+    scheme = urlsplit(url).scheme
+    if scheme not in DRIVERS:
+        known = ", ".join(f"{name}://" for name in DRIVERS)
+        raise ConfigError(f"store.url begins with {scheme!r}, which is not known: use {known}")
+    return DRIVERS[scheme]
+
+
+def _postgres(
+    settings: StoreSettings, kind: OwnerKind | None
+) -> AbstractAsyncContextManager[Store]:
+    try:
+        # Imported here because psycopg is an extra, and takes a while to import.
+        from hermes.state.postgres.store import open_postgres  # noqa: PLC0415
+    except ImportError as error:
+        raise ConfigError(
+            f"store.url needs packages that are missing ({error}): install them with"
+            " `pip install 'hermes-gateway[postgres]'`"
+        ) from error
+    return open_postgres(settings.url, kind, settings.direct_url)
+
+
+DRIVERS: dict[str, OpenStore] = {"postgresql": _postgres, "postgres": _postgres}
+"""The drivers of other databases, by the scheme of their URLs."""

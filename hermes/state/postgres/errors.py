@@ -1,0 +1,75 @@
+"""PostgreSQL's errors translated into ours."""
+
+import re
+
+import psycopg
+
+from hermes.types.errors import ConfigError, HermesError, StoreUnavailable, TransactionConflict
+
+_CONFLICTS = {
+    "40001",  # serialization failure
+    "40P01",  # deadlock
+}
+_LOST = {
+    "57P01",  # the server stops, or an operator ended the connection
+    "57P02",  # the server crashed
+    "57P05",  # the connection was idle for too long
+    "25P03",
+    "08006",
+    "08003",
+    "08P01",  # a pooler lost its connection
+}
+_UNAVAILABLE = {
+    "53",  # no room, no memory, too many connections
+    "58",  # the disk fails
+    "57",  # the server starts or stops
+    "55",
+}
+ONE_OPEN_TURN = "one_open_turn"
+"""The index that only a transaction that has missed another one can violate."""
+_READ_ONLY = "25006"
+_UNKNOWN_DATABASE = re.compile(r'database ".*" does not exist')
+_WRONG_PASSWORD = re.compile(r"authentication failed|no password supplied|role .* does not exist")
+
+
+class ConnectionLost(TransactionConflict):
+    """The connection was cut before the commit: nothing was changed, and a new one may work."""
+
+
+def translated_error(error: psycopg.Error, *, reading: bool = False) -> Exception:
+    """Our error for one of the server's; the same one if the statement is wrong."""
+    code = error.sqlstate
+    text = f"the database can't be used now ({_first_line(error)})"
+    if code in _CONFLICTS or error.diag.constraint_name == ONE_OPEN_TURN:
+        return TransactionConflict(text)
+    if code is None or code in _LOST:
+        return ConnectionLost(text)
+    if code[:2] in _UNAVAILABLE or (code == _READ_ONLY and not reading):
+        return StoreUnavailable(text)
+    return error
+
+
+def connect_error(error: psycopg.Error | OSError, place: str, *, starting: bool) -> HermesError:
+    """Why there is no connection, and what to do. `place` names the server without its password.
+
+    While a store is opened, a wrong setting is the operator's: ConfigError.
+    """
+    reason = _first_line(error)
+    wrong = ConfigError if starting else StoreUnavailable
+    if _WRONG_PASSWORD.search(reason):
+        return wrong(
+            f"{place} refuses the user or the password of store.url: correct HERMES_STORE_URL in"
+            f" .env, or store.url in config.yaml ({reason})"
+        )
+    if _UNKNOWN_DATABASE.search(reason):
+        return wrong(
+            f"{place} has no such database: create it with `createdb`, or correct store.url"
+            f" ({reason})"
+        )
+    return StoreUnavailable(
+        f"{place} can't be reached ({reason}): is PostgreSQL running there, and is store.url right?"
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:500] or type(error).__name__

@@ -1,0 +1,133 @@
+"""A few connections to the server, opened when they are needed."""
+
+import asyncio
+from collections import deque
+from typing import Any, NamedTuple
+
+import anyio
+import psycopg
+from psycopg import conninfo
+
+from hermes.state.postgres.channel import Channel
+from hermes.state.postgres.errors import connect_error
+from hermes.types.errors import ConfigError, StoreUnavailable
+
+CONNECTIONS = 8
+"""Most connections for transactions; the lock of the process has one more."""
+CONNECT_SECONDS = 5
+_KEEPALIVE: dict[str, Any] = {
+    "connect_timeout": CONNECT_SECONDS,
+    "keepalives": 1,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+    "application_name": "hermes",
+}
+"""A dead server or network is noticed within about ten seconds."""
+
+
+class Server(NamedTuple):
+    """A server and a database, with everything that is needed to connect."""
+
+    url: str
+
+    @property
+    def place(self) -> str:
+        """The server and the database as errors name them, without the password."""
+        found = self._parts()
+        host, port = found.get("host") or "this machine", found.get("port")
+        where = f"{host}:{port}" if port else str(host)
+        return f"the database {found.get('dbname') or ''!r} on {where}"
+
+    def _parts(self) -> dict[str, Any]:
+        try:
+            return conninfo.conninfo_to_dict(self.url)
+        except psycopg.Error:
+            # Not its own text, which quotes the password.
+            raise ConfigError(
+                "store.url can't be read: it has to look like postgresql://user:password@host/name,"
+                " with %40 for an @ in the password"
+            ) from None
+
+    async def connect(self, *, starting: bool = False) -> psycopg.AsyncConnection[Any]:
+        """A new connection. StoreUnavailable, or ConfigError while a store is being opened."""
+        complete = conninfo.make_conninfo(**{**_KEEPALIVE, **self._parts()})
+        try:
+            with anyio.fail_after(2 * CONNECT_SECONDS):
+                return await psycopg.AsyncConnection.connect(
+                    complete, autocommit=True, prepare_threshold=None
+                )
+        except (psycopg.Error, OSError, TimeoutError) as error:
+            raise connect_error(error, self.place, starting=starting) from error
+
+
+class Pool:
+    """Lends connections. One that was lost is replaced when the next one is needed."""
+
+    def __init__(self, server: Server, size: int = CONNECTIONS) -> None:
+        self._server = server
+        self._idle: list[Channel] = []
+        self._free = self._size = size
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self.closed = False
+        self._loop = asyncio.get_running_loop()
+
+    async def acquire(self) -> Channel:
+        """A connection that works, as far as is known. The caller must release it."""
+        await self._take_slot()
+        try:
+            self._need_open()
+            while self._idle:
+                channel = self._idle.pop()
+                if channel.lost is None:
+                    return channel
+                await channel.close()
+            return Channel(await self._server.connect())
+        except BaseException:
+            self._free_slot()
+            raise
+
+    async def release(self, channel: Channel) -> None:
+        try:
+            if channel.lost is None:
+                self._idle.append(channel)
+            else:
+                await channel.close()
+        finally:
+            self._free_slot()
+
+    async def close(self) -> None:
+        """Waits for the transactions that run, and closes the connections."""
+        self.closed = True
+        for _ in range(self._size):
+            await self._take_slot()
+        for channel in self._idle:
+            await channel.close()
+        for _ in range(self._size):
+            self._free_slot()
+
+    def _need_open(self) -> None:
+        if self.closed:
+            raise StoreUnavailable("the store is closed: hermes is shutting down")
+
+    async def _take_slot(self) -> None:
+        if self._free:
+            self._free -= 1
+            return
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        self._waiters.append(waiter)
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled():
+                self._free_slot()
+            raise
+
+    def _free_slot(self) -> None:
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+        self._free += 1

@@ -1,0 +1,267 @@
+"""Proves that this process is alive, and tells other processes about its commits.
+
+A process holds an advisory lock on a connection of its own. The server frees the lock when the
+connection ends, whatever ended it. The same connection receives the notifications of others.
+"""
+
+import logging
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import anyio.abc
+import psycopg
+
+from hermes.state import owners
+from hermes.state.changes import Changes
+from hermes.state.postgres import transactions
+from hermes.state.postgres.pool import Pool, Server
+from hermes.types.errors import StoreUnavailable
+from hermes.types.identity import OwnerId, new_id
+from hermes.types.store import OwnerKind, Work
+
+log = logging.getLogger(__name__)
+
+BEAT_SECONDS = 5.0
+"""How often a process writes its heartbeat."""
+LOST_SECONDS = 5.0
+"""How long a process may be without its lock before it stops its turns."""
+RECONNECT_SECONDS = 0.5
+GRACE_SECONDS = 15.0
+"""How long after its start the server's locks prove nothing: processes have to take them again."""
+ANNOUNCE_SECONDS = 0.05
+"""Commits within this time are announced together."""
+POLL_SECONDS = 1.0
+"""How often readers look for changes while no notification can arrive."""
+CHANNEL = "hermes"
+_NAMESPACE = 0x48524D53
+"""The first key of the locks of processes; the second one is a hash of the process's id."""
+
+
+def held_locks() -> Work[set[OwnerId]]:
+    """The registered processes that count as alive."""
+    rows = yield (
+        "select o.id from owners o where o.beat_at is not null"
+        " and (exists (select 1 from pg_locks l where l.locktype = 'advisory'"
+        " and l.granted and l.objsubid = 2"
+        " and l.database = (select d.oid from pg_database d where d.datname = current_database())"
+        " and l.classid = cast(? as bigint)::oid"
+        " and l.objid = (hashtext(o.id)::bigint & 4294967295)::oid)"
+        # A process that the server has not heard of since its start may have survived it.
+        " or (o.beat_at < extract(epoch from pg_postmaster_start_time())"
+        " and pg_postmaster_start_time()"
+        " > clock_timestamp() - make_interval(secs => cast(? as double precision))))",
+        (_NAMESPACE, GRACE_SECONDS),
+    )
+    return {OwnerId(row[0]) for row in rows}
+
+
+class Presence:
+    """The connection that stands for this process. It is opened again whenever it is lost."""
+
+    def __init__(self, pool: Pool, direct: Server, group: anyio.abc.TaskGroup) -> None:
+        self.trouble: str | None = None
+        """Why this process has no lock at the moment."""
+        self._id = new_id()
+        """Marks the notifications of this store, which it ignores itself."""
+        self._owner: OwnerId | None = None
+        self._kind: OwnerKind = "gateway"
+        self._pool = pool
+        self._direct = direct
+        self._group = group
+        self._changes = Changes()
+        self._backend = 0
+        self._following = False
+        self._permitted = True
+        self._permission_changed = anyio.Event()
+        self._uncommunicated = False
+        """Whether something was committed that other processes have not been told."""
+        self._announcing = False
+        self._latest = 0
+        """The highest number of a transaction that this store has committed."""
+        self._seen = 0
+        """Transactions with lower numbers had ended before notifications were received."""
+        self._lost_at = 0.0
+
+    @property
+    def owner(self) -> OwnerId:
+        assert self._owner is not None, "the store was opened without a kind"
+        return self._owner
+
+    def changes(self) -> AsyncIterator[None]:
+        if not self._following:
+            self._following = True
+            self._group.start_soon(self._follow, None)
+        return self._changes.noticed()
+
+    async def permission(self) -> AsyncIterator[bool]:
+        told: bool | None = None
+        while True:
+            while told == self._permitted:
+                await self._permission_changed.wait()
+            told = self._permitted
+            yield told
+
+    @asynccontextmanager
+    async def registered(self, kind: OwnerKind) -> AsyncIterator[None]:
+        """Registers this process until the block ends."""
+        self._owner, self._kind = OwnerId(self._id), kind
+        connection = await self._opened(starting=True)
+        self._following = True
+        self._group.start_soon(self._follow, connection)
+        try:
+            yield
+        finally:
+            await self._leave()
+
+    def note_commit(self, number: int) -> None:
+        """Tells other processes soon, and never within a transaction."""
+        self._latest = max(self._latest, number)
+        self._uncommunicated = True
+        if not self._announcing:
+            self._announcing = True
+            self._group.start_soon(self._announce_soon)
+
+    async def close(self) -> None:
+        if self._uncommunicated:
+            await self._announce()
+
+    # --- notifications ----------------------------------------------------------------------
+
+    async def _announce_soon(self) -> None:
+        await anyio.sleep(ANNOUNCE_SECONDS)
+        self._announcing = False
+        await self._announce()
+
+    async def _announce(self) -> None:
+        self._uncommunicated = False
+        try:
+            channel = await self._pool.acquire()
+            try:
+                await transactions.notify(channel, CHANNEL, f"{self._id} {self._latest}")
+            finally:
+                await self._pool.release(channel)
+        except StoreUnavailable as error:
+            log.debug("other processes notice a change late: %s", error)
+
+    # --- the connection ---------------------------------------------------------------------
+
+    async def _follow(self, connection: psycopg.AsyncConnection[Any] | None) -> None:
+        """Keeps the connection open, and takes the lock again whenever it was lost."""
+        while True:
+            try:
+                if connection is None:
+                    connection = await self._opened()
+                self._regain()
+                async with connection:
+                    while True:
+                        await self._receive(connection)
+                        await self._beat(connection)
+            except (psycopg.Error, OSError, TimeoutError, StoreUnavailable) as error:
+                connection = None
+                await self._lose(error)
+
+    async def _receive(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        """Receives notifications until the next heartbeat is due."""
+        async for notification in connection.notifies(timeout=BEAT_SECONDS):
+            sender, _, number = notification.payload.partition(" ")
+            if sender != self._id and int(number) >= self._seen:
+                self._changes.notice()
+
+    async def _opened(self, *, starting: bool = False) -> psycopg.AsyncConnection[Any]:
+        connection = await self._direct.connect(starting=starting)
+        try:
+            with anyio.fail_after(BEAT_SECONDS):
+                await connection.execute(f"listen {CHANNEL}")
+                self._seen = await _completed(connection)
+                if self._owner is not None:
+                    await self._lock(connection, self._owner)
+        except (psycopg.Error, TimeoutError) as error:
+            await connection.close()
+            raise StoreUnavailable(f"the lock of this process can't be taken ({error})") from error
+        except BaseException:
+            await connection.close()
+            raise
+        # Other processes may have committed before notifications were received.
+        self._changes.notice()
+        return connection
+
+    async def _lock(self, connection: psycopg.AsyncConnection[Any], owner: OwnerId) -> None:
+        if self._backend:
+            # The server may not have noticed yet that the connection before this one has ended.
+            await connection.execute(
+                "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory'"
+                " and classid = %s::bigint::oid and objsubid = 2 and pid = %s",
+                (_NAMESPACE, self._backend),
+            )
+        await connection.execute("select pg_advisory_lock(%s, hashtext(%s))", (_NAMESPACE, owner))
+        self._backend = connection.info.backend_pid
+        await connection.execute(
+            "insert into owners (id, kind, pid, started_at, backend, beat_at)"
+            " values (%s, %s, %s, %s, %s, extract(epoch from clock_timestamp()))"
+            " on conflict (id) do update set backend = excluded.backend,"
+            " beat_at = excluded.beat_at",
+            (owner, self._kind, os.getpid(), time.time(), self._backend),
+        )
+
+    async def _beat(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        if self._owner is None:
+            return
+        with anyio.fail_after(BEAT_SECONDS):
+            await connection.execute(
+                "update owners set beat_at = extract(epoch from clock_timestamp()) where id = %s",
+                (self._owner,),
+            )
+
+    def _regain(self) -> None:
+        if self.trouble is not None:
+            log.warning("this process has its connection for locks and notifications again")
+            self.trouble = None
+        self._set_permitted(permitted=True)
+
+    async def _lose(self, error: Exception) -> None:
+        """Waits before the next attempt; takes back the permission to run turns after a while."""
+        now = time.monotonic()
+        if self.trouble is None:
+            log.error("the connection for locks and notifications is lost: %s", error)
+            self._lost_at = now
+        self.trouble = f"the lock of this process is lost ({error})"
+        if self._permitted and self._owner is not None and now - self._lost_at > LOST_SECONDS:
+            log.error("this process stops its turns: others may take it for dead")
+            self._set_permitted(permitted=False)
+        self._changes.notice()
+        await anyio.sleep(RECONNECT_SECONDS)
+
+    def _set_permitted(self, *, permitted: bool) -> None:
+        if permitted != self._permitted:
+            self._permitted = permitted
+            self._permission_changed.set()
+            self._permission_changed = anyio.Event()
+
+    async def _leave(self) -> None:
+        try:
+            channel = await self._pool.acquire()
+            try:
+                await transactions.commit(channel, lambda: leave(self.owner))
+            finally:
+                await self._pool.release(channel)
+        except (StoreUnavailable, transactions.CommitDoubtful) as error:
+            # Nothing is lost: without its lock this process counts as dead.
+            log.error("can't remove this process from the store: %s", error)
+
+
+async def _completed(connection: psycopg.AsyncConnection[Any]) -> int:
+    """A number below which every transaction has ended."""
+    found = await connection.execute("select pg_snapshot_xmin(pg_current_snapshot())::text")
+    row = await found.fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def leave(owner: OwnerId) -> Work[None]:
+    """Removes this process, or marks it as dead if it leaves something for others to take over."""
+    yield "update owners set beat_at = null where id = ?", (owner,)
+    yield from owners.leave(owner)

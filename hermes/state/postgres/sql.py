@@ -1,0 +1,62 @@
+"""Prepares the SQL text that both databases share for PostgreSQL: parameters and full-text search.
+
+Statements are written for SQLite, with `?` for a parameter. This module is the only place that
+knows how they differ in PostgreSQL.
+"""
+
+import functools
+import re
+
+from hermes.state.search import BEST_FIRST, MATCHES, SNIPPET, SNIPPET_TOKENS
+from hermes.state.session_lock import LOCK_SESSION
+from hermes.types.value import Value
+
+_PARTS = re.compile(
+    r"""
+    (?P<kept> '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* )   # literals, names and comments
+    | (?P<parameter> \? )
+    """,
+    re.VERBOSE,
+)
+_LOCK_SESSION = "select pg_advisory_xact_lock(hashtextextended(?, 0))"
+_REPLACED = (
+    (LOCK_SESSION, _LOCK_SESSION),
+    (SNIPPET, f"hermes_snippet(m.text, query, {SNIPPET_TOKENS})"),
+    (MATCHES, "messages m join hermes_query(?) query on m.words @@ query"),
+    (BEST_FIRST, "order by ts_rank(m.words, query) desc, m.id desc"),
+)
+"""What PostgreSQL has instead: its locks, and its full-text search (see `ddl.py`)."""
+
+
+class PreparedSql(Value):
+    """A statement as PostgreSQL gets it."""
+
+    text: bytes
+    returns_rows: bool
+    """Its rows are waited for; a statement without rows is sent together with the next one."""
+    writes: bool
+
+
+@functools.lru_cache(maxsize=1024)
+def prepared(sql: str) -> PreparedSql:
+    """The statement for PostgreSQL; the text of each statement is translated once."""
+    locks = sql == LOCK_SESSION
+    for ours, theirs in _REPLACED:
+        sql = sql.replace(ours, theirs)
+    number = 0
+
+    def replace(found: re.Match[str]) -> str:
+        nonlocal number
+        if found["kept"]:
+            return found[0]
+        number += 1
+        return f"${number}"
+
+    text = _PARTS.sub(replace, sql)
+    words = re.sub(r"'(?:[^']|'')*'", "''", text).lower().split()
+    selects = words[0] == "select"
+    return PreparedSql(
+        text=text.encode(),
+        returns_rows=(selects and not locks) or "returning" in words,
+        writes=not selects,
+    )

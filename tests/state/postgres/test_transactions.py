@@ -1,0 +1,77 @@
+"""A transaction on a connection: what is waited for, and what a cut leaves."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from hermes.state.postgres import transactions
+from hermes.state.postgres.channel import Channel
+from hermes.state.postgres.pool import Server
+from hermes.state.postgres.transactions import CommitDoubtful, outcome_of
+from hermes.testing.cutting_proxy import Moment, cutting_proxy
+from hermes.testing.postgres import shared_databases
+from hermes.testing.rows import add, names, put, value
+from hermes.types.store import Work
+
+
+@pytest.fixture
+async def channel(url: str) -> AsyncIterator[Channel]:
+    opened = Channel(await Server(url).connect())
+    yield opened
+    await opened.close()
+
+
+async def test_only_a_transaction_that_writes_has_a_number(channel: Channel) -> None:
+    _, number = await transactions.commit(channel, lambda: put("a"))
+    assert number is not None
+    assert await transactions.commit(channel, lambda: value("a")) == (0, None)
+    assert await outcome_of(channel, number) == "committed"
+
+
+async def test_an_error_of_a_statement_that_was_not_waited_for_fails_the_transaction(
+    channel: Channel,
+) -> None:
+    def work() -> Work[str]:
+        yield from put("a")
+        yield from put("a")
+        return "never"
+
+    with pytest.raises(Exception, match="duplicate key"):
+        await transactions.commit(channel, work)
+    assert await transactions.read(channel, names) == []
+
+
+async def test_a_rolled_back_transaction_is_known_as_aborted(channel: Channel, url: str) -> None:
+    def work() -> Work[None]:
+        yield from put("a")
+        ((number,),) = yield "select cast(cast(pg_current_xact_id() as text) as bigint)", ()
+        raise ValueError(number)
+
+    with pytest.raises(ValueError, match=r"\d+") as raised:
+        await transactions.commit(channel, work)
+    assert await outcome_of(channel, int(str(raised.value))) == "aborted"
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+async def test_a_commit_without_an_answer_can_be_looked_up(
+    channel: Channel, url: str, moment: Moment
+) -> None:
+    databases = shared_databases()
+    async with cutting_proxy(databases.server.socket) as proxy:
+        database = url.split("?", maxsplit=1)[0].rpartition("/")[2]
+        cut = Channel(await Server(proxy.url(database)).connect())
+        await transactions.commit(cut, lambda: put("counter"))
+        before = proxy.statements
+        await transactions.commit(cut, lambda: add("counter"))
+        # The commit is the last statement of a transaction.
+        proxy.arm(proxy.statements - before, moment)
+        with pytest.raises(CommitDoubtful) as raised:
+            await transactions.commit(cut, lambda: add("counter"))
+        await cut.close()
+    assert raised.value.result == 2
+    outcome: str | None = "in progress"
+    while outcome == "in progress":
+        outcome = await outcome_of(channel, raised.value.number)
+    assert outcome == ("committed" if moment == "after" else "aborted")
+    found = await transactions.read(channel, lambda: value("counter"))
+    assert found == (2 if moment == "after" else 1)

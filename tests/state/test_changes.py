@@ -1,0 +1,36 @@
+"""Commits of others are told once, however many there were."""
+
+from collections.abc import AsyncIterator
+
+import anyio
+
+from hermes.state.changes import Changes
+
+
+async def test_several_changes_are_told_as_one() -> None:
+    changes = Changes()
+    changes.notice()
+    changes.notice()
+    noticed = changes.noticed()
+    with anyio.fail_after(5):
+        await anext(noticed)
+    with anyio.move_on_after(0.05) as quiet:
+        await anext(noticed)
+    assert quiet.cancelled_caught
+
+
+async def test_each_reader_is_told_and_a_later_change_wakes_it() -> None:
+    changes = Changes()
+    one, other = changes.noticed(), changes.noticed()
+    changes.notice()
+    with anyio.fail_after(5):
+        await anext(one)
+        await anext(other)
+        async with anyio.create_task_group() as group:
+            group.start_soon(_next, one)
+            await anyio.lowlevel.checkpoint()
+            changes.notice()
+
+
+async def _next(noticed: AsyncIterator[None]) -> None:
+    await anext(noticed)
