@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from hermes.control.remote_events import RemoteEvents
 from hermes.state.codec import TEXT_PIECE, Recorded, record
 from hermes.state.turns import EVENTS_PER_CLAIM
 from hermes.types.events import (
@@ -68,6 +69,8 @@ class EventLog:
         self._segment = 0
         self.left_at = 0.0
         """When the last reader left, on the event loop's clock."""
+        self.remote: RemoteEvents | None = None
+        """The newest events of the turn, if another node runs it and sends them."""
         self._waiters: set[asyncio.Future[None]] = set()
         self._enders: set[asyncio.Future[None]] = set()
 
@@ -76,6 +79,7 @@ class EventLog:
         self._events = []
         self._released = self._kept = self._segment = 0
         self.finished = False
+        self.remote = None
 
     @property
     def epoch(self) -> int:
@@ -144,6 +148,17 @@ class EventLog:
         first = self._base + self._kept + 1
         return first, record(first, [*self._events[self._kept :], *last])
 
+    @property
+    def kept(self) -> int:
+        """All events up to this number are stored."""
+        return self._base + self._kept
+
+    def recorded(self, after: int) -> list[Recorded]:
+        """The events after a number, in the form in which they are stored. If there are many, only
+        the first ones are returned."""
+        start = after - self._base
+        return record(after + 1, self._events[start : start + READ_EVENTS])
+
     def keep(self, seq: int) -> None:
         """Notes that a checkpoint contains all events up to `seq`."""
         self._kept = seq - self._base
@@ -179,6 +194,10 @@ class EventLog:
         """Returns when the log is finished, or after so many seconds."""
         if not self.finished:
             await _wait(self._enders, within)
+
+    def notice_remote(self) -> None:
+        """Wakes the readers: events of another node have come, or the store has new ones."""
+        self._wake()
 
     def _wake(self) -> None:
         if self.finished:
@@ -225,6 +244,11 @@ class EventHub:
 
     def get(self, turn: TurnId) -> EventLog | None:
         return self._logs.get(turn)
+
+    def read_from_elsewhere(self) -> list[EventLog]:
+        """The logs with readers whose turns do not run here."""
+        logs = self._logs.values()
+        return [log for log in logs if log.readers and not log.running and not log.finished]
 
     def expect(self, turn: TurnId, epoch: int) -> None:
         """Notes that the turn is about to run again. Its readers wait for the events of the new

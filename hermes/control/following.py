@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from hermes.control.event_hub import EventHub, EventLog
 from hermes.control.event_pages import EventPages
+from hermes.control.remote_events import RemoteEvents
 from hermes.types.events import AgentEvent, Envelope, TurnFinished
 from hermes.types.identity import TurnId
 
@@ -18,7 +19,8 @@ class Following:
     """A cursor in the events of one turn. It never slows the turn down.
 
     A turn that runs here is read from its log in memory. Everything else is read from the store:
-    the events of an earlier claim on the turn, and those of a turn that another process runs.
+    the events of an earlier claim on the turn, and those of a turn that another process runs. The
+    events that the other process has not stored yet are read from the log too, if it sends them.
     """
 
     def __init__(self, pages: EventPages, log: EventLog, after: int, *, expected: bool) -> None:
@@ -31,6 +33,9 @@ class Following:
         self._replayed = log.covers(after) if log.epoch else expected
         self._looked_at = time.monotonic()
         self._over = False
+        self._looks = 0
+        self._stored = 0
+        """All events up to this number have been read, if they are stored at all."""
 
     @property
     def begun(self) -> bool:
@@ -104,8 +109,14 @@ class Following:
                 # The turn was resumed here and has a new log, or its log was released.
                 self._version = log.version
                 self._replayed = log.covers(self._after)
+            remote = log.remote
+            if remote is not None and self._must_look(remote):
+                self._replayed = False
             if self._replayed:
-                return log.read(self._after)
+                return log.read(self._after) or (remote.read(self._after) if remote else ())
+            if remote is not None:
+                # Noted before the store is read, because it may change meanwhile.
+                self._looks, self._stored = remote.looks, remote.base
             kept = await self._pages.read(log.turn, self._after)
             self._looked_at = time.monotonic()
             self._replayed = not kept.more
@@ -113,11 +124,16 @@ class Following:
             if kept.events:
                 return kept.events
 
+    def _must_look(self, remote: RemoteEvents) -> bool:
+        """Whether the store has events that come before those which another node has sent."""
+        return remote.looks != self._looks or remote.base > max(self._after, self._stored)
+
     async def _wait(self, within: float) -> None:
         if self._log.running:
             await self._log.changed(within)
             return
-        # The turn has not begun, or another process runs it and stores its events.
+        # The turn has not begun, or another process runs it. Its events are stored, and may also be
+        # sent here.
         await self._log.changed(min(within, STORE_SECONDS))
         self._replayed = time.monotonic() - self._looked_at < STORE_SECONDS
 

@@ -20,6 +20,7 @@ from hermes.control.following import Following, following
 from hermes.control.intake import Intake
 from hermes.control.keys import session_key
 from hermes.control.lanes import Lanes
+from hermes.control.live_relay import LiveRelay
 from hermes.control.maintenance import Maintenance, Retention
 from hermes.control.media import MediaIntake
 from hermes.control.outbox import Outbox
@@ -55,6 +56,10 @@ TAKE_BACK_SECONDS = 0.1
 """How often it is checked whether turns that were stopped have ended and can be resumed."""
 
 
+SWEEP_SECONDS = 0.1
+"""Pause between two looks at the changes of other processes."""
+
+
 class GatewayOptions(Value):
     """Options that do not change while the gateway runs."""
 
@@ -86,6 +91,7 @@ class Gateway:
         self._store = store
         self._hub = EventHub()
         self._pages = EventPages(store)
+        self._relay = LiveRelay(store.bus, store.owner, self._hub) if store.bus else None
         self._outbox = Outbox(store, group, store.owner, options.streaming, RateGate())
         self._group = group
         self._options = options
@@ -206,7 +212,10 @@ class Gateway:
 
     def following(self, turn: TurnId, after: int = 0) -> AbstractContextManager[Following]:
         """A cursor in the events of the turn, for a reader that decides itself how long to wait."""
-        return following(self._hub, self._pages, turn, after, expected=self._runner.runs(turn))
+        expected = self._runner.runs(turn)
+        if self._relay is not None and not expected:
+            self._relay.notice_reader()
+        return following(self._hub, self._pages, turn, after, expected=expected)
 
     async def request_stop(self, turn: TurnId, by: str) -> None:
         """Requests that the turn stop, whichever process runs it. `by` names the requester."""
@@ -244,6 +253,8 @@ class Gateway:
         self._group.start_soon(self._follow_changes)
         self._group.start_soon(self._follow_permission)
         self._group.start_soon(self._session_end_worker.run)
+        if self._relay is not None:
+            self._group.start_soon(self._relay.run)
         if not self._options.terminal:
             self._group.start_soon(self._maintenance.run)
 
@@ -271,6 +282,8 @@ class Gateway:
                 log.error("can't see what another process changed: %s", error)
             except Exception:
                 log.exception("can't see what another process changed")
+            # Under load, other processes commit all the time.
+            await anyio.sleep(SWEEP_SECONDS)
 
     async def _follow_changes(self) -> None:
         async for _ in self._store.changes():

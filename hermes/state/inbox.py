@@ -85,11 +85,17 @@ _WAITING = "id, session, person, account, chat_id, event, crc"
 
 
 def first_pending(session: str, owner: OwnerId) -> Work[Waiting | None]:
-    """The session's oldest row of ours that no turn has taken."""
+    """The session's oldest row that no turn has taken and that this process may take.
+
+    Gateways take the rows of all gateways, so that a session's messages are answered in order. The
+    rows of a terminal are its own.
+    """
     rows = yield (
         f"select {_WAITING} from inbox"  # noqa: S608
-        " where session = ? and state = 'pending' and owner = ? order by seq limit 1",
-        (session, owner),
+        " where session = ? and state = 'pending' and (owner = ? or not exists"
+        " (select 1 from owners o where o.id in (?, inbox.owner) and o.kind = 'terminal'))"
+        " order by seq limit 1",
+        (session, owner, owner),
     )
     return _waiting(rows[0]) if rows else None
 

@@ -28,6 +28,7 @@ from hermes.testing.commands import EMPTY_ENVIRONMENT
 from hermes.testing.scripted import Answer, ChatRequest, refusal
 from hermes.testing.stores import store_settings
 from hermes.testing.tools import TEST_TOOLS
+from hermes.types.bus import Bus
 from hermes.types.errors import TransactionConflict
 from hermes.types.events import TextDelta
 from hermes.types.execution import ExecutionBackend
@@ -184,6 +185,10 @@ class WrappedStore:
 
     async def dead(self, kind: OwnerKind | None = None) -> list[OwnerId]:
         return await self.inner.dead(kind)
+
+    @property
+    def bus(self) -> Bus | None:
+        return self.inner.bus
 
     def changes(self) -> AsyncIterator[None]:
         return self.inner.changes()

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar
 
+from hermes.types.bus import Bus
 from hermes.types.identity import OwnerId
 
 T = TypeVar("T")
@@ -41,6 +42,11 @@ class Store(Protocol):
 
     async def dead(self, kind: OwnerKind | None = None) -> list[OwnerId]:
         """Returns the registered processes, of one kind or of all, that no longer run."""
+        ...
+
+    @property
+    def bus(self) -> Bus | None:
+        """Carries messages between the processes; None if they share nothing but the store."""
         ...
 
     def changes(self) -> AsyncIterator[None]:

@@ -18,6 +18,7 @@ import psycopg
 from hermes.state import owners
 from hermes.state.changes import Changes
 from hermes.state.postgres import transactions
+from hermes.state.postgres.bus import EVERYBODY, PostgresBus, channel_of
 from hermes.state.postgres.pool import Pool, Server
 from hermes.types.errors import StoreUnavailable
 from hermes.types.identity import OwnerId, new_id
@@ -35,7 +36,7 @@ GRACE_SECONDS = 15.0
 ANNOUNCE_SECONDS = 0.05
 """Commits within this time are announced together."""
 POLL_SECONDS = 1.0
-"""How often readers look for changes while no notification can arrive."""
+"""How often readers look for changes without having been notified."""
 CHANNEL = "hermes"
 _NAMESPACE = 0x48524D53
 """The first key of the locks of processes; the second one is a hash of the process's id."""
@@ -85,6 +86,8 @@ class Presence:
         self._seen = 0
         """Transactions with lower numbers had ended before notifications were received."""
         self._lost_at = 0.0
+        self.bus = PostgresBus(pool, self._id)
+        """The messages to and from other processes. Only a registered process receives any."""
 
     @property
     def owner(self) -> OwnerId:
@@ -128,6 +131,7 @@ class Presence:
     async def close(self) -> None:
         if self._uncommunicated:
             await self._announce()
+        self.bus.close()
 
     # --- notifications ----------------------------------------------------------------------
 
@@ -141,7 +145,7 @@ class Presence:
         try:
             channel = await self._pool.acquire()
             try:
-                await transactions.notify(channel, CHANNEL, f"{self._id} {self._latest}")
+                await transactions.notify(channel, CHANNEL, [f"{self._id} {self._latest}"])
             finally:
                 await self._pool.release(channel)
         except StoreUnavailable as error:
@@ -166,10 +170,20 @@ class Presence:
 
     async def _receive(self, connection: psycopg.AsyncConnection[Any]) -> None:
         """Receives notifications until the next heartbeat is due."""
-        async for notification in connection.notifies(timeout=BEAT_SECONDS):
-            sender, _, number = notification.payload.partition(" ")
-            if sender != self._id and int(number) >= self._seen:
-                self._changes.notice()
+        due_at = time.monotonic() + BEAT_SECONDS
+        while (left := due_at - time.monotonic()) > 0:
+            async for one in connection.notifies(timeout=min(left, POLL_SECONDS)):
+                if one.channel == CHANNEL:
+                    self._learn_of_commit(one.payload)
+                else:
+                    self.bus.take(one.payload)
+            # A notification may have been lost.
+            self._changes.notice()
+
+    def _learn_of_commit(self, payload: str) -> None:
+        sender, _, number = payload.partition(" ")
+        if sender != self._id and int(number) >= self._seen:
+            self._changes.notice()
 
     async def _opened(self, *, starting: bool = False) -> psycopg.AsyncConnection[Any]:
         connection = await self._direct.connect(starting=starting)
@@ -178,6 +192,8 @@ class Presence:
                 await connection.execute(f"listen {CHANNEL}")
                 self._seen = await _completed(connection)
                 if self._owner is not None:
+                    await connection.execute(f"listen {EVERYBODY}")
+                    await connection.execute(f'listen "{channel_of(self._owner)}"')
                     await self._lock(connection, self._owner)
         except (psycopg.Error, TimeoutError) as error:
             await connection.close()
@@ -232,6 +248,7 @@ class Presence:
         if self._permitted and self._owner is not None and now - self._lost_at > LOST_SECONDS:
             log.error("this process stops its turns: others may take it for dead")
             self._set_permitted(permitted=False)
+        self.bus.interrupted()
         self._changes.notice()
         await anyio.sleep(RECONNECT_SECONDS)
 

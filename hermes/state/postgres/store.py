@@ -15,6 +15,7 @@ from hermes.state.postgres.pool import Pool, Server
 from hermes.state.postgres.presence import Presence, held_locks
 from hermes.state.postgres.transactions import CommitDoubtful, outcome_of
 from hermes.state.retry import retried
+from hermes.types.bus import Bus
 from hermes.types.errors import StoreUnavailable, TransactionConflict
 from hermes.types.identity import OwnerId
 from hermes.types.store import OwnerKind, Work
@@ -66,6 +67,10 @@ class PostgresStore:
         named = [owner for owner, what in known.items() if kind in (None, what)]
         held = await self.read(held_locks) if named else set()
         return [owner for owner in named if owner not in held]
+
+    @property
+    def bus(self) -> Bus:
+        return self._presence.bus
 
     def changes(self) -> AsyncIterator[None]:
         return self._presence.changes()

@@ -1,6 +1,6 @@
 """Runs a transaction on a connection, and finds out what became of a commit without an answer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import psycopg
@@ -98,10 +98,11 @@ async def outcome_of(channel: Channel, number: int) -> str | None:
     return status
 
 
-async def notify(channel: Channel, name: str, payload: str) -> None:
-    """Sends a notification, in a transaction of its own."""
+async def notify(channel: Channel, name: str, payloads: Sequence[str]) -> None:
+    """Sends notifications, in a transaction of their own."""
     try:
-        channel.send(_NOTIFY, (name, payload))
+        for payload in payloads:
+            channel.send(_NOTIFY, (name, payload))
         channel.synchronize()
         await channel.settle()
     except psycopg.Error as error:

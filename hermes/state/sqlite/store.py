@@ -70,6 +70,10 @@ class SQLiteStore:
             return []
         return await anyio.to_thread.run_sync(dead_among, locks_of(self.path), named)
 
+    @property
+    def bus(self) -> None:
+        return None
+
     def changes(self) -> AsyncIterator[None]:
         return self._changes.noticed()
 

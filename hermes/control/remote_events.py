@@ -1,0 +1,78 @@
+"""The newest events of a turn that another node runs, as far as that node has sent them."""
+
+from bisect import bisect_right
+
+from hermes.state.codec import Recorded
+from hermes.types.events import AgentEvent
+from hermes.types.identity import TurnId
+from hermes.types.value import Value
+
+HELD_SIZE = 262_144
+"""Above this number of characters, events that are stored are no longer held in memory."""
+READ_RECORDED = 64
+"""Events that a reader is given at a time."""
+
+
+class LiveEvents(Value, tag=True):
+    """Events that the node of a turn sends to a node with readers."""
+
+    turn: TurnId
+    kept: int
+    """All events up to this number are in the store."""
+    first: int
+    """The number of the first event."""
+    recorded: tuple[Recorded, ...] = ()
+    over: bool = False
+    """Whether the turn no longer runs on the node that sends this."""
+
+
+class RemoteEvents:
+    """Continuous events from one number to another. Earlier events are in the store."""
+
+    def __init__(self) -> None:
+        self.base = 0
+        """All events up to this number are in the store. The later ones are here."""
+        self.last = 0
+        """The number of the newest event; 0 if there is a gap, so that all are needed again."""
+        self.looks = 0
+        """Increases when readers should read the store."""
+        self._recorded: list[Recorded] = []
+        self._size = 0
+
+    def add(self, batch: LiveEvents) -> None:
+        """Adds events that have arrived. Those of an earlier claim on the turn are ignored."""
+        if batch.kept < self.base:
+            return
+        if batch.over:
+            self.looks += 1
+        if not batch.recorded:
+            return
+        if not self.last or batch.first != self.last + 1:
+            if batch.first > batch.kept + 1:
+                self.last = 0
+                return
+            self.base, self._recorded, self._size = batch.first - 1, [], 0
+        self._recorded += batch.recorded
+        self._size += sum(map(_size, batch.recorded))
+        self.last = batch.recorded[-1].seq
+        if self._size > HELD_SIZE:
+            self._drop(batch.kept)
+
+    def read(self, after: int) -> list[tuple[int, AgentEvent]]:
+        """The events after a number. If there are many, only the first ones are returned."""
+        start = bisect_right(self._recorded, after, key=lambda one: one.seq)
+        left = ((one.seq, one.after(after)) for one in self._recorded[start:][:READ_RECORDED])
+        return [(seq, event) for seq, event in left if event is not None]
+
+    def _drop(self, kept: int) -> None:
+        """Drops the events that are stored."""
+        # An event may be stored in part, because neighbouring texts are one event here.
+        start = bisect_right(self._recorded, kept, key=lambda one: one.seq)
+        if start:
+            self.base = self._recorded[start - 1].seq
+            self._recorded = self._recorded[start:]
+            self._size = sum(map(_size, self._recorded))
+
+
+def _size(recorded: Recorded) -> int:
+    return sum(recorded.lengths) or 100

@@ -1,0 +1,250 @@
+"""Several gateways on one store: turns in order, live events and stops across nodes."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+from msgspec.structs import replace
+
+from hermes.control import following as followings
+from hermes.control.gateway import Gateway
+from hermes.testing.platforms import ChatServer, PlainAdapter, Update, to_event
+from hermes.testing.running import QUIET, Conditions, WrappedStore, held, running, until
+from hermes.testing.scripted import ScriptedModel, calls, hangs, says
+from hermes.testing.stores import store_reached_by, store_url, stored_rows
+from hermes.types.bus import Bus
+from hermes.types.events import Envelope, TextDelta, TurnFinished
+from hermes.types.identity import OWNER, Principal, Source, TurnId, new_id
+from hermes.types.messages import (
+    Accepted,
+    Asked,
+    AssistantMessage,
+    MessageEvent,
+    Origin,
+    Said,
+    UserMessage,
+)
+from hermes.types.models import ModelProvider, ModelRequest
+from hermes.types.platforms import PlatformAdapter
+from hermes.types.protocols import Emit
+
+
+class Speaker:
+    """A model that says a word whenever the test gives it one."""
+
+    def __init__(self) -> None:
+        self._words: list[str] = []
+
+    def says(self, word: str) -> None:
+        self._words.append(word)
+
+    async def complete(self, _request: ModelRequest, emit: Emit) -> AssistantMessage:
+        said = ""
+        while True:
+            await until(lambda: self._words, within=60)
+            word = self._words.pop(0)
+            if word == "end":
+                return AssistantMessage(text=said)
+            emit(TextDelta(text=word))
+            said += word
+
+
+@asynccontextmanager
+async def node(
+    folder: Path,
+    name: str,
+    model: ModelProvider,
+    conditions: Conditions = QUIET,
+    adapters: tuple[PlatformAdapter, ...] = (),
+) -> AsyncIterator[Gateway]:
+    """A gateway with a home of its own, on the database that the folder's gateways share."""
+    with store_reached_by(folder / name, store_url(folder)):
+        async with running(folder / name, adapters, model, conditions) as gateway:
+            yield gateway
+
+
+async def asked(gateway: Gateway, text: str, session: str = "s") -> TurnId:
+    """Accepts an API request; returns the turn that answers it."""
+    receipt = await gateway.accept(
+        MessageEvent(
+            dedupe_key=new_id(),
+            source=Source(
+                platform="api", account="api", chat_kind="private", chat_id=session, user_id="k"
+            ),
+            origin=Origin(trigger="api", principal=Principal(name="api", person=OWNER)),
+            received_at=time.time(),
+            body=Asked(messages=(UserMessage(text=text),), stateless=False, detached=True),
+        )
+    )
+    assert isinstance(receipt, Accepted)
+    assert receipt.turn is not None
+    return TurnId(receipt.turn)
+
+
+async def said(gateway: Gateway, text: str, session: str = "s") -> None:
+    """Accepts a message of a person in the same session, such as a command."""
+    receipt = await gateway.accept(
+        MessageEvent(
+            dedupe_key=new_id(),
+            source=Source(
+                platform="api", account="api", chat_kind="private", chat_id=session, user_id="k"
+            ),
+            origin=Origin(trigger="api", principal=Principal(name="api", person=OWNER)),
+            received_at=time.time(),
+            body=Said(text=text),
+        )
+    )
+    assert isinstance(receipt, Accepted)
+
+
+async def followed(gateway: Gateway, turn: TurnId, found: list[Envelope], after: int = 0) -> None:
+    async with aclosing(gateway.follow(turn, after)) as events:
+        async for one in events:
+            found.append(one)
+
+
+def text_of(found: list[Envelope]) -> str:
+    return "".join(one.event.text for one in found if isinstance(one.event, TextDelta))
+
+
+def states(folder: Path) -> list[tuple[str, int]]:
+    return [
+        (row[0], row[1])
+        for row in stored_rows(folder, "select state, epoch from turns order by started_at, id")
+    ]
+
+
+async def test_a_message_waits_for_the_turn_on_another_node_and_is_answered_after_it(
+    tmp_path: Path,
+) -> None:
+    go = anyio.Event()
+    one = ScriptedModel([held(go, says("first")), says("second"), says("third")])
+    two = ScriptedModel([says("second"), says("third")])
+    async with node(tmp_path, "one", one) as first, node(tmp_path, "two", two) as second:
+        await asked(first, "a")
+        await until(lambda: one.requests)
+        turns = [await asked(second, "b"), await asked(first, "c")]
+        found: list[Envelope] = []
+        async with anyio.create_task_group() as group:
+            group.start_soon(followed, second, turns[1], found)
+            await anyio.wait_all_tasks_blocked()
+            assert not two.requests
+            go.set()
+        assert text_of(found) == "third"
+    texts = stored_rows(tmp_path, "select text from messages order by id")
+    assert [row[0] for row in texts] == ["a", "first", "b", "second", "c", "third"]
+
+
+async def test_many_messages_to_several_nodes_are_answered_in_the_order_of_acceptance(
+    tmp_path: Path,
+) -> None:
+    models = [ScriptedModel([says("ok")] * 40) for _ in range(3)]
+    accepted: list[str] = []
+    async with (
+        node(tmp_path, "one", models[0]) as one,
+        node(tmp_path, "two", models[1]) as two,
+        node(tmp_path, "three", models[2]) as three,
+    ):
+        for number in range(30):
+            await asked((one, two, three)[number % 3], f"m{number}")
+            accepted.append(f"m{number}")
+        await until(lambda: states(tmp_path) == [("completed", 1)] * 30, within=20)
+    found = stored_rows(tmp_path, "select text from messages where role = 'user' order by id")
+    assert [row[0] for row in found] == accepted
+
+
+async def test_a_reader_on_another_node_gets_the_words_while_the_turn_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nothing of this turn is stored before its end, and nothing is polled.
+    monkeypatch.setattr(followings, "STORE_SECONDS", 60.0)
+    model = Speaker()
+    async with (
+        node(tmp_path, "one", model) as one,
+        node(tmp_path, "two", ScriptedModel([])) as two,
+    ):
+        turn = await asked(one, "talk")
+        found: list[Envelope] = []
+        model.says("He")
+        async with anyio.create_task_group() as group:
+            group.start_soon(followed, two, turn, found)
+            await until(lambda: text_of(found) == "He")
+            for word in ("llo", " wor", "ld", "!" * 5000, "ä" * 5000):
+                model.says(word)
+            await until(lambda: text_of(found).endswith("ä" * 5000))
+            late: list[Envelope] = []
+            group.start_soon(followed, two, turn, late, found[0].seq)
+            await until(lambda: text_of(late) == text_of(found)[2:])
+            model.says("end")
+        assert text_of(found) == "Hello world" + "!" * 5000 + "ä" * 5000
+        assert isinstance(found[-1].event, TurnFinished)
+        numbers = [envelope.seq for envelope in found]
+        assert numbers == sorted(set(numbers))
+        assert isinstance(late[-1].event, TurnFinished)
+
+
+class SilentBus:
+    """A bus that loses every message."""
+
+    async def send(self, texts: object, to: object = None) -> None:
+        pass
+
+    async def received(self) -> AsyncIterator[str]:
+        await anyio.sleep_forever()
+        yield ""
+
+
+class DeafStore(WrappedStore):
+    """A store whose processes reach each other only through its rows."""
+
+    @property
+    def bus(self) -> Bus:
+        return SilentBus()
+
+
+async def test_without_notifications_a_reader_on_another_node_gets_everything_from_the_store(
+    tmp_path: Path,
+) -> None:
+    go = anyio.Event()
+    one = ScriptedModel([calls(("append", {"token": "t"}), text="Step. "), held(go, says("Done."))])
+    async with (
+        node(tmp_path, "one", one) as first,
+        node(tmp_path, "two", ScriptedModel([]), replace(QUIET, wrap_store=DeafStore)) as second,
+    ):
+        turn = await asked(first, "work")
+        found: list[Envelope] = []
+        async with anyio.create_task_group() as group:
+            group.start_soon(followed, second, turn, found)
+            await until(lambda: text_of(found) == "Step. ")
+            go.set()
+        assert text_of(found) == "Step. Done."
+
+
+async def test_stop_on_one_node_stops_the_turn_on_another(tmp_path: Path) -> None:
+    async with (
+        node(tmp_path, "one", ScriptedModel([hangs()])) as one,
+        node(tmp_path, "two", ScriptedModel([])) as two,
+    ):
+        await asked(one, "work")
+        await until(lambda: one.busy)
+        with anyio.fail_after(2):
+            await said(two, "/stop")
+            await until(lambda: not one.busy)
+    assert states(tmp_path) == [("stopped", 1)]
+
+
+async def test_the_answer_of_another_node_is_sent_by_the_node_that_holds_the_account(
+    tmp_path: Path,
+) -> None:
+    server = ChatServer()
+    silent, answering = ScriptedModel([]), ScriptedModel([says("hello")])
+    update = Update(id=1, chat="2", user="8", text="hi")
+    async with (
+        node(tmp_path, "one", silent, adapters=(PlainAdapter(server),)),
+        node(tmp_path, "two", answering) as two,
+    ):
+        await two.accept(to_event(update, "plain"))
+        await until(lambda: server.texts("2") == ["hello"])
