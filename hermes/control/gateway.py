@@ -56,6 +56,10 @@ TAKE_BACK_SECONDS = 0.1
 """How often it is checked whether turns that were stopped have ended and can be resumed."""
 
 
+POLL_SECONDS = 1.0
+"""How often the changes of other processes are looked for without having been notified."""
+ACCOUNT_SECONDS = 1.0
+"""How often it is checked whether this process still serves an account."""
 SWEEP_SECONDS = 0.1
 """Pause between two looks at the changes of other processes."""
 
@@ -242,6 +246,11 @@ class Gateway:
         epoch = await self._recovery.lease(f"account:{adapter.account}")
         return None if epoch is None else await self._outbox.attach(adapter, epoch)
 
+    async def account_lost(self, adapter: PlatformAdapter) -> None:
+        """Returns when another process serves the account, because this one was taken for dead."""
+        while await self._outbox.holds(adapter.account):  # noqa: ASYNC110  # the store is polled
+            await anyio.sleep(ACCOUNT_SECONDS)
+
     def notice_change(self) -> None:
         """Call this after something was committed outside of this gateway."""
         self._changed.set()
@@ -274,7 +283,9 @@ class Gateway:
 
     async def _watch(self) -> None:
         while True:
-            await self._changed.wait()
+            # A message on the bus may be lost.
+            with anyio.move_on_after(POLL_SECONDS if self._relay else None):
+                await self._changed.wait()
             self._changed = anyio.Event()
             try:
                 await self._sweep()

@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 HOUR = 3600.0
 DAY = 24 * HOUR
 TICK_SECONDS = 1.0
+SCHEDULER = "scheduler"
+"""The lease of the process that does this work."""
 
 
 class Retention(Value):
@@ -64,9 +66,7 @@ class Maintenance:
     async def _tick(self) -> None:
         if self._store.trouble:
             await self._store.run(owners.touch, self._store.owner)
-        if self._lease is None:
-            self._lease = await self._recovery.lease("scheduler")
-        if self._lease is None:
+        if not await self._holds_lease():
             return
         expired = await self._store.run(_expire_questions, time.time())
         if expired or await self._store.dead():
@@ -78,6 +78,17 @@ class Maintenance:
             await self._store.run(forget_messages, now - kept.messages)
             await self._media.forget(now - kept.requests, now - kept.media)
             await self._store.run(sessions.forget_prompts)
+
+    async def _holds_lease(self) -> bool:
+        """Whether this process does the work now. It may have lost the lease during a pause."""
+        owner = self._store.owner
+        if self._lease is not None and not await self._store.read(
+            owners.holds_lease, SCHEDULER, owner, self._lease
+        ):
+            self._lease = None
+        if self._lease is None:
+            self._lease = await self._recovery.lease(SCHEDULER)
+        return self._lease is not None
 
 
 def _expire_questions(now: float) -> Work[int]:

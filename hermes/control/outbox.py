@@ -14,7 +14,7 @@ from hermes.control.preview import Preview
 from hermes.control.rate_gate import RateGate
 from hermes.control.sending import Sending
 from hermes.control.turn_transactions import Claim
-from hermes.state import cursors, deliveries
+from hermes.state import cursors, deliveries, owners
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.delivery import Delivery
 from hermes.types.errors import AuthFailed, Disconnected, RateLimited, Rejected, StoreUnavailable
@@ -65,6 +65,20 @@ class Outbox:
         await self.look(account)
         read = await self._store.run(cursors.load, account)
         return AccountCursor(self._store, account, (self._owner, epoch), read)
+
+    async def holds(self, account: str) -> bool:
+        """Whether this process still has the lease of an attached account. If not, the account is
+        detached. A store that can't be read leaves it attached."""
+        _, epoch = self._accounts[account]
+        try:
+            held = await self._store.read(
+                owners.holds_lease, f"account:{account}", self._owner, epoch
+            )
+        except StoreUnavailable:
+            return True
+        if not held:
+            del self._accounts[account]
+        return held
 
     async def look(self, account: str | None = None) -> None:
         """Wakes the worker of every chat that has a pending delivery."""
@@ -160,7 +174,9 @@ class Outbox:
             await self._put_back(sending, delivery, again, doubtful=False)
         except Rejected as error:
             log.error("a message to %s was refused for good: %s", target.account, error)
-            await self._store.run(deliveries.mark_dead, delivery.id, str(error), time.time())
+            await self._store.run(
+                deliveries.mark_dead, delivery.id, delivery.attempts, str(error), time.time()
+            )
         except StoreUnavailable:
             raise
         except Exception as error:
@@ -168,7 +184,9 @@ class Outbox:
             # The bug would occur at every attempt, and the later deliveries of the chat must not
             # wait for ever.
             if delivery.attempts >= len(SEND_BACKOFF):
-                await self._store.run(deliveries.mark_dead, delivery.id, repr(error), time.time())
+                await self._store.run(
+                    deliveries.mark_dead, delivery.id, delivery.attempts, repr(error), time.time()
+                )
             else:
                 await self._put_back(sending, delivery, time.time() + backoff, doubtful=True)
 
@@ -176,5 +194,10 @@ class Outbox:
         self, sending: Sending, delivery: Delivery, not_before: float, *, doubtful: bool
     ) -> None:
         await self._store.run(
-            deliveries.put_back, delivery.id, sending.placed, not_before, doubtful=doubtful
+            deliveries.put_back,
+            delivery.id,
+            delivery.attempts,
+            sending.placed,
+            not_before,
+            doubtful=doubtful,
         )

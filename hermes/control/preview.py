@@ -115,10 +115,10 @@ class Preview:
                 case Wait(until=until):
                     await anyio.sleep_until(until)
                 case PlacePreview(text=text) | EditPreview(text=text):
-                    delivery = await self._show(adapter, plan, delivery, text)
+                    delivery = await self._show(adapter, plan, delivery, live.epoch, text)
 
     async def _show(
-        self, adapter: PlatformAdapter, plan: EditPlan, delivery: Delivery, text: str
+        self, adapter: PlatformAdapter, plan: EditPlan, delivery: Delivery, epoch: int, text: str
     ) -> Delivery:
         target = delivery.target
         if wait := self._gate.wait_for(target):
@@ -138,7 +138,7 @@ class Preview:
                     key = delivery.key(0, "place")
                     ref = await adapter.send(target, Content(text=text), key)
                 placed = (Placed(ref=ref, text=text),)
-                await self._store.run(deliveries.mark_placed, delivery.id, placed)
+                await self._store.run(deliveries.mark_previewed, delivery.id, epoch, placed)
             except RateLimited as limit:
                 plan.frozen(anyio.current_time() + await self._freeze(target, limit))
                 return delivery

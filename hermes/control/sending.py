@@ -52,9 +52,8 @@ class Sending:
                 if index + 1 < len(parts):
                     await self._keep_placed()
         # Otherwise it would be sent again, as a message that may be a repeat.
-        await persist(
-            self._store, deliveries.mark_delivered, self._delivery.id, self.placed, time.time()
-        )
+        id, attempt = self._delivery.id, self._delivery.attempts
+        await persist(self._store, deliveries.mark_delivered, id, attempt, self.placed, time.time())
 
     async def _parts(self) -> list[MessagePart]:
         content = self._delivery.content
@@ -111,7 +110,8 @@ class Sending:
         return self._delivery.doubtful and first and not self._adapter.limits.deduplicates
 
     async def _keep_placed(self) -> None:
-        await persist(self._store, deliveries.mark_placed, self._delivery.id, self.placed)
+        id, attempt = self._delivery.id, self._delivery.attempts
+        await persist(self._store, deliveries.mark_placed, id, attempt, self.placed)
 
     async def _send(self, index: int, purpose: Purpose, content: Content) -> MessageRef:
         await self._enter()

@@ -1,7 +1,7 @@
 """Makes the adapters of the configured accounts, and keeps them connected."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import anyio
 
@@ -25,6 +25,7 @@ from hermes.types.platforms import (
     PlatformAdapter,
     WebhookRoute,
 )
+from hermes.types.protocols import Accept
 
 log = logging.getLogger(__name__)
 
@@ -119,7 +120,7 @@ async def serve(gateway: Gateway, adapter: PlatformAdapter) -> None:
 
     while True:
         try:
-            await adapter.run(accept, ready, cursor)
+            await _run(gateway, adapter, accept, ready, cursor)
             pause = _backoff(failures)
             log.warning("%s ended its connection; again in %s s", adapter.account, pause)
         except AuthFailed as error:
@@ -140,6 +141,34 @@ async def serve(gateway: Gateway, adapter: PlatformAdapter) -> None:
             log.exception("%s failed; again in %s s", adapter.account, pause)
         failures += 1
         await anyio.sleep(pause)
+
+
+async def _run(
+    gateway: Gateway,
+    adapter: PlatformAdapter,
+    accept: Accept,
+    ready: Callable[[], None],
+    cursor: Cursor,
+) -> None:
+    """Runs the adapter; raises ClaimLost as soon as another process serves the account."""
+    lost = False
+
+    async def watch() -> None:
+        nonlocal lost
+        await gateway.account_lost(adapter)
+        lost = True
+        group.cancel_scope.cancel()
+
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(watch)
+            await adapter.run(accept, ready, cursor)
+            group.cancel_scope.cancel()
+    except BaseExceptionGroup as raised:
+        # The watch raises nothing, so this is the error of the adapter.
+        raise raised.exceptions[0] from None
+    if lost:
+        raise ClaimLost(f"account {adapter.account} is served by another process by now")
 
 
 def _backoff(failures: int) -> float:

@@ -110,7 +110,7 @@ def take_next(
         found = _delivery(rows[0])
     except msgspec.DecodeError as error:
         log.error("delivery %s to %s can't be read, it is dead: %s", rows[0][0], account, error)
-        yield from mark_dead(rows[0][0], f"can't be read: {error}", now)
+        yield from mark_dead(rows[0][0], rows[0][8], f"can't be read: {error}", now)
         return (yield from take_next(account, chat_id, lease, now))
     if found.not_before > now:
         return found
@@ -125,33 +125,46 @@ def take_next(
     )
 
 
-def mark_placed(id: str, placed: tuple[Placed, ...]) -> Work[None]:
-    """Stores the messages of a preview, or of the attempt under way."""
+def mark_previewed(id: str, epoch: int, placed: tuple[Placed, ...]) -> Work[None]:
+    """Stores the messages of a preview, unless another process has taken the turn over."""
+    yield (
+        "update deliveries set placed = ?, doubtful = 0 where id = ? and state = 'open'"
+        " and exists (select 1 from turns where turns.id = deliveries.turn and epoch = ?)",
+        (encode(placed), id, epoch),
+    )
+
+
+def mark_placed(id: str, attempt: int, placed: tuple[Placed, ...]) -> Work[None]:
+    """Stores the messages of the attempt under way.
+
+    Like every change by an attempt, it changes nothing once there is a later attempt: a process
+    that was paused may have lost the account to another one meanwhile.
+    """
     yield (
         "update deliveries set placed = ?, doubtful = 0"
-        " where id = ? and state in ('open', 'sending')",
-        (encode(placed), id),
+        " where id = ? and attempts = ? and state = 'sending'",
+        (encode(placed), id, attempt),
     )
 
 
-def mark_delivered(id: str, placed: tuple[Placed, ...], now: float) -> Work[None]:
+def mark_delivered(id: str, attempt: int, placed: tuple[Placed, ...], now: float) -> Work[None]:
     yield (
         "update deliveries set state = 'delivered', placed = ?, finished_at = ?"
-        " where id = ? and state = 'sending'",
-        (encode(placed), now, id),
+        " where id = ? and attempts = ? and state = 'sending'",
+        (encode(placed), now, id, attempt),
     )
 
 
-def mark_dead(id: str, error: str, now: float) -> Work[None]:
+def mark_dead(id: str, attempt: int, error: str, now: float) -> Work[None]:
     yield (
         "update deliveries set state = 'dead', error = ?, finished_at = ?"
-        " where id = ? and state in ('ready', 'sending')",
-        (storable(error), now, id),
+        " where id = ? and attempts = ? and state in ('ready', 'sending')",
+        (storable(error), now, id, attempt),
     )
 
 
 def put_back(
-    id: str, placed: tuple[Placed, ...], not_before: float, *, doubtful: bool
+    id: str, attempt: int, placed: tuple[Placed, ...], not_before: float, *, doubtful: bool
 ) -> Work[None]:
     """Makes the delivery ready again, with the messages that the failed attempt has placed.
 
@@ -160,8 +173,8 @@ def put_back(
     yield (
         "update deliveries set state = 'ready', placed = ?, not_before = ?,"
         " doubtful = case when ? = 1 then 1 else doubtful end"
-        " where id = ? and state = 'sending'",
-        (encode(placed), not_before, int(doubtful), id),
+        " where id = ? and attempts = ? and state = 'sending'",
+        (encode(placed), not_before, int(doubtful), id, attempt),
     )
 
 

@@ -22,7 +22,8 @@ def others(owner: OwnerId) -> Work[dict[OwnerId, str]]:
 
 def forget(owner: OwnerId) -> Work[None]:
     """Removes an owner that has left nothing to take over."""
-    yield "delete from leases where owner = ?", (owner,)
+    # The epochs stay, so that a later holder never has the same one.
+    yield "update leases set owner = '' where owner = ?", (owner,)
     yield "delete from owners where id = ?", (owner,)
 
 
@@ -42,10 +43,19 @@ def touch(owner: OwnerId) -> Work[None]:
     yield "update owners set started_at = started_at where id = ?", (owner,)
 
 
+def holds_lease(name: str, owner: OwnerId, epoch: int) -> Work[bool]:
+    """Whether the owner still holds the lease that it took with this epoch."""
+    rows = yield (
+        "select 1 from leases where name = ? and owner = ? and epoch = ?",
+        (name, owner, epoch),
+    )
+    return bool(rows)
+
+
 def claim_lease(name: str, owner: OwnerId, dead: set[OwnerId], now: float) -> Work[int | None]:
     """The epoch of a lease that the owner holds from now on; None while a living owner has it."""
     rows = yield "select owner, epoch from leases where name = ?", (name,)
-    if rows and rows[0][0] != owner and rows[0][0] not in dead:
+    if rows and rows[0][0] not in ("", owner, *dead):
         return None
     epoch: int = rows[0][1] + 1 if rows else 1
     # Conditional, for stores in which another claim may commit between the two statements.

@@ -325,7 +325,9 @@ class OwnersContract(StoreFixture):
         await store.run(inbox.adopt, [THEM], US, [AgentId("main")])
         await store.run(owners.leave, THEM)
         assert await store.read(owners.others, US) == {}
-        assert await store.run(owners.claim_lease, "scheduler", US, set(), NOW) == 1
+        assert not await store.read(owners.holds_lease, "scheduler", THEM, 1)
+        assert await store.run(owners.claim_lease, "scheduler", US, set(), NOW) == 2
+        assert await store.read(owners.holds_lease, "scheduler", US, 2)
         await store.run(turns.insert, turn_row("t"), "main", "7")
         await store.run(owners.leave, US)
         assert await store.read(owners.others, THEM) == {US: "gateway"}

@@ -1,5 +1,7 @@
 """Runs `hermes gateway run` as a process, which can be killed and started again."""
 
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -13,19 +15,44 @@ from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
 
 from hermes.state.paths import write_private
+from hermes.state.postgres import presence
 from hermes.testing.running import until
 from hermes.testing.service import SERVICE_KEY
+from hermes.types.value import Value
 
 START_SECONDS = 30
+
+
+class SharedStore(Value):
+    """The database of several gateways, and the times by which they find each other dead."""
+
+    url: str
+    beat_seconds: float = presence.BEAT_SECONDS
+    stale_seconds: float = presence.STALE_SECONDS
+
+
+_WITH_TIMES = """
+from hermes.__main__ import main
+from hermes.state.postgres import presence
+
+presence.BEAT_SECONDS, presence.STALE_SECONDS = {0.beat_seconds}, {0.stale_seconds}
+main()
+"""
 
 
 class GatewayProcess:
     """A gateway whose user has `folder` as the home directory. The port stays the same.
 
-    `descriptors` limits the number of files that it may open.
+    `descriptors` limits the number of files that it may open. Without `store`, it uses SQLite.
     """
 
-    def __init__(self, folder: Path, model_url: str, descriptors: int | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        model_url: str,
+        descriptors: int | None = None,
+        store: SharedStore | None = None,
+    ) -> None:
         self.folder = folder
         self.workspace = folder / ".hermes" / "workspace"
         self.workspace.mkdir(parents=True)
@@ -38,7 +65,9 @@ class GatewayProcess:
             "LANG": "C.UTF-8",
             "HERMES_CUSTOM_BASE_URL": model_url,
             "HERMES_MODEL": "scripted",
+            "HERMES_STORE_URL": store.url if store else "",
         }
+        self._start = ["-c", _WITH_TIMES.format(store)] if store else ["-m", "hermes"]
         self._descriptors = descriptors
         self._log = folder / "gateway.log"
         self._process: Process | None = None
@@ -55,7 +84,7 @@ class GatewayProcess:
     async def start(self) -> None:
         """Returns when the API accepts requests."""
         assert self._process is None, "a gateway is running"
-        command = [sys.executable, "-m", "hermes", "gateway", "run", "--port", str(self.port)]
+        command = [sys.executable, *self._start, "gateway", "run", "--port", str(self.port)]
         if self._descriptors is not None:
             command = ["sh", "-c", f'ulimit -n {self._descriptors}; exec "$@"', "sh", *command]
         with self._log.open("wb") as log:
@@ -72,6 +101,12 @@ class GatewayProcess:
         """The output and the log of the running process."""
         return self._log.read_text("utf-8")
 
+    def pause(self) -> None:
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def wake(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
     async def kill(self) -> None:
         """Sends SIGKILL and waits until the process is gone."""
         process, self._process = self._process, None
@@ -82,10 +117,13 @@ class GatewayProcess:
 
 @asynccontextmanager
 async def gateway_process(
-    folder: Path, model_url: str, descriptors: int | None = None
+    folder: Path,
+    model_url: str,
+    descriptors: int | None = None,
+    store: SharedStore | None = None,
 ) -> AsyncIterator[GatewayProcess]:
     """A started gateway, which is killed when the block ends."""
-    gateway = GatewayProcess(folder, model_url, descriptors)
+    gateway = GatewayProcess(folder, model_url, descriptors, store)
     try:
         await gateway.start()
         yield gateway

@@ -304,7 +304,7 @@ class DeliveriesContract(StoreFixture):
             assert taken is not None
             assert (taken.content.text, taken.state) == (str(number), "sending")
             assert (taken.attempts, taken.doubtful) == (1, False)
-            await store.run(deliveries.mark_delivered, taken.id, (), NOW)
+            await store.run(deliveries.mark_delivered, taken.id, taken.attempts, (), NOW)
         assert await store.run(deliveries.take_next, "telegram", "7", lease, NOW) is None
         assert await store.read(deliveries.owed_chats, "telegram") == ["8"]
 
@@ -328,8 +328,8 @@ class DeliveriesContract(StoreFixture):
         assert again is not None
         assert (again.id, again.doubtful, again.attempts) == (id, True, 2)
         placed = (Placed(ref=MessageRef(id="m1"), text="x"),)
-        await store.run(deliveries.mark_placed, id, placed)
-        await store.run(deliveries.put_back, id, placed, NOW + 5, doubtful=False)
+        await store.run(deliveries.mark_placed, id, 2, placed)
+        await store.run(deliveries.put_back, id, 2, placed, NOW + 5, doubtful=False)
         early = await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
         assert early is not None
         assert (early.state, early.doubtful, early.placed) == ("ready", False, placed)
@@ -339,16 +339,16 @@ class DeliveriesContract(StoreFixture):
         last = await store.run(deliveries.take_next, "telegram", "7", lease, NOW + 5)
         assert last is not None
         assert last.doubtful
-        await store.run(deliveries.put_back, id, placed, 0, doubtful=True)
-        await store.run(deliveries.mark_dead, id, "rejected", NOW)
+        await store.run(deliveries.put_back, id, last.attempts, placed, 0, doubtful=True)
+        await store.run(deliveries.mark_dead, id, last.attempts, "rejected", NOW)
         assert await store.run(deliveries.take_next, "telegram", "7", lease, NOW + 5) is None
 
     async def test_what_is_put_back_in_doubt_stays_doubtful(self, store: Store) -> None:
         lease = await hold_account(store)
         id = await store.run(deliveries.owe, CHAT, Content(text="x"), "main", None, NOW)
         await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
-        for doubtful in (True, False):
-            await store.run(deliveries.put_back, id, (), 0, doubtful=doubtful)
+        for attempt, doubtful in ((1, True), (2, False)):
+            await store.run(deliveries.put_back, id, attempt, (), 0, doubtful=doubtful)
             taken = await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
             assert taken is not None
             assert taken.doubtful
@@ -357,14 +357,14 @@ class DeliveriesContract(StoreFixture):
         lease = await hold_account(store)
         placed = (Placed(ref=MessageRef(id="m1"), text="x"),)
         late: list[Callable[[str], Work[None]]] = [
-            lambda id: deliveries.put_back(id, (), 0, doubtful=True),
-            lambda id: deliveries.mark_placed(id, ()),
-            lambda id: deliveries.mark_delivered(id, (), NOW + 1),
-            lambda id: deliveries.mark_dead(id, "late", NOW + 1),
+            lambda id: deliveries.put_back(id, 1, (), 0, doubtful=True),
+            lambda id: deliveries.mark_placed(id, 1, ()),
+            lambda id: deliveries.mark_delivered(id, 1, (), NOW + 1),
+            lambda id: deliveries.mark_dead(id, 1, "late", NOW + 1),
         ]
         for finish in (
-            lambda id: deliveries.mark_delivered(id, placed, NOW),
-            lambda id: deliveries.mark_dead(id, "rejected", NOW),
+            lambda id: deliveries.mark_delivered(id, 1, placed, NOW),
+            lambda id: deliveries.mark_dead(id, 1, "rejected", NOW),
         ):
             id = await store.run(deliveries.owe, CHAT, Content(text="x"), "main", None, NOW)
             await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
@@ -382,10 +382,41 @@ class DeliveriesContract(StoreFixture):
         id = await store.run(deliveries.owe, CHAT, Content(text="x"), "main", None, NOW)
         await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
         await store.run(deliveries.doubt_sending, "telegram")
-        await store.run(deliveries.mark_delivered, id, (), NOW)
+        await store.run(deliveries.mark_delivered, id, 1, (), NOW)
         again = await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
         assert again is not None
         assert again.id == id
+
+    async def test_a_late_write_of_an_earlier_attempt_changes_nothing(self, store: Store) -> None:
+        lease = await hold_account(store)
+        id = await store.run(deliveries.owe, CHAT, Content(text="x"), "main", None, NOW)
+        await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
+        # Another process takes the account over and sends the delivery itself.
+        await store.run(deliveries.doubt_sending, "telegram")
+        await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
+        late: list[Callable[[], Work[None]]] = [
+            lambda: deliveries.put_back(id, 1, (), 0, doubtful=True),
+            lambda: deliveries.mark_placed(id, 1, (Placed(ref=MessageRef(id="m"), text="x"),)),
+            lambda: deliveries.mark_delivered(id, 1, (), NOW + 1),
+            lambda: deliveries.mark_dead(id, 1, "late", NOW + 1),
+        ]
+        before = await store.read(_finished, id)
+        for write in late:
+            await store.run(write)
+            assert await store.read(_finished, id) == before
+
+    async def test_the_preview_of_a_turn_that_was_taken_over_changes_nothing(
+        self, store: Store
+    ) -> None:
+        await store.run(turns.insert, turn_row("t1"), "main", "7")
+        id = await store.run(deliveries.owe, CHAT, None, "main", TurnId("t1"), NOW)
+        placed = (Placed(ref=MessageRef(id="m1"), text="x"),)
+        await store.run(deliveries.mark_previewed, id, 1, placed)
+        await store.run(turns.claim, TurnId("t1"), 1, THEM)
+        await store.run(deliveries.mark_previewed, id, 1, ())
+        found = await store.read(deliveries.open_of, TurnId("t1"))
+        assert found is not None
+        assert found.placed == placed
 
     async def test_an_open_delivery_waits_for_its_turn(self, store: Store) -> None:
         lease = await hold_account(store)
@@ -402,7 +433,7 @@ class DeliveriesContract(StoreFixture):
         taken = await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
         assert taken is not None
         assert taken.content.text == "answer"
-        await store.run(deliveries.mark_delivered, taken.id, (), NOW)
+        await store.run(deliveries.mark_delivered, taken.id, taken.attempts, (), NOW)
         assert await store.run(deliveries.take_next, "telegram", "7", lease, NOW) is None
 
     async def test_a_chat_that_a_turn_has_written_to_can_be_told_more(self, store: Store) -> None:

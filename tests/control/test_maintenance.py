@@ -7,6 +7,7 @@ import anyio
 import anyio.lowlevel
 
 from hermes.control.maintenance import HOUR, Maintenance, Retention
+from hermes.state.owners import claim_lease
 from hermes.testing.running import DRAINING, QUIET, rows, running, until
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.types.identity import OWNER, Principal, Source
@@ -52,6 +53,22 @@ async def test_one_process_at_a_time_does_the_upkeep(tmp_path: Path) -> None:
         async with running(tmp_path, [], ScriptedModel([]), QUIET) as other:
             assert await other._recovery.lease("scheduler") is None
             assert await one._recovery.lease("scheduler")
+
+
+async def test_a_process_that_lost_the_lease_stops_the_upkeep(tmp_path: Path) -> None:
+    async with (
+        running(tmp_path, [], ScriptedModel([]), QUIET) as one,
+        running(tmp_path, [], ScriptedModel([]), QUIET) as other,
+    ):
+        store, maintenance = one._store, one._maintenance
+        assert await store.run(claim_lease, "scheduler", store.owner, {other._store.owner}, 0.0)
+        maintenance._lease = None
+        assert await maintenance._holds_lease()
+        assert await maintenance._holds_lease()
+        # The other process takes this one for dead, for example after a pause.
+        theirs = other._store.owner
+        assert await store.run(claim_lease, "scheduler", theirs, {store.owner}, 0.0)
+        assert not await maintenance._holds_lease()
 
 
 async def test_files_of_messages_are_deleted_by_the_loop(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hermes.control.gateway import Gateway
 from hermes.entry.messaging import configured_routes, make_adapters, serve
 from hermes.settings import Settings, load
 from hermes.settings.sections import AccessSettings
+from hermes.state.owners import claim_lease, register
 from hermes.state.paths import Home
 from hermes.testing.platforms import (
     ChatServer,
@@ -22,6 +23,7 @@ from hermes.testing.platforms import (
     fake_platform,
     to_event,
 )
+from hermes.testing.rows import NOW, THEM
 from hermes.testing.running import QUIET, TroubledStore, rows, running, until
 from hermes.testing.scripted import ScriptedModel
 from hermes.types.errors import (
@@ -130,6 +132,23 @@ async def test_an_account_that_was_lost_is_held_again(tmp_path: Path) -> None:
         await until(lambda: server.texts() == ["Idle."])
         ((epoch,),) = await rows(gateway._store, "select epoch from leases where name like 'acc%'")
     assert (adapter.attempts, epoch) == (2, 2)
+
+
+async def test_an_adapter_is_stopped_when_another_process_serves_its_account(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = ChatServer()
+    adapter = Moody(server)
+    async with running(tmp_path, [adapter], ScriptedModel([])) as gateway:
+        await until(lambda: adapter.attempts == 1)
+        store = gateway._store
+        # The other process is not registered with a lock, so it counts as dead afterwards.
+        await store.run(register, THEM, "gateway", NOW)
+        await store.run(claim_lease, f"account:{adapter.account}", THEM, {store.owner}, NOW)
+        await until(lambda: adapter.attempts == 2, within=10)
+        assert "is served by another process by now" in caplog.text
+        server.says("/status")
+        await until(lambda: server.texts() == ["Idle."])
 
 
 # --- events that a chat must not report ------------------------------------------------------

@@ -45,7 +45,7 @@ async def test_a_failed_attempt_keeps_the_messages_that_it_has_placed(tmp_path: 
         where = (CHAT.account, CHAT.chat_id, (US, epoch), NOW)
         id = await store.run(deliveries.owe, CHAT, CONTENT, "main", None, NOW)
         await store.run(deliveries.take_next, *where)
-        await store.run(deliveries.put_back, id, PLACED, NOW, doubtful=False)
+        await store.run(deliveries.put_back, id, 1, PLACED, NOW, doubtful=False)
         again = await store.run(deliveries.take_next, *where)
         assert again is not None
         assert (again.placed, again.doubtful, again.attempts) == (PLACED, False, 2)
@@ -59,7 +59,7 @@ async def test_an_older_delivery_of_the_chat_comes_first(tmp_path: Path) -> None
         assert await store.run(deliveries.owed_before, second)
         lease = await hold_account(store)
         await store.run(deliveries.take_next, CHAT.account, CHAT.chat_id, lease, NOW)
-        await store.run(deliveries.mark_delivered, first, PLACED, NOW)
+        await store.run(deliveries.mark_delivered, first, 1, PLACED, NOW)
         assert not await store.run(deliveries.owed_before, second)
 
 

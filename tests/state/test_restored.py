@@ -106,7 +106,7 @@ async def test_deliveries_that_are_owed_become_doubtful_and_others_stay(store: S
         await store.run(deliveries.owe, CHAT, Content(text=text), "main", None, NOW)
     first = await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
     assert first is not None
-    await store.run(deliveries.mark_delivered, first.id, (), NOW)
+    await store.run(deliveries.mark_delivered, first.id, 1, (), NOW)
     await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
     done = await store.run(close_open_work, "4 min", NOW)
     assert done == RestoredWork(turns=0, waiting=0, deliveries=2)

@@ -47,7 +47,7 @@ async def test_words_of_people_and_models_may_have_nul(tmp_path: Path) -> None:
         reason = ("failed: \0", "code")
         await store.run(turns.close, TurnId("t"), 1, "failed", NOW, reason=reason)
         await store.run(sessions.touch, session(), SOURCE, None, "ti\0tle", NOW)
-        await store.run(deliveries.mark_dead, "d", "no\0", NOW)
+        await store.run(deliveries.mark_dead, "d", 0, "no\0", NOW)
 
 
 def test_the_error_names_the_place() -> None:

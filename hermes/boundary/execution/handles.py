@@ -4,6 +4,7 @@ A handle is `local:<boot id>:<process group>:<start time>:<mark>:<supervisor>:<s
 handles have no supervisor, and the oldest have an empty boot id.
 """
 
+import platform
 from functools import cache
 from pathlib import Path
 
@@ -21,11 +22,14 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 @cache
 def boot_id() -> str:
-    """Changes with every boot of the machine; empty where the system has none."""
+    """Changes with every boot of the machine. The name of the machine where the system has none.
+
+    A handle of another machine never has the same one, so its command is left alone.
+    """
     try:
         return _BOOT_ID.read_text().strip()
     except OSError:
-        return ""
+        return platform.node().replace(":", "-")
 
 
 def handle_of(group: ProcessGroup, mark: str, supervisor: ProcessGroup) -> str:

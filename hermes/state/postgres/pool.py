@@ -22,15 +22,21 @@ _KEEPALIVE: dict[str, Any] = {
     "keepalives_interval": 2,
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
-    "application_name": "hermes",
 }
 """A dead server or network is noticed within about ten seconds."""
+
+
+def application_name(owner: str) -> str:
+    """The name under which the server lists the connections of a process."""
+    return f"hermes {owner}"
 
 
 class Server(NamedTuple):
     """A server and a database, with everything that is needed to connect."""
 
     url: str
+    application: str = "hermes"
+    """The name of the connections, by which other processes find them."""
 
     @property
     def place(self) -> str:
@@ -52,7 +58,8 @@ class Server(NamedTuple):
 
     async def connect(self, *, starting: bool = False) -> psycopg.AsyncConnection[Any]:
         """A new connection. StoreUnavailable, or ConfigError while a store is being opened."""
-        complete = conninfo.make_conninfo(**{**_KEEPALIVE, **self._parts()})
+        given = {**_KEEPALIVE, **self._parts(), "application_name": self.application}
+        complete = conninfo.make_conninfo(**given)
         try:
             with anyio.fail_after(2 * CONNECT_SECONDS):
                 return await psycopg.AsyncConnection.connect(

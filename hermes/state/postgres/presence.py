@@ -19,9 +19,9 @@ from hermes.state import owners
 from hermes.state.changes import Changes
 from hermes.state.postgres import transactions
 from hermes.state.postgres.bus import EVERYBODY, PostgresBus, channel_of
-from hermes.state.postgres.pool import Pool, Server
+from hermes.state.postgres.pool import Pool, Server, application_name
 from hermes.types.errors import StoreUnavailable
-from hermes.types.identity import OwnerId, new_id
+from hermes.types.identity import OwnerId
 from hermes.types.store import OwnerKind, Work
 
 log = logging.getLogger(__name__)
@@ -30,22 +30,24 @@ BEAT_SECONDS = 5.0
 """How often a process writes its heartbeat."""
 LOST_SECONDS = 5.0
 """How long a process may be without its lock before it stops its turns."""
+STALE_SECONDS = 30.0
+"""Age of the heartbeat at which other processes end a process's connections and take its work
+over, although it holds its lock."""
 RECONNECT_SECONDS = 0.5
 GRACE_SECONDS = 15.0
 """How long after its start the server's locks prove nothing: processes have to take them again."""
 ANNOUNCE_SECONDS = 0.05
 """Commits within this time are announced together."""
-POLL_SECONDS = 1.0
-"""How often readers look for changes without having been notified."""
 CHANNEL = "hermes"
 _NAMESPACE = 0x48524D53
 """The first key of the locks of processes; the second one is a hash of the process's id."""
 
 
-def held_locks() -> Work[set[OwnerId]]:
-    """The registered processes that count as alive."""
+def held_locks() -> Work[dict[OwnerId, bool]]:
+    """The registered processes that count as alive; the value is true if its heartbeat is old."""
     rows = yield (
-        "select o.id from owners o where o.beat_at is not null"
+        "select o.id, o.beat_at < extract(epoch from clock_timestamp()) - ?"
+        " from owners o where o.beat_at is not null"
         " and (exists (select 1 from pg_locks l where l.locktype = 'advisory'"
         " and l.granted and l.objsubid = 2"
         " and l.database = (select d.oid from pg_database d where d.datname = current_database())"
@@ -55,18 +57,31 @@ def held_locks() -> Work[set[OwnerId]]:
         " or (o.beat_at < extract(epoch from pg_postmaster_start_time())"
         " and pg_postmaster_start_time()"
         " > clock_timestamp() - make_interval(secs => cast(? as double precision))))",
-        (_NAMESPACE, GRACE_SECONDS),
+        (STALE_SECONDS, _NAMESPACE, GRACE_SECONDS),
     )
-    return {OwnerId(row[0]) for row in rows}
+    return {OwnerId(id): stale for id, stale in rows}
+
+
+def end_connections(owner: OwnerId) -> Work[None]:
+    """Ends the connections of a process that hangs, and so its lock and its transactions."""
+    yield (
+        "select pg_terminate_backend(pid) from (select pid from pg_stat_activity"
+        " where application_name = ? and datname = current_database()"
+        " union select pid from pg_locks where locktype = 'advisory' and granted"
+        " and objsubid = 2 and classid = cast(? as bigint)::oid"
+        " and objid = (hashtext(?)::bigint & 4294967295)::oid"
+        " and database = (select oid from pg_database where datname = current_database())) as its",
+        (application_name(owner), _NAMESPACE, owner),
+    )
 
 
 class Presence:
     """The connection that stands for this process. It is opened again whenever it is lost."""
 
-    def __init__(self, pool: Pool, direct: Server, group: anyio.abc.TaskGroup) -> None:
+    def __init__(self, id: str, pool: Pool, direct: Server, group: anyio.abc.TaskGroup) -> None:
         self.trouble: str | None = None
         """Why this process has no lock at the moment."""
-        self._id = new_id()
+        self._id = id
         """Marks the notifications of this store, which it ignores itself."""
         self._owner: OwnerId | None = None
         self._kind: OwnerKind = "gateway"
@@ -86,6 +101,7 @@ class Presence:
         self._seen = 0
         """Transactions with lower numbers had ended before notifications were received."""
         self._lost_at = 0.0
+        self._proved_at = time.monotonic()
         self.bus = PostgresBus(pool, self._id)
         """The messages to and from other processes. Only a registered process receives any."""
 
@@ -93,6 +109,18 @@ class Presence:
     def owner(self) -> OwnerId:
         assert self._owner is not None, "the store was opened without a kind"
         return self._owner
+
+    def need_proof(self) -> None:
+        """Raises if other processes may have taken the work of this process over.
+
+        That is so after a pause of the whole process, until it has its lock again.
+        """
+        if self._owner is not None and self._stale:
+            raise StoreUnavailable("this process was paused for so long that others took it over")
+
+    @property
+    def _stale(self) -> bool:
+        return time.monotonic() - self._proved_at > STALE_SECONDS
 
     def changes(self) -> AsyncIterator[None]:
         if not self._following:
@@ -170,15 +198,11 @@ class Presence:
 
     async def _receive(self, connection: psycopg.AsyncConnection[Any]) -> None:
         """Receives notifications until the next heartbeat is due."""
-        due_at = time.monotonic() + BEAT_SECONDS
-        while (left := due_at - time.monotonic()) > 0:
-            async for one in connection.notifies(timeout=min(left, POLL_SECONDS)):
-                if one.channel == CHANNEL:
-                    self._learn_of_commit(one.payload)
-                else:
-                    self.bus.take(one.payload)
-            # A notification may have been lost.
-            self._changes.notice()
+        async for one in connection.notifies(timeout=BEAT_SECONDS):
+            if one.channel == CHANNEL:
+                self._learn_of_commit(one.payload)
+            else:
+                self.bus.take(one.payload)
 
     def _learn_of_commit(self, payload: str) -> None:
         sender, _, number = payload.partition(" ")
@@ -222,6 +246,7 @@ class Presence:
             " beat_at = excluded.beat_at",
             (owner, self._kind, os.getpid(), time.time(), self._backend),
         )
+        self._proved_at = time.monotonic()
 
     async def _beat(self, connection: psycopg.AsyncConnection[Any]) -> None:
         if self._owner is None:
@@ -231,6 +256,7 @@ class Presence:
                 "update owners set beat_at = extract(epoch from clock_timestamp()) where id = %s",
                 (self._owner,),
             )
+        self._proved_at = time.monotonic()
 
     def _regain(self) -> None:
         if self.trouble is not None:
@@ -245,7 +271,8 @@ class Presence:
             log.error("the connection for locks and notifications is lost: %s", error)
             self._lost_at = now
         self.trouble = f"the lock of this process is lost ({error})"
-        if self._permitted and self._owner is not None and now - self._lost_at > LOST_SECONDS:
+        lost = now - self._lost_at > LOST_SECONDS or self._stale
+        if self._permitted and self._owner is not None and lost:
             log.error("this process stops its turns: others may take it for dead")
             self._set_permitted(permitted=False)
         self.bus.interrupted()

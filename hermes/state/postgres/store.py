@@ -11,13 +11,13 @@ import anyio
 from hermes.state import owners
 from hermes.state.postgres import transactions
 from hermes.state.postgres.migration import migrate
-from hermes.state.postgres.pool import Pool, Server
-from hermes.state.postgres.presence import Presence, held_locks
+from hermes.state.postgres.pool import Pool, Server, application_name
+from hermes.state.postgres.presence import Presence, end_connections, held_locks
 from hermes.state.postgres.transactions import CommitDoubtful, outcome_of
 from hermes.state.retry import retried
 from hermes.types.bus import Bus
 from hermes.types.errors import StoreUnavailable, TransactionConflict
-from hermes.types.identity import OwnerId
+from hermes.types.identity import OwnerId, new_id
 from hermes.types.store import OwnerKind, Work
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,11 @@ class PostgresStore:
     async def dead(self, kind: OwnerKind | None = None) -> list[OwnerId]:
         known = await self.read(owners.others, self.owner)
         named = [owner for owner, what in known.items() if kind in (None, what)]
-        held = await self.read(held_locks) if named else set()
+        held = await self.read(held_locks) if named else {}
+        for owner in named:
+            if held.get(owner):
+                log.error("process %s hangs: its connections are ended", owner)
+                await self.run(end_connections, owner)
         return [owner for owner in named if owner not in held]
 
     @property
@@ -90,6 +94,7 @@ class PostgresStore:
         return result
 
     async def _attempt(self, transaction: Callable[[], Work[T]]) -> tuple[T, int | None]:
+        self._presence.need_proof()
         channel = await self._pool.acquire()
         try:
             return await transactions.commit(channel, transaction)
@@ -142,12 +147,13 @@ async def open_postgres(
     A process that runs turns passes its kind and is registered; other processes are not.
     `direct_url` reaches the server itself, where `url` is the address of a pooler.
     """
-    direct = Server(direct_url or url)
+    id = new_id()
+    direct = Server(direct_url or url, application_name(id))
     async with await direct.connect(starting=True) as connection:
         await migrate(connection)
-    pool = Pool(Server(url))
+    pool = Pool(Server(url, application_name(id)))
     group = await anyio.create_task_group().__aenter__()
-    presence = Presence(pool, direct, group)
+    presence = Presence(id, pool, direct, group)
     store = PostgresStore(pool, presence)
     try:
         if kind is None:

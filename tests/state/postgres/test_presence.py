@@ -7,14 +7,17 @@ import sys
 from pathlib import Path
 
 import anyio
+import psycopg
 import pytest
 
 from hermes.state.postgres import presence
+from hermes.state.postgres.pool import application_name
 from hermes.state.postgres.store import open_postgres
 from hermes.testing.cutting_proxy import cutting_proxy
 from hermes.testing.postgres import shared_databases
-from hermes.testing.rows import put
+from hermes.testing.rows import names, put
 from hermes.testing.running import until
+from hermes.types.errors import StoreUnavailable
 
 ALIVE = """
 import sys
@@ -120,3 +123,42 @@ async def test_the_permission_to_run_turns_follows_the_lock(
                 assert not await anext(permission)
                 proxy.refusing = False
                 assert await anext(permission)
+
+
+async def test_a_process_that_hangs_loses_its_connections_and_is_dead(
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(presence, "BEAT_SECONDS", 0.2)
+    async with open_postgres(url, "gateway") as store:
+        command = [sys.executable, "-c", ALIVE, url]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            owner = (await anyio.to_thread.run_sync(process.stdout.readline)).strip()
+            process.send_signal(signal.SIGSTOP)
+            assert await store.dead() == []
+            # A transaction that the process has not finished.
+            with psycopg.connect(url, application_name=application_name(owner)) as left_open:
+                left_open.execute("select pg_advisory_xact_lock(1)")
+                monkeypatch.setattr(presence, "STALE_SECONDS", 2.0)
+                dead: list[str] = []
+                with anyio.fail_after(20):
+                    while not dead:
+                        dead += await store.dead()
+                assert dead == [owner]
+                with pytest.raises(psycopg.OperationalError):
+                    left_open.execute("select 1")
+            process.kill()
+        assert f"process {owner} hangs" in caplog.text
+
+
+async def test_after_a_long_pause_nothing_is_committed_before_the_lock_is_held_again(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_postgres(url, "gateway") as store:
+        await store.run(put, "before")
+        monkeypatch.setattr(presence, "STALE_SECONDS", 0.0)
+        with pytest.raises(StoreUnavailable, match="paused"):
+            await store.run(put, "late")
+        monkeypatch.undo()
+        await store.run(put, "after")
+        assert await store.read(names) == ["after", "before"]

@@ -1,0 +1,134 @@
+"""Several gateway processes on one store, and a client that uses all of them in turn."""
+
+import itertools
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import anyio
+import msgspec
+
+from hermes.testing.gateway_process import GatewayProcess, SharedStore, gateway_process
+from hermes.testing.service import SERVICE_KEY
+from hermes.types.value import Value
+
+AGAIN_SECONDS = 0.05
+SILENT_SECONDS = 20.0
+"""A node that sends nothing for so long, not even a comment, counts as dead."""
+RUN_END = "run."
+"""The names of the events that end a run begin with this."""
+
+
+@asynccontextmanager
+async def cluster(
+    folder: Path, store: SharedStore, model_url: str, count: int
+) -> AsyncIterator[list[GatewayProcess]]:
+    """So many started gateways, each with its own home. They are killed when the block ends."""
+    async with AsyncExitStack() as opened:
+        yield [
+            await opened.enter_async_context(
+                gateway_process(folder / f"node{number}", model_url, store=store)
+            )
+            for number in range(count)
+        ]
+
+
+class RunFrame(Value):
+    """A server-sent event of a run."""
+
+    id: int
+    name: str
+    delta: str = ""
+    output: str = ""
+    from_seq: int = 0
+
+
+class _Data(msgspec.Struct):
+    delta: str = ""
+    output: str = ""
+    from_seq: int = 0
+
+
+class ClusterClient:
+    """Holds a conversation with the nodes, each request with the next one of them."""
+
+    def __init__(self, nodes: Sequence[GatewayProcess], session: str, first: int = 0) -> None:
+        self._nodes = itertools.cycle([*nodes[first:], *nodes[:first]])
+        self._session = session
+        self.run = ""
+        """The id of the last run that a node has accepted."""
+
+    async def ask(self, text: str) -> list[RunFrame]:
+        """The events of the run that answers the text. The text is the key of the request."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=SILENT_SECONDS)
+        headers = {"Authorization": f"Bearer {SERVICE_KEY}"}
+        async with aiohttp.ClientSession(headers=headers, timeout=timeout) as http:
+            run = self.run = await self._started(http, text)
+            found: list[RunFrame] = []
+            while not found or not found[-1].name.startswith(RUN_END):
+                try:
+                    await self._read(http, run, found)
+                except (OSError, aiohttp.ClientError, TimeoutError):
+                    await anyio.sleep(AGAIN_SECONDS)
+            return found
+
+    async def _started(self, http: aiohttp.ClientSession, text: str) -> str:
+        """Sends the request until a node has accepted it; returns the id of its run."""
+        said = [{"role": "user", "content": text}]
+        body = msgspec.json.encode({"model": "main", "stream": True, "messages": said})
+        headers = {
+            "Content-Type": "application/json",
+            "Idempotency-Key": f"{self._session} {text}",
+            "X-Hermes-Session-Id": self._session,
+        }
+        while True:
+            url = f"{next(self._nodes).base_url}/chat/completions"
+            try:
+                # The answer is read elsewhere, as by a client that loses this connection.
+                async with http.post(url, data=body, headers=headers) as response:
+                    if response.status == 200:
+                        return response.headers["x-hermes-run-id"]
+                    assert response.status == 503, await response.text()
+            except (OSError, aiohttp.ClientError, TimeoutError):
+                pass
+            await anyio.sleep(AGAIN_SECONDS)
+
+    async def _read(self, http: aiohttp.ClientSession, run: str, found: list[RunFrame]) -> None:
+        """Reads the run on the next node, after the last event that was received."""
+        url = f"{next(self._nodes).base_url}/runs/{run}/events"
+        last = str(found[-1].id) if found else "0"
+        async with http.get(url, headers={"Last-Event-ID": last}) as response:
+            if response.status != 200:
+                assert response.status in (404, 503), await response.text()
+                raise aiohttp.ClientError(f"status {response.status}")
+            rest = b""
+            async for data in response.content.iter_any():
+                *frames, rest = (rest + data).split(b"\n\n")
+                found += filter(None, map(_frame, frames))
+
+
+def _frame(frame: bytes) -> RunFrame | None:
+    """The event of a frame; None for a comment."""
+    lines = frame.decode().splitlines()
+    fields = dict(line.split(": ", 1) for line in lines if ": " in line and line[0] != ":")
+    if "data" not in fields:
+        return None
+    data = msgspec.json.decode(fields["data"], type=_Data)
+    return RunFrame(
+        id=int(fields["id"]),
+        name=fields["event"],
+        delta=data.delta if fields["event"] == "message.delta" else "",
+        output=data.output,
+        from_seq=data.from_seq,
+    )
+
+
+def shown_text(frames: Sequence[RunFrame]) -> str:
+    """The text that a reader has in the end, without the parts that were discarded."""
+    kept: list[RunFrame] = []
+    for frame in frames:
+        if frame.from_seq:
+            kept = [one for one in kept if one.id < frame.from_seq]
+        kept.append(frame)
+    return "".join(frame.delta for frame in kept)

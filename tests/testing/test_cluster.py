@@ -1,0 +1,128 @@
+"""Gateway processes on one store that are killed or paused: nothing is lost or done twice."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from hermes.testing.cluster import ClusterClient, RunFrame, cluster, shown_text
+from hermes.testing.gateway_process import GatewayProcess, SharedStore
+from hermes.testing.model import FakeModel
+from hermes.testing.running import until
+from hermes.testing.scripted import Plan, is_complete
+from hermes.testing.stores import store_url, stored_rows, stores_on_postgres
+
+TABLES = ("inbox", "turns", "messages", "calls", "questions", "deliveries", "run_events")
+"""The tables that only the owner of the work may change."""
+
+
+@pytest.fixture(autouse=True)
+def on_postgres() -> Iterator[None]:
+    with stores_on_postgres():
+        yield
+
+
+async def talk(client: ClusterClient, texts: list[str], answers: dict[str, list[RunFrame]]) -> None:
+    for text in texts:
+        answers[text] = await client.ask(text)
+
+
+def runs_turn(folder: Path, node: GatewayProcess) -> bool:
+    sql = "select 1 from turns t join owners o on o.id = t.owner where t.state = 'running'"
+    return bool(stored_rows(folder, f"{sql} and o.pid = {node.pid}"))
+
+
+async def kill_one_after_the_other(folder: Path, nodes: list[GatewayProcess], times: int) -> None:
+    """Kills a node while it runs a turn, and starts it again."""
+    for number in range(times):
+        node = nodes[number % len(nodes)]
+        await until(lambda node=node: runs_turn(folder, node), within=60)  # type: ignore[misc]
+        await node.kill()
+        await node.start()
+
+
+def check_answers(
+    folder: Path, texts: dict[str, list[str]], answers: dict[str, list[RunFrame]]
+) -> None:
+    """Every message was answered once, in order, and its reader missed nothing."""
+    for session, said in texts.items():
+        for text in said:
+            frames = answers[text]
+            numbers = [frame.id for frame in frames]
+            assert numbers == sorted(set(numbers)), text
+            assert frames[-1].name == "run.completed", text
+            assert is_complete(frames[-1].output), text
+            assert shown_text(frames) == frames[-1].output, text
+        found = stored_rows(
+            folder,
+            "select role, text from messages where session like"
+            f" '%{session}%' and role in ('user', 'assistant') order by id",
+        )
+        assert [row[1] for row in found if row[0] == "user"] == said
+        assert [row[0] for row in found] == ["user", "assistant"] * len(said)
+    states = Counter(row[0] for row in stored_rows(folder, "select state from turns"))
+    assert states == {"completed": sum(map(len, texts.values()))}
+
+
+async def killed_under_load(folder: Path, sessions: int, messages: int, kills: int) -> None:
+    """Kills nodes while clients talk to them, and checks the answers."""
+    store = SharedStore(url=store_url(folder))
+    texts = {
+        f"talk{session}": [f"s{session}m{number} word" for number in range(messages)]
+        for session in range(sessions)
+    }
+    answers: dict[str, list[RunFrame]] = {}
+    plan = Plan(tokens=20, delay=0.02)
+    async with FakeModel(plan) as model, cluster(folder, store, model.base_url, 3) as nodes:
+        clients = [ClusterClient(nodes, name, number % 3) for number, name in enumerate(texts)]
+        async with anyio.create_task_group() as group:
+            for client, said in zip(clients, texts.values(), strict=True):
+                group.start_soon(talk, client, said, answers)
+            await kill_one_after_the_other(folder, nodes, kills)
+    check_answers(folder, texts, answers)
+    taken_over = stored_rows(folder, "select id from turns where epoch > 1")
+    assert len(taken_over) >= kills
+
+
+@pytest.mark.slow
+async def test_of_three_gateways_any_may_be_killed_under_load(tmp_path: Path) -> None:
+    await killed_under_load(tmp_path, sessions=4, messages=12, kills=3)
+
+
+def rows_of_work(folder: Path) -> list[object]:
+    return [stored_rows(folder, f"select * from {table} order by 1, 2") for table in TABLES]
+
+
+async def paused_in_a_turn(folder: Path, store: SharedStore, seconds: float) -> None:
+    """Pauses a node in a turn for so many seconds. The other node has to answer meanwhile."""
+    answers: dict[str, list[RunFrame]] = {}
+    plan = Plan(tokens=100, delay=0.02)
+    async with FakeModel(plan) as model, cluster(folder, store, model.base_url, 2) as nodes:
+        # The first request goes to the first node, and the events are read from the other one.
+        client = ClusterClient(nodes, "talk0")
+        async with anyio.create_task_group() as group:
+            group.start_soon(talk, client, ["hello"], answers)
+            await until(lambda: client.run, within=30)
+            assert runs_turn(folder, nodes[0])
+            nodes[0].pause()
+            wake_at = anyio.current_time() + seconds
+            await until(lambda: answers, within=2 * store.stale_seconds + 20)
+        before = rows_of_work(folder)
+        await anyio.sleep_until(wake_at)
+        nodes[0].wake()
+        await until(lambda: "stops its turns" in nodes[0].log, within=20)
+        await until(lambda: "notifications again" in nodes[0].log, within=20)
+        # The model has sent the whole answer to the paused node too, which tries to store it.
+        await until(lambda: stored_rows(folder, "select 1 from owners offset 1"), within=20)
+        assert rows_of_work(folder) == before
+        await talk(ClusterClient(nodes[:1], "talk0"), ["again"], answers)
+        assert rows_of_work(folder) != before
+    check_answers(folder, {"talk0": ["hello", "again"]}, answers)
+
+
+@pytest.mark.slow
+async def test_a_node_that_was_paused_writes_nothing_when_it_wakes(tmp_path: Path) -> None:
+    store = SharedStore(url=store_url(tmp_path), beat_seconds=0.5, stale_seconds=3.0)
+    await paused_in_a_turn(tmp_path, store, seconds=5.0)
