@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hermes.settings import Settings
     from hermes.types.commands import SlashCommand
     from hermes.types.context_files import ContextFiles
-    from hermes.types.deployment import GatewayRegistration, RunningGateway
+    from hermes.types.deployment import GatewayRegistration, RunningGateway, StoreNode
     from hermes.types.messages import AssistantMessage, Origin, Sampling
     from hermes.types.offers import ModelOffers, ModelResolver
     from hermes.types.platforms import AnyPlatform
@@ -43,6 +43,11 @@ class Application:
         from hermes.app.stores import home_store
 
         return home_store(settings)
+
+    async def store_nodes(self, settings: Settings) -> Sequence[StoreNode]:
+        from hermes.app.stores import store_nodes
+
+        return await store_nodes(settings)
 
     def commands(self) -> Sequence[SlashCommand]:
         from hermes.app.gateway import all_commands

@@ -8,6 +8,7 @@ from hermes.settings import Settings
 from hermes.settings.sections import StoreSettings
 from hermes.state.sqlite.guard import guarded
 from hermes.state.sqlite.store import open_store
+from hermes.types.deployment import StoreNode
 from hermes.types.errors import ConfigError
 from hermes.types.store import OwnerKind, Store
 
@@ -25,6 +26,17 @@ async def home_store(settings: Settings, kind: OwnerKind | None = None) -> Async
     with guarded(settings.home):
         async with open_store(settings.home.store, kind) as store:
             yield store
+
+
+async def store_nodes(settings: Settings) -> list[StoreNode]:
+    """The processes that share the store; none for SQLite, which is used on one machine."""
+    if not settings.store.url:
+        return []
+    async with home_store(settings) as store:
+        # Imported here because psycopg is an extra. Opening the store has shown that it is there.
+        from hermes.state.postgres.presence import listed_nodes  # noqa: PLC0415
+
+        return await store.read(listed_nodes)
 
 
 def _driver(url: str) -> OpenStore:

@@ -1,6 +1,7 @@
 """The processes that work on the store, and the leases that they hold."""
 
 import os
+import platform
 
 from hermes.types.identity import OwnerId
 from hermes.types.store import Work
@@ -9,8 +10,8 @@ from hermes.types.store import Work
 def register(owner: OwnerId, kind: str, now: float) -> Work[None]:
     """Makes a process known to the others."""
     yield (
-        "insert into owners (id, kind, pid, started_at) values (?, ?, ?, ?)",
-        (owner, kind, os.getpid(), now),
+        "insert into owners (id, kind, host, pid, started_at) values (?, ?, ?, ?, ?)",
+        (owner, kind, platform.node(), os.getpid(), now),
     )
 
 

@@ -279,3 +279,14 @@ alter table owners add column backend integer;
 """,
     )
 )
+
+
+MIGRATIONS.append(
+    (
+        "m011_hosts",
+        """
+-- The name of the machine on which the process runs.
+alter table owners add column host text not null default '';
+""",
+    )
+)

@@ -387,37 +387,6 @@ class DeliveriesContract(StoreFixture):
         assert again is not None
         assert again.id == id
 
-    async def test_a_late_write_of_an_earlier_attempt_changes_nothing(self, store: Store) -> None:
-        lease = await hold_account(store)
-        id = await store.run(deliveries.owe, CHAT, Content(text="x"), "main", None, NOW)
-        await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
-        # Another process takes the account over and sends the delivery itself.
-        await store.run(deliveries.doubt_sending, "telegram")
-        await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
-        late: list[Callable[[], Work[None]]] = [
-            lambda: deliveries.put_back(id, 1, (), 0, doubtful=True),
-            lambda: deliveries.mark_placed(id, 1, (Placed(ref=MessageRef(id="m"), text="x"),)),
-            lambda: deliveries.mark_delivered(id, 1, (), NOW + 1),
-            lambda: deliveries.mark_dead(id, 1, "late", NOW + 1),
-        ]
-        before = await store.read(_finished, id)
-        for write in late:
-            await store.run(write)
-            assert await store.read(_finished, id) == before
-
-    async def test_the_preview_of_a_turn_that_was_taken_over_changes_nothing(
-        self, store: Store
-    ) -> None:
-        await store.run(turns.insert, turn_row("t1"), "main", "7")
-        id = await store.run(deliveries.owe, CHAT, None, "main", TurnId("t1"), NOW)
-        placed = (Placed(ref=MessageRef(id="m1"), text="x"),)
-        await store.run(deliveries.mark_previewed, id, 1, placed)
-        await store.run(turns.claim, TurnId("t1"), 1, THEM)
-        await store.run(deliveries.mark_previewed, id, 1, ())
-        found = await store.read(deliveries.open_of, TurnId("t1"))
-        assert found is not None
-        assert found.placed == placed
-
     async def test_an_open_delivery_waits_for_its_turn(self, store: Store) -> None:
         lease = await hold_account(store)
         topic = Target(account="telegram", chat_id="7", thread_id="9")

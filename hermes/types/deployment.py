@@ -1,7 +1,8 @@
-"""The gateways that run on this machine."""
+"""The gateways that run on this machine, and the processes that share a store."""
 
 from typing import Protocol
 
+from hermes.types.identity import OwnerId
 from hermes.types.value import Value
 
 
@@ -20,3 +21,18 @@ class GatewayRegistration(Protocol):
     def write(self, running: RunningGateway) -> None:
         """Replaces the content of the entry."""
         ...
+
+
+class StoreNode(Value):
+    """A process that is registered in a store which several machines share."""
+
+    id: OwnerId
+    kind: str
+    """`gateway` or `terminal`."""
+    host: str
+    """The name of its machine."""
+    pid: int
+    alive: bool
+    """Whether it holds its lock. Otherwise another process takes its work over."""
+    beat_age: float | None
+    """Seconds since its last heartbeat, by the clock of the database; None if it has ended."""

@@ -1,16 +1,18 @@
 """Deliveries keep their content and the messages that are on the platform."""
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from hermes.state import deliveries, owners
-from hermes.testing.rows import CHAT, NOW, US, hold_account
+from hermes.state import deliveries, owners, turns
+from hermes.testing.rows import CHAT, NOW, THEM, US, hold_account, turn_row
+from hermes.testing.running import rows
 from hermes.testing.stores import open_test_store
 from hermes.testing.tables import DeliveriesContract
 from hermes.types.delivery import Delivery, Placed
-from hermes.types.identity import Target
+from hermes.types.identity import Target, TurnId
 from hermes.types.messages import Attachment, Choices, Content, MessageRef
-from hermes.types.store import OwnerKind, Store
+from hermes.types.store import OwnerKind, Store, Work
 
 CONTENT = Content(
     text="**bold**",
@@ -69,3 +71,36 @@ async def test_a_freeze_is_only_made_longer(tmp_path: Path) -> None:
             await store.run(deliveries.freeze, "chat", "1", until)
         assert await store.run(deliveries.freezes, "chat", NOW) == {"1": NOW + 9}
         assert await store.run(deliveries.freezes, "chat", NOW + 9) == {}
+
+
+async def test_a_late_write_of_an_earlier_attempt_changes_nothing(tmp_path: Path) -> None:
+    async with open_test_store(tmp_path) as store:
+        lease = await hold_account(store)
+        where = (CHAT.account, CHAT.chat_id, lease, NOW)
+        id = await store.run(deliveries.owe, CHAT, CONTENT, "main", None, NOW)
+        await store.run(deliveries.take_next, *where)
+        # Another process takes the account over and sends the delivery itself.
+        await store.run(deliveries.doubt_sending, CHAT.account)
+        await store.run(deliveries.take_next, *where)
+        late: list[Callable[[], Work[None]]] = [
+            lambda: deliveries.put_back(id, 1, (), 0, doubtful=True),
+            lambda: deliveries.mark_placed(id, 1, PLACED),
+            lambda: deliveries.mark_delivered(id, 1, PLACED, NOW + 1),
+            lambda: deliveries.mark_dead(id, 1, "late", NOW + 1),
+        ]
+        before = await rows(store, "select * from deliveries")
+        for write in late:
+            await store.run(write)
+            assert await rows(store, "select * from deliveries") == before
+
+
+async def test_the_preview_of_a_turn_that_was_taken_over_changes_nothing(tmp_path: Path) -> None:
+    async with open_test_store(tmp_path) as store:
+        await store.run(turns.insert, turn_row("t1"), "main", "7")
+        id = await store.run(deliveries.owe, CHAT, None, "main", TurnId("t1"), NOW)
+        await store.run(deliveries.mark_previewed, id, 1, PLACED)
+        await store.run(turns.claim, TurnId("t1"), 1, THEM)
+        await store.run(deliveries.mark_previewed, id, 1, ())
+        found = await store.read(deliveries.open_of, TurnId("t1"))
+        assert found is not None
+        assert found.placed == PLACED

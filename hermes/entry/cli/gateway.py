@@ -22,6 +22,7 @@ from hermes.entry.cli.embedded import stand_in
 from hermes.entry.cli.hello import model_line, say_hello, ways_in
 from hermes.entry.cli.logs import start_service_log
 from hermes.entry.cli.main import Commands, plainly, sole
+from hermes.entry.cli.nodes import node_report
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.http.descriptors import raise_descriptor_limit
 from hermes.entry.http.server import ApiOptions, serve_app, serve_http
@@ -342,19 +343,28 @@ def new_key() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.pass_obj
 def status(runtime: Runtime, as_json: bool) -> None:
-    """Say which services run for this home; exit code 1 when none does."""
+    """Say which services run for this home; exit code 1 when none does.
+
+    If the store is a database that several machines can use, all processes that use it are listed.
+    """
     home = configuration.locate()
     running = runtime.running_gateways(home.run)
+    report = node_report(runtime, running)
     if as_json:
         gateways = [msgspec.to_builtins(one) for one in running]
         first = gateways[0] if gateways else {}
         shown = {"running": bool(running), "home": str(home.root), **first, "gateways": gateways}
+        shown["nodes"] = report.fields()
         say_json(msgspec.json.encode(shown).decode())
     elif not running:
         say(f"No gateway runs for {home.root}.")
     for one in [] if as_json else running:
         where = f" and listens on {one.url}" if one.url else ""
         say(f"A gateway for {home.root} runs as pid {one.pid}{where}.")
+    if report.problem:
+        say(f"The processes of the store can't be listed: {report.problem}", err=True)
+    if report.nodes and not as_json:
+        say("\n".join(["The store is used by:", *report.lines()]))
     sys.exit(0 if running else 1)
 
 

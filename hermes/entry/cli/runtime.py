@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hermes.settings import Settings
     from hermes.types.commands import SlashCommand
     from hermes.types.context_files import ContextFiles
-    from hermes.types.deployment import GatewayRegistration, RunningGateway
+    from hermes.types.deployment import GatewayRegistration, RunningGateway, StoreNode
     from hermes.types.messages import AssistantMessage, Origin, Sampling
     from hermes.types.offers import ModelOffers, ModelResolver
     from hermes.types.platforms import AnyPlatform
@@ -34,6 +34,10 @@ class Runtime(Protocol):
 
     def open_store(self, settings: Settings) -> AbstractAsyncContextManager[Store]:
         """The home's store, for a look or a small change beside the gateway."""
+        ...
+
+    async def store_nodes(self, settings: Settings) -> Sequence[StoreNode]:
+        """The processes that share the home's store; none if only this machine can use it."""
         ...
 
     def commands(self) -> Sequence[SlashCommand]:

@@ -6,6 +6,7 @@ connection ends, whatever ended it. The same connection receives the notificatio
 
 import logging
 import os
+import platform
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,6 +21,7 @@ from hermes.state.changes import Changes
 from hermes.state.postgres import transactions
 from hermes.state.postgres.bus import EVERYBODY, PostgresBus, channel_of
 from hermes.state.postgres.pool import Pool, Server, application_name
+from hermes.types.deployment import StoreNode
 from hermes.types.errors import StoreUnavailable
 from hermes.types.identity import OwnerId
 from hermes.types.store import OwnerKind, Work
@@ -60,6 +62,27 @@ def held_locks() -> Work[dict[OwnerId, bool]]:
         (STALE_SECONDS, _NAMESPACE, GRACE_SECONDS),
     )
     return {OwnerId(id): stale for id, stale in rows}
+
+
+def listed_nodes() -> Work[list[StoreNode]]:
+    """Every registered process, the oldest first."""
+    held = yield from held_locks()
+    rows = yield (
+        "select id, kind, host, pid, extract(epoch from clock_timestamp()) - beat_at"
+        " from owners order by started_at, id",
+        (),
+    )
+    return [
+        StoreNode(
+            id=OwnerId(id),
+            kind=kind,
+            host=host,
+            pid=pid,
+            alive=OwnerId(id) in held,
+            beat_age=None if age is None else float(age),
+        )
+        for id, kind, host, pid, age in rows
+    ]
 
 
 def end_connections(owner: OwnerId) -> Work[None]:
@@ -240,11 +263,11 @@ class Presence:
         await connection.execute("select pg_advisory_lock(%s, hashtext(%s))", (_NAMESPACE, owner))
         self._backend = connection.info.backend_pid
         await connection.execute(
-            "insert into owners (id, kind, pid, started_at, backend, beat_at)"
-            " values (%s, %s, %s, %s, %s, extract(epoch from clock_timestamp()))"
+            "insert into owners (id, kind, host, pid, started_at, backend, beat_at)"
+            " values (%s, %s, %s, %s, %s, %s, extract(epoch from clock_timestamp()))"
             " on conflict (id) do update set backend = excluded.backend,"
             " beat_at = excluded.beat_at",
-            (owner, self._kind, os.getpid(), time.time(), self._backend),
+            (owner, self._kind, platform.node(), os.getpid(), time.time(), self._backend),
         )
         self._proved_at = time.monotonic()
 
