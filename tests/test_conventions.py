@@ -25,6 +25,7 @@ GENERAL = (
     "test_docs",
     "test_imports",
     "test_makefile",
+    "test_nodes",
     "test_plugin_example",
     "test_privacy",
     "test_resume",

@@ -56,11 +56,11 @@ TAKE_BACK_SECONDS = 0.1
 """How often it is checked whether turns that were stopped have ended and can be resumed."""
 
 
-POLL_SECONDS = 1.0
+CHANGES_POLL_SECONDS = 1.0
 """How often the changes of other processes are looked for without having been notified."""
 ACCOUNT_SECONDS = 1.0
 """How often it is checked whether this process still serves an account."""
-SWEEP_SECONDS = 0.1
+CHANGES_PAUSE_SECONDS = 0.1
 """Pause between two looks at the changes of other processes."""
 
 
@@ -284,7 +284,7 @@ class Gateway:
     async def _watch(self) -> None:
         while True:
             # A message on the bus may be lost.
-            with anyio.move_on_after(POLL_SECONDS if self._relay else None):
+            with anyio.move_on_after(CHANGES_POLL_SECONDS if self._relay else None):
                 await self._changed.wait()
             self._changed = anyio.Event()
             try:
@@ -294,7 +294,7 @@ class Gateway:
             except Exception:
                 log.exception("can't see what another process changed")
             # Under load, other processes commit all the time.
-            await anyio.sleep(SWEEP_SECONDS)
+            await anyio.sleep(CHANGES_PAUSE_SECONDS)
 
     async def _follow_changes(self) -> None:
         async for _ in self._store.changes():

@@ -23,9 +23,9 @@ log = logging.getLogger(__name__)
 
 RENEW_SECONDS = 1.0
 """How often a node repeats that it has readers."""
-FORGET_SECONDS = 5.0
+FORGET_READER_SECONDS = 5.0
 """Seconds after which a node that has not repeated it has no readers any more."""
-BATCH_SECONDS = 0.1
+LIVE_BATCH_SECONDS = 0.1
 
 
 class FollowRequest(Value, tag=True):
@@ -61,7 +61,7 @@ class RemoteReader:
         if not self.sent or last < self.sent_before:
             self.sent = last if self.log.kept <= last <= self.log.seq else self.log.kept
         self.sent_before = self.sent
-        self.forget_at = anyio.current_time() + FORGET_SECONDS
+        self.forget_at = anyio.current_time() + FORGET_READER_SECONDS
 
     def leave(self) -> None:
         self._reading.close()
@@ -96,10 +96,14 @@ class LiveRelay:
         self._new_reader.set()
 
     async def run(self) -> None:
-        async with anyio.create_task_group() as group:
-            group.start_soon(self._receive)
-            group.start_soon(self._send_requests)
-            group.start_soon(self._send_events)
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._receive)
+                group.start_soon(self._send_requests)
+                group.start_soon(self._send_events)
+        finally:
+            for reader in self._remote.values():
+                reader.leave()
 
     async def _send_requests(self) -> None:
         while True:
@@ -154,7 +158,7 @@ class LiveRelay:
             if not self._remote:
                 self._requested = anyio.Event()
                 await self._requested.wait()
-            await anyio.sleep(BATCH_SECONDS)
+            await anyio.sleep(LIVE_BATCH_SECONDS)
             batches: dict[OwnerId, list[str]] = {}
             for key, reader in list(self._remote.items()):
                 batch = reader.batch()

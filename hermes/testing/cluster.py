@@ -13,7 +13,7 @@ from hermes.testing.gateway_process import GatewayProcess, SharedStore, gateway_
 from hermes.testing.service import SERVICE_KEY
 from hermes.types.value import Value
 
-AGAIN_SECONDS = 0.05
+NEXT_NODE_SECONDS = 0.05
 SILENT_SECONDS = 20.0
 """A node that sends nothing for so long, not even a comment, counts as dead."""
 RUN_END = "run."
@@ -70,7 +70,7 @@ class ClusterClient:
                 try:
                     await self._read(http, run, found)
                 except (OSError, aiohttp.ClientError, TimeoutError):
-                    await anyio.sleep(AGAIN_SECONDS)
+                    await anyio.sleep(NEXT_NODE_SECONDS)
             return found
 
     async def _started(self, http: aiohttp.ClientSession, text: str) -> str:
@@ -92,7 +92,7 @@ class ClusterClient:
                     assert response.status == 503, await response.text()
             except (OSError, aiohttp.ClientError, TimeoutError):
                 pass
-            await anyio.sleep(AGAIN_SECONDS)
+            await anyio.sleep(NEXT_NODE_SECONDS)
 
     async def _read(self, http: aiohttp.ClientSession, run: str, found: list[RunFrame]) -> None:
         """Reads the run on the next node, after the last event that was received."""

@@ -17,7 +17,7 @@ PIECE_CHARACTERS = 1900
 """A notification has less than 8000 bytes, and a character up to 4."""
 UNREAD_MESSAGES = 1024
 """Messages that wait for the reader. Further ones are dropped."""
-EVERYBODY = "hermes_bus"
+BUS_CHANNEL = "hermes_bus"
 """The channel to which every process listens."""
 
 
@@ -39,7 +39,7 @@ class PostgresBus:
 
     async def send(self, texts: Sequence[str], to: OwnerId | None = None) -> None:
         payloads = [payload for text in texts for payload in self._payloads(text)]
-        name = EVERYBODY if to is None else channel_of(to)
+        name = BUS_CHANNEL if to is None else channel_of(to)
         try:
             channel = await self._pool.acquire()
             try:

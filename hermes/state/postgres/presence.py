@@ -19,7 +19,7 @@ import psycopg
 from hermes.state import owners
 from hermes.state.changes import Changes
 from hermes.state.postgres import transactions
-from hermes.state.postgres.bus import EVERYBODY, PostgresBus, channel_of
+from hermes.state.postgres.bus import BUS_CHANNEL, PostgresBus, channel_of
 from hermes.state.postgres.pool import Pool, Server, application_name
 from hermes.types.deployment import StoreNode
 from hermes.types.errors import StoreUnavailable
@@ -239,7 +239,7 @@ class Presence:
                 await connection.execute(f"listen {CHANNEL}")
                 self._seen = await _completed(connection)
                 if self._owner is not None:
-                    await connection.execute(f"listen {EVERYBODY}")
+                    await connection.execute(f"listen {BUS_CHANNEL}")
                     await connection.execute(f'listen "{channel_of(self._owner)}"')
                     await self._lock(connection, self._owner)
         except (psycopg.Error, TimeoutError) as error:

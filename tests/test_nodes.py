@@ -1,7 +1,7 @@
 """Several gateways on one store: turns in order, live events and stops across nodes."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from hermes.control.gateway import Gateway
 from hermes.testing.platforms import ChatServer, PlainAdapter, Update, to_event
 from hermes.testing.running import QUIET, Conditions, WrappedStore, held, running, until
 from hermes.testing.scripted import ScriptedModel, calls, hangs, says
-from hermes.testing.stores import store_reached_by, store_url, stored_rows
+from hermes.testing.stores import store_reached_by, store_url, stored_rows, stores_on_postgres
 from hermes.types.bus import Bus
 from hermes.types.events import Envelope, TextDelta, TurnFinished
 from hermes.types.identity import OWNER, Principal, Source, TurnId, new_id
@@ -30,6 +30,12 @@ from hermes.types.messages import (
 from hermes.types.models import ModelProvider, ModelRequest
 from hermes.types.platforms import PlatformAdapter
 from hermes.types.protocols import Emit
+
+
+@pytest.fixture(autouse=True)
+def on_postgres() -> Iterator[None]:
+    with stores_on_postgres():
+        yield
 
 
 class Speaker:
