@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help run test check format docs bench bars crash clean
+.PHONY: help run test check format docs bench bars crash cluster clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -73,6 +73,9 @@ bars: $(STAMP)  ## every long measurement in full
 crash: $(STAMP)  ## kill the gateway at random and at every point; STORE=postgres on PostgreSQL
 	@$(PY) -m hermes.testing.crash --store $(STORE)
 	@$(PY) -m hermes.testing.crash --points --store $(STORE)
+
+cluster: $(STAMP)  ## three gateways on one PostgreSQL, behind a proxy, to try
+	@$(PY) -m hermes.testing.cluster_trial
 
 clean:  ## remove what was made here
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

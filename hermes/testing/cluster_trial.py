@@ -1,0 +1,63 @@
+"""Starts PostgreSQL and three gateways behind a proxy, for people to try: `make cluster`."""
+
+import signal
+import tempfile
+from pathlib import Path
+
+import anyio
+import click
+
+from hermes.testing.cluster import cluster
+from hermes.testing.gateway_process import GatewayProcess, SharedStore
+from hermes.testing.model import FakeModel
+from hermes.testing.postgres import running_postgres
+from hermes.testing.round_robin import round_robin
+from hermes.testing.scripted import Plan
+from hermes.testing.service import SERVICE_KEY
+
+TRY = """
+Three gateways share a database, on a server of its own.
+{nodes}
+A proxy passes each request to the next of them. Try it, and kill a gateway meanwhile:
+
+  curl -N http://127.0.0.1:{port}/v1/chat/completions -H 'Authorization: Bearer {key}' \\
+    -H 'X-Hermes-Session-Id: trial' -H 'Content-Type: application/json' \\
+    -d '{{"model": "main", "stream": true, "messages": [{{"role": "user", "content": "hi"}}]}}'
+
+  HERMES_STORE_URL='{url}' hermes gateway status
+
+A model for tests answers with your own words. Ctrl-C ends everything."""
+PLAN = Plan(tokens=100, delay=0.1)
+"""An answer that takes ten seconds, so that there is time to kill its gateway."""
+
+
+def shown_nodes(nodes: list[GatewayProcess]) -> str:
+    return "\n".join(
+        f"  gateway {number}: port {node.port}, pid {node.pid}"
+        for number, node in enumerate(nodes, 1)
+    )
+
+
+async def run_trial(folder: Path, url: str, port: int) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with (
+            FakeModel(PLAN) as model,
+            cluster(folder, SharedStore(url=url), model.base_url, 3) as nodes,
+            round_robin([node.port for node in nodes], port) as proxy,
+        ):
+            shown = shown_nodes(nodes)
+            click.echo(TRY.format(nodes=shown, port=proxy.port, key=SERVICE_KEY, url=url))
+            await anext(signals)
+
+
+@click.command(help=__doc__)
+@click.option("--port", default=8642, help="The port of the proxy; 0 takes a free one.")
+def main(port: int) -> None:
+    with tempfile.TemporaryDirectory() as folder, running_postgres() as postgres:
+        postgres.execute("create database hermes")
+        anyio.run(run_trial, Path(folder), postgres.url("hermes"), port)
+    click.echo("stopped")
+
+
+if __name__ == "__main__":
+    main()
