@@ -136,10 +136,13 @@ class Presence:
     def need_proof(self) -> None:
         """Raises if other processes may have taken the work of this process over.
 
-        That is so after a pause of the whole process, until it has its lock again.
+        That is so after the process was paused, or without a server, until it has its lock again.
         """
         if self._owner is not None and self._stale:
-            raise StoreUnavailable("this process was paused for so long that others took it over")
+            raise StoreUnavailable(
+                f"the lock of this process was not confirmed for {STALE_SECONDS:g} s: nothing is"
+                " committed until it is, because others may have taken its work over"
+            )
 
     @property
     def _stale(self) -> bool:

@@ -157,7 +157,7 @@ async def test_after_a_long_pause_nothing_is_committed_before_the_lock_is_held_a
     async with open_postgres(url, "gateway") as store:
         await store.run(put, "before")
         monkeypatch.setattr(presence, "STALE_SECONDS", 0.0)
-        with pytest.raises(StoreUnavailable, match="paused"):
+        with pytest.raises(StoreUnavailable, match="not confirmed"):
             await store.run(put, "late")
         monkeypatch.undo()
         await store.run(put, "after")
