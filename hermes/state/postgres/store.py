@@ -1,6 +1,7 @@
 """The store: transactions on PostgreSQL, side by side on a few connections."""
 
 import logging
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -102,11 +103,11 @@ class PostgresStore:
             doubtful = doubt
         finally:
             await self._pool.release(channel)
-        await self._look_up(doubtful.number)
+        await self._look_up(doubtful.number, doubtful.begun_at)
         result: T = doubtful.result  # type: ignore[assignment]  # of this very transaction
         return result, doubtful.number
 
-    async def _look_up(self, number: int) -> None:
+    async def _look_up(self, number: int, begun_at: float) -> None:
         """Returns if the transaction was committed; TransactionConflict if it was rolled back.
 
         Waits as long as the server can't be reached: any answer before that might be wrong.
@@ -116,7 +117,7 @@ class PostgresStore:
             try:
                 channel = await self._pool.acquire()
                 try:
-                    status = await outcome_of(channel, number)
+                    status = await outcome_of(channel, number, time.monotonic() - begun_at)
                 finally:
                     await self._pool.release(channel)
             except StoreUnavailable as error:

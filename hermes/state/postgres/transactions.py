@@ -1,5 +1,6 @@
 """Runs a transaction on a connection, and finds out what became of a commit without an answer."""
 
+import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -24,14 +25,24 @@ _COMMIT = _own("commit")
 _ROLLBACK = _own("rollback")
 _NUMBER = _own("select pg_current_xact_id()::text", rows=True)
 _NOTIFY = _own("select pg_notify($1, $2)")
-_STATUS = _own("select pg_xact_status($1::xid8)", rows=True)
+_STATUS = _own(
+    # After a crash, PostgreSQL gives the numbers of transactions again of which nothing had been
+    # written to the disk. The checkpoint at its start does not know those numbers.
+    "select case when pg_postmaster_start_time() > clock_timestamp() - make_interval(secs => $2)"
+    " and $1::xid8::text::numeric >= (select split_part(next_xid, ':', 1)::numeric * 4294967296"
+    " + split_part(next_xid, ':', 2)::numeric from pg_control_checkpoint())"
+    " then 'aborted' else pg_xact_status($1::xid8) end",
+    rows=True,
+)
 
 
 class CommitDoubtful(HermesError):
     """The connection was cut while a transaction was being committed."""
 
-    def __init__(self, number: int, result: object) -> None:
+    def __init__(self, number: int, result: object, begun_at: float) -> None:
         super().__init__("the connection to the database was lost during a commit")
+        self.begun_at = begun_at
+        """When the transaction began, on the monotonic clock."""
         self.number = number
         """The transaction's number in the database, by which its outcome can be looked up."""
         self.result = result
@@ -43,6 +54,7 @@ async def commit(channel: Channel, transaction: Callable[[], Work[T]]) -> tuple[
 
     CommitDoubtful if that is not known. Every other error means that nothing was changed.
     """
+    begun_at = time.monotonic()
     try:
         channel.send(_BEGIN)
         result, number = await _drive(channel, transaction())
@@ -61,10 +73,10 @@ async def commit(channel: Channel, transaction: Callable[[], Work[T]]) -> tuple[
     except ConnectionLost:
         if written is None:
             raise
-        raise CommitDoubtful(written, result) from None
+        raise CommitDoubtful(written, result, begun_at) from None
     except psycopg.Error as error:
         if channel.lost is not None and written is not None:
-            raise CommitDoubtful(written, result) from error
+            raise CommitDoubtful(written, result, begun_at) from error
         await _roll_back(channel)
         raise translated_error(error) from error
     return result, written
@@ -86,10 +98,13 @@ async def read(channel: Channel, transaction: Callable[[], Work[T]]) -> T:
     return result
 
 
-async def outcome_of(channel: Channel, number: int) -> str | None:
-    """`committed`, `aborted` or `in progress`; None if the number is too old to be known."""
+async def outcome_of(channel: Channel, number: int, seconds: float) -> str | None:
+    """`committed`, `aborted` or `in progress`; None if the number is too old to be known.
+
+    The transaction began so many seconds ago.
+    """
     try:
-        reply = channel.send(_STATUS, (number,))
+        reply = channel.send(_STATUS, (number, seconds))
         channel.synchronize()
         await channel.settle()
     except psycopg.Error as error:
