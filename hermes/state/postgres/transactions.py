@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import psycopg
 
-from hermes.state.postgres.channel import Channel, Reply
+from hermes.state.postgres.channel import Channel, StatementReply
 from hermes.state.postgres.errors import ConnectionLost, translated_error
 from hermes.state.postgres.sql import PreparedSql, prepared
 from hermes.types.errors import HermesError, StoreUnavailable
@@ -108,12 +108,12 @@ async def notify(channel: Channel, name: str, payload: str) -> None:
         raise StoreUnavailable(f"a notification can't be sent ({error})") from error
 
 
-async def _drive(channel: Channel, work: Work[T]) -> tuple[T, Reply | None]:
+async def _drive(channel: Channel, work: Work[T]) -> tuple[T, StatementReply | None]:
     """The generator's result, and the reply with the transaction's number if it writes.
 
     Statements without rows are not waited for. Their errors come with a later reply.
     """
-    number: Reply | None = None
+    number: StatementReply | None = None
     try:
         sql, parameters = next(work)
         while True:
