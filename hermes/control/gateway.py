@@ -19,6 +19,7 @@ from hermes.control.hub import Hub
 from hermes.control.intake import Intake
 from hermes.control.keys import session_key
 from hermes.control.lanes import Lanes
+from hermes.control.long_events import store_long_bodies
 from hermes.control.media import MediaIntake
 from hermes.control.outbox import Outbox
 from hermes.control.rate_gate import RateGate
@@ -133,6 +134,7 @@ class Gateway:
             self._check(event.body, key.agent)
         person = self._access.person(source, principal)
         try:
+            await store_long_bodies(self._store, event)
             taken = await self._store.run(self._intake.take, event, key, person, time.time())
         except UnicodeEncodeError as error:
             # Half a character can't be stored; raised, it would come again for ever.

@@ -240,3 +240,21 @@ alter table compactions add column crc integer;
 """,
     )
 )
+
+
+MIGRATIONS.append(
+    (
+        "m009_long_bodies",
+        """
+-- Long bodies are stored in pieces, named by a hash of the whole. SQLite would write a long body
+-- again whenever another column of its row changes.
+create table body_pieces (
+    body text not null, idx integer not null, piece blob not null, primary key (body, idx)
+);
+alter table inbox add column body_name text;
+alter table messages add column body_name text;
+create index inbox_long on inbox (body_name) where body_name is not null;
+create index messages_long on messages (body_name) where body_name is not null;
+""",
+    )
+)

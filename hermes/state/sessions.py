@@ -4,6 +4,7 @@ import hashlib
 
 import msgspec
 
+from hermes.state import bodies
 from hermes.state.codec import decode_prompt, encode
 from hermes.types.identity import PersonId, SessionKey, Source
 from hermes.types.store import Row, Work
@@ -241,6 +242,7 @@ def delete(session: str) -> Work[None]:
     for table in ("messages", "questions", "inbox", "compactions", "endings", "turns"):
         yield f"delete from {table} where session = ?", (session,)  # noqa: S608
     yield "delete from sessions where key = ?", (session,)
+    yield from bodies.forget_unused()
 
 
 def _summary(row: Row) -> Summary:

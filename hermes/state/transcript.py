@@ -1,9 +1,9 @@
 """What was said in a session."""
 
-from hermes.state import compactions
+from hermes.state import bodies, compactions
 from hermes.state.codec import checksum, decode_message, encode
 from hermes.state.compactions import Compaction, Span
-from hermes.state.unreadable import MESSAGE_COLUMNS, decoded, marked, repaired
+from hermes.state.unreadable import BODY, BODY_NAME, MESSAGE_COLUMNS, decoded, marked, repaired
 from hermes.types.identity import PersonId, SessionKey, call_place
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hermes.types.store import Row, Work
@@ -45,10 +45,12 @@ class History(Value):
 def append(scribe: Scribe, step: int, index: int, message: Message, now: float) -> Work[int]:
     """Adds a message at its place in the turn, a repeat changes nothing; the number of its row."""
     body = encode(message)
+    kept, name = yield from bodies.keep(body)
     rows = yield (
-        "insert into messages (session, generation, turn, step, idx, role, body, crc, text,"
-        " transient, agent, person, account, chat_id, at)"
-        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning id",
+        "insert into messages (session, generation, turn, step, idx, role, body, body_name, crc,"
+        " text, transient, agent, person, account, chat_id, at)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " on conflict do nothing returning id",
         (
             str(scribe.session),
             scribe.generation,
@@ -56,7 +58,8 @@ def append(scribe: Scribe, step: int, index: int, message: Message, now: float) 
             step,
             index,
             role(message),
-            body,
+            kept,
+            name,
             checksum(body),
             "" if isinstance(message, ToolMessage) else message.text[:SEARCHED_CHARS],
             int(scribe.transient),
@@ -87,6 +90,7 @@ def history(session: str, known: History) -> Work[History]:
         f" where session = ? and generation = ? and transient = 0 and id > ?{left_out} order by id",
         (session, known.generation, known.last, *(row for one in summaries for row in one.span)),
     )
+    rows = yield from bodies.filled(rows, BODY, BODY_NAME)
     said: list[tuple[Span, Message]] = []
     for span, message in repaired(decoded(_in_order(rows)), known.messages):
         while summaries and summaries[0].span[1] < span[0]:
@@ -99,7 +103,7 @@ def history(session: str, known: History) -> Work[History]:
         generation=known.generation,
         since=known.since,
         compaction=known.compaction,
-        size=known.size + sum(len(row[4]) for row in rows),
+        size=known.size + sum(len(row[BODY]) for row in rows),
         last=max(known.last, *(span[1] for span, _ in said)),
         messages=(*known.messages, *(message for _, message in said)),
         spans=(*known.spans, *(span for span, _ in said)),
@@ -126,8 +130,12 @@ def ends_with(turn: str, session: str, generation: int) -> Work[bool]:
 
 def of_turn(turn: str) -> Work[list[Message]]:
     """The messages of the turn; DecodeError if one of them can't be read."""
-    rows = yield "select body, crc from messages where turn = ? order by step, idx", (turn,)
-    return [decode_message(*row) for row in rows]
+    rows = yield (
+        "select body, crc, body_name from messages where turn = ? order by step, idx",
+        (turn,),
+    )
+    whole = yield from bodies.filled(rows, 0, 2)
+    return [decode_message(body, crc) for body, crc, _ in whole]
 
 
 def answer_open_calls(scribe: Scribe, text: str, now: float) -> Work[None]:
@@ -171,7 +179,8 @@ def entries(session: str) -> Work[list[Entry]]:
         " where session = ? and transient = 0 order by id",
         (session,),
     )
+    rows = yield from bodies.filled(rows, BODY, BODY_NAME)
     return [
-        Entry(at=row[7], generation=row[8], turn=row[1], message=message)
+        Entry(at=row[8], generation=row[9], turn=row[1], message=message)
         for row, message in marked(decoded(_in_order(rows)))
     ]
