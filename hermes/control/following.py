@@ -64,6 +64,12 @@ class Following:
         if self._log.running:
             await self._log.ended(seconds)
 
+    async def next_at_rest(self) -> Sequence[Envelope]:
+        """The new events, once the turn does not run: its reader is not woken for each word."""
+        while self._replayed and self._log.running:
+            await self._log.ended()
+        return await self.next()
+
     async def rest(self) -> list[Envelope]:
         """All events up to the next end, once that is reached.
 
@@ -73,9 +79,7 @@ class Following:
         found: list[Envelope] = []
         reached = False
         while not reached and not self.ended:
-            while self._replayed and self._log.running:
-                await self._log.ended()
-            page = await self.next()
+            page = await self.next_at_rest()
             reached = any(isinstance(one.event, TurnFinished) for one in page)
             found += page
         return found
