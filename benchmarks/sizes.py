@@ -38,6 +38,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     readers: int = 200
     reading: float = 45.0
     """Seconds that readers stall."""
+    soak_minutes: float = 20.0
 
 
 USUAL = Sizes()
