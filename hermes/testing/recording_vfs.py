@@ -12,7 +12,8 @@ _Method = ctypes.c_void_p
 _OPEN = ctypes.CFUNCTYPE(
     ctypes.c_int,
     ctypes.c_void_p,
-    ctypes.c_char_p,
+    # A pointer, because SQLite keeps it for as long as the file is open.
+    ctypes.c_void_p,
     ctypes.c_void_p,
     ctypes.c_int,
     ctypes.POINTER(ctypes.c_int),
@@ -84,11 +85,11 @@ class _Recorder:
         self._kept.append(made)
         return ctypes.cast(made, ctypes.c_void_p).value
 
-    def _open(self, vfs: int, path: bytes | None, file: int, flags: int, out: Any) -> int:
+    def _open(self, vfs: int, path: int | None, file: int, flags: int, out: Any) -> int:
         code: int = self._usual_open(vfs, path, file, flags, out)
         methods = _File.from_address(file).methods
         if code == 0 and path is not None and methods:
-            self._names[file] = Path(path.decode()).name
+            self._names[file] = Path(ctypes.string_at(path).decode()).name
             _File.from_address(file).methods = ctypes.pointer(self._recording(methods.contents))
         return code
 

@@ -22,6 +22,7 @@ async def test_the_recording_has_checkpoints_and_syncs_of_both_files(tmp_path: P
     assert {(kind, STORE_NAME) for kind in ("write", "sync")} <= done
     assert {(kind, f"{STORE_NAME}-wal") for kind in ("write", "sync")} <= done
     assert sorted(number for number, _ in recording.acknowledged) == list(range(60))
+    assert not any(path.name.endswith("-shm") for path in Path.cwd().iterdir())
 
 
 async def test_a_store_that_did_not_sync_would_be_caught(tmp_path: Path) -> None:
