@@ -10,7 +10,18 @@ import anyio
 import click
 import msgspec
 
-from benchmarks import crowds, installation, phases, replays, soak, stalls
+from benchmarks import (
+    crowds,
+    fuzz,
+    hostile,
+    installation,
+    lasting_readers,
+    phases,
+    replays,
+    soak,
+    stalls,
+    timing,
+)
 from benchmarks.processes import file_system
 from benchmarks.record import Record
 from benchmarks.report import context, rows, save, table
@@ -38,17 +49,26 @@ LONG: dict[str, Phase] = {
     "slow_replays": replays.slow_replays,
     "slow_answers": replays.slow_answers,
     "uploads": replays.uploads,
+    "hostile": hostile.hostile,
+    "timing": timing.timing,
     "install": installation.install,
 }
-APART: dict[str, Phase] = {"soak": soak.soak}
+APART: dict[str, Phase] = {
+    "lasting_readers": lasting_readers.lasting_readers,
+    "fuzz": fuzz.fuzz,
+    "session_names": fuzz.sessions,
+    "soak": soak.soak,
+}
 """Phases that run only if they are asked for by name."""
 PHASE_SECONDS = 240.0
+APART_SECONDS = 900.0
+"""Limit for the other phases, besides the length of the soak."""
 RESULTS = Path(__file__).parent / "results"
 
 
 async def measure(names: list[str], sizes: Sizes, record: Record) -> None:
     """Runs the phases on one stage; what they find is in the record."""
-    every, longest = {**SHORT, **LONG, **APART}, PHASE_SECONDS + sizes.soak_minutes * 60
+    every, longest = {**SHORT, **LONG, **APART}, APART_SECONDS + sizes.soak_minutes * 60
     async with staged(record) as stage:
         for name in names:
             began = time.perf_counter()

@@ -27,7 +27,7 @@ HEADERS = {"Authorization": f"Bearer {KEY}"}
 async def replays(stage: Stage, sizes: Sizes) -> None:
     """Many quick readers of one long run that is over."""
     await stage.restart("replayed")
-    path = await _run(stage, LONG)
+    path = await finished_run(stage, LONG)
 
     async def read() -> None:
         async with asyncio.TaskGroup() as group:
@@ -44,7 +44,7 @@ async def replays(stage: Stage, sizes: Sizes) -> None:
 async def slow_replays(stage: Stage, sizes: Sizes) -> None:
     """Many readers of a run who take a byte a second, until they are cut off."""
     await stage.restart("replayed-slowly")
-    path = await _run(stage, MEDIUM)
+    path = await finished_run(stage, MEDIUM)
     await _read_slowly(stage, sizes, "slow_replays", encode("GET", path, HEADERS))
 
 
@@ -140,7 +140,7 @@ async def _watched(stage: Stage, work: Callable[[], Awaitable[None]]) -> Probed:
     return await probed(stage, stage.ours, work)
 
 
-async def _run(stage: Stage, behaviour: Behaviour) -> str:
+async def finished_run(stage: Stage, behaviour: Behaviour) -> str:
     """The path of the events of a run that has just ended."""
     await stage.behave(behaviour)
     answer = await ask_once(stage.ours.port, stage.ours.request(), 60.0)
