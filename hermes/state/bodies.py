@@ -31,7 +31,7 @@ def add_piece(name: str, index: int, piece: bytes) -> Work[None]:
     )
 
 
-def keep(body: bytes) -> Work[tuple[bytes, str | None]]:
+def store(body: bytes) -> Work[tuple[bytes, str | None]]:
     """What a row holds of a body: the body itself, or nothing and the name of its pieces."""
     if len(body) <= LONG_BYTES:
         return body, None

@@ -38,7 +38,7 @@ def insert(
     Bound or done at once, it is answered by the turn of its own id.
     """
     source, body = event.source, encode(event)
-    kept, name = yield from bodies.keep(body)
+    kept, name = yield from bodies.store(body)
     taken = yield (
         "insert into inbox (id, dedupe_key, fingerprint, session, agent, person, account, chat_id,"
         " user_id, state, turn, owner, event, body_name, crc, received_at)"

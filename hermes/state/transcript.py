@@ -45,7 +45,7 @@ class History(Value):
 def append(scribe: Scribe, step: int, index: int, message: Message, now: float) -> Work[int]:
     """Adds a message at its place in the turn, a repeat changes nothing; the number of its row."""
     body = encode(message)
-    kept, name = yield from bodies.keep(body)
+    kept, name = yield from bodies.store(body)
     rows = yield (
         "insert into messages (session, generation, turn, step, idx, role, body, body_name, crc,"
         " text, transient, agent, person, account, chat_id, at)"

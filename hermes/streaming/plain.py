@@ -7,7 +7,7 @@ from hermes.streaming.outline import AnswerOutline
 from hermes.streaming.sse import ANSWER_PLACE
 from hermes.types.events import AgentEvent, TextDelta, TurnFinished
 
-HELD_CHARACTERS = 65_536
+LONG_ANSWER_CHARACTERS = 65_536
 """A longer text is not held: it is read again while it is sent."""
 _CONTENT = b'"content":"' + ANSWER_PLACE
 
@@ -33,7 +33,7 @@ class PlainAnswer:
             self.end = seq
         if isinstance(event, TextDelta):
             self._characters += len(event.text)
-            self._dropped = self._dropped or self._characters > HELD_CHARACTERS
+            self._dropped = self._dropped or self._characters > LONG_ANSWER_CHARACTERS
             if self._dropped:
                 return
         self._folder.feed(seq, event)

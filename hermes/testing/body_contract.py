@@ -13,11 +13,11 @@ from hermes.types.messages import Message, MessageEvent, Said, UserMessage
 from hermes.types.store import Store, Work
 
 KEY = str(session())
-LONG_TEXT = "words " * (3 * PIECE_BYTES // 6)
+LONG_BODY_TEXT = "words " * (3 * PIECE_BYTES // 6)
 
 
 def long_event(key: str = "k") -> MessageEvent:
-    return replace(said(key), body=Said(text=LONG_TEXT))
+    return replace(said(key), body=Said(text=LONG_BODY_TEXT))
 
 
 def append(message: Message, turn: str = "t1") -> Work[int]:
@@ -53,7 +53,7 @@ class BodiesContract(StoreFixture):
         assert await store.read(transcript.of_turn, "t1") == [short]
 
     async def test_a_long_message_of_a_transcript_is_read_everywhere(self, store: Store) -> None:
-        message = UserMessage(text=LONG_TEXT)
+        message = UserMessage(text=LONG_BODY_TEXT)
         await store.run(append, message)
         await store.run(append, UserMessage(text="and a short one"), "t2")
         assert (await store.read(sizes, "messages", "body"))[0] == 0
@@ -69,7 +69,7 @@ class BodiesContract(StoreFixture):
     async def test_pieces_that_were_stored_ahead_are_used_and_missing_ones_added(
         self, store: Store
     ) -> None:
-        message = UserMessage(text=LONG_TEXT)
+        message = UserMessage(text=LONG_BODY_TEXT)
         body = encode(message)
         name, pieces = bodies.digest(body), bodies.split(body)
         await store.run(bodies.add_piece, name, 1, pieces[1])
@@ -79,7 +79,7 @@ class BodiesContract(StoreFixture):
         assert await store.read(transcript.of_turn, "t1") == [message]
 
     async def test_a_damaged_piece_becomes_a_marker(self, store: Store) -> None:
-        await store.run(append, UserMessage(text=LONG_TEXT))
+        await store.run(append, UserMessage(text=LONG_BODY_TEXT))
         await store.run(damage)
         found = await store.read(transcript.history, KEY, History(generation=0))
         assert found.messages == (UserMessage(text=LOST_MESSAGE),)
@@ -87,11 +87,11 @@ class BodiesContract(StoreFixture):
     async def test_pieces_are_deleted_when_the_last_row_that_refers_to_them_is_gone(
         self, store: Store
     ) -> None:
-        await store.run(append, UserMessage(text=LONG_TEXT))
+        await store.run(append, UserMessage(text=LONG_BODY_TEXT))
         await store.run(inbox.insert, "i1", long_event(), session("8"), None, US)
         await store.run(bodies.add_piece, "of a request that was never taken in", 0, b"x")
         await store.run(bodies.forget_unused)
-        assert await store.read(transcript.of_turn, "t1") == [UserMessage(text=LONG_TEXT)]
+        assert await store.read(transcript.of_turn, "t1") == [UserMessage(text=LONG_BODY_TEXT)]
         assert min(await store.read(sizes, "body_pieces", "piece")) > 1
         await store.run(sessions.delete, KEY)
         assert await store.read(inbox.event_of, "i1") == long_event()

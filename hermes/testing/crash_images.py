@@ -27,7 +27,7 @@ from hermes.types.value import Value
 
 SECTOR = 512
 """Bytes that a disk writes completely or not at all."""
-FILES = (STORE_NAME, f"{STORE_NAME}-wal")
+DATABASE_FILES = (STORE_NAME, f"{STORE_NAME}-wal")
 
 
 class Recording(Value):
@@ -71,7 +71,7 @@ def image(
 ) -> dict[str, bytes]:
     """The files after a power cut; each change that was not synced has survived with a chance."""
     found = {}
-    for name in FILES:
+    for name in DATABASE_FILES:
         own = [one for one in operations if one.file == name]
         synced = max((n for n, one in enumerate(own, 1) if one.kind == "sync"), default=0)
         data = bytearray()

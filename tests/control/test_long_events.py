@@ -12,7 +12,7 @@ from hermes.state import bodies
 from hermes.state.bodies import PIECE_BYTES
 from hermes.state.paths import STORE_NAME
 from hermes.state.sqlite.store import open_store
-from hermes.testing.body_contract import LONG_TEXT, long_event
+from hermes.testing.body_contract import LONG_BODY_TEXT, long_event
 from hermes.testing.rows import said
 from hermes.testing.running import DRAINING, WrappedStore, rows, running, until
 from hermes.testing.scripted import ScriptedModel, says
@@ -75,20 +75,20 @@ async def test_no_commit_of_a_long_message_is_much_larger_than_a_piece(
 
     conditions = replace(DRAINING, wrap_store=wrap)
     async with running(tmp_path, [], ScriptedModel([says("read")]), conditions) as gateway:
-        receipt = await gateway.accept(request(LONG_TEXT, stateless=stateless))
+        receipt = await gateway.accept(request(LONG_BODY_TEXT, stateless=stateless))
         await until(lambda: not gateway.busy)
     assert isinstance(receipt, Accepted)
     written = stores[0].written
-    assert sum(written) > len(LONG_TEXT)
+    assert sum(written) > len(LONG_BODY_TEXT)
     assert max(written) < PIECE_BYTES + 1000
 
 
 async def test_the_model_is_given_a_long_message_as_it_was_sent(tmp_path: Path) -> None:
     model = ScriptedModel([says("read")])
     async with running(tmp_path, [], model, DRAINING) as gateway:
-        await gateway.accept(request(LONG_TEXT, stateless=True))
+        await gateway.accept(request(LONG_BODY_TEXT, stateless=True))
         await until(lambda: not gateway.busy)
-    assert model.requests[0].messages[-1].text == LONG_TEXT
+    assert model.requests[0].messages[-1].text == LONG_BODY_TEXT
 
 
 async def test_a_short_message_is_not_stored_ahead(store: Store) -> None:
@@ -107,5 +107,5 @@ async def test_a_message_that_is_not_taken_in_leaves_pieces_that_the_upkeep_dele
 
 async def test_long_text_that_is_not_valid_is_refused(tmp_path: Path) -> None:
     async with running(tmp_path, [], ScriptedModel([])) as gateway:
-        receipt = await gateway.accept(request(f"{LONG_TEXT}\ud800", stateless=False))
+        receipt = await gateway.accept(request(f"{LONG_BODY_TEXT}\ud800", stateless=False))
     assert receipt == Refused(reason="not valid text")

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from hermes.streaming.outline import AnswerJson
-from hermes.streaming.plain import HELD_CHARACTERS, PlainAnswer, around_answer
+from hermes.streaming.plain import LONG_ANSWER_CHARACTERS, PlainAnswer, around_answer
 from hermes.streaming.sse import plain_completion
 from hermes.streaming.wire import Completion
 from hermes.types.events import (
@@ -19,7 +19,7 @@ from hermes.types.identity import CallId
 from hermes.types.messages import ToolCall
 
 PIECE = 'says "so"\n' * 1000
-PIECES = HELD_CHARACTERS // len(PIECE) + 2
+PIECES = LONG_ANSWER_CHARACTERS // len(PIECE) + 2
 LONG: list[AgentEvent] = [TextDelta(text=PIECE)] * PIECES
 COMPLETED = TurnFinished(outcome="completed")
 CALL = ToolCall(id=CallId("t_0_0"), name="look", arguments="{}")

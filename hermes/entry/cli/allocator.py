@@ -5,7 +5,7 @@ from contextlib import suppress
 
 MMAP_THRESHOLD = -3
 """The name of the option in `malloc.h`."""
-LARGE_BYTES = 1 << 20
+RETURNED_BYTES = 1 << 20
 
 
 def return_large_blocks() -> None:
@@ -16,4 +16,4 @@ def return_large_blocks() -> None:
     """
     # Other C libraries have no such option, or return large blocks anyway.
     with suppress(AttributeError, OSError, TypeError):
-        ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE_BYTES)
+        ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, RETURNED_BYTES)
