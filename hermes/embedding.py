@@ -16,7 +16,7 @@ from hermes.entry.cli.main import sole
 from hermes.hookspecs import hookimpl
 from hermes.settings import ENVIRON, load
 from hermes.streaming.final import final_text
-from hermes.streaming.fold import Folder
+from hermes.streaming.fold import EventFold
 from hermes.types.errors import HermesError
 from hermes.types.events import AgentEvent, Envelope, SegmentDiscarded, TextDelta, TurnFinished
 from hermes.types.identity import OWNER, Principal, Source, TurnId, new_id
@@ -102,11 +102,11 @@ class Agent:
 
     async def ask(self, text: str, conversation: str = "default") -> str:
         """The whole answer; TurnFailed when there is none. To cancel it stops the turn."""
-        folder = Folder()
+        fold = EventFold()
         async with aclosing(self._events(text, conversation)) as events:
             async for envelope in events:
-                folder.feed(envelope.seq, envelope.event)
-        view = folder.view()
+                fold.feed(envelope.seq, envelope.event)
+        view = fold.view()
         if view.outcome is None or view.outcome.outcome != "completed":
             raise TurnFailed(final_text(view), view.outcome)
         return final_text(view)

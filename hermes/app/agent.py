@@ -44,7 +44,7 @@ from hermes.settings import Settings
 from hermes.state.memory import Memory, NoteLimits
 from hermes.state.paths import Home
 from hermes.state.spill import Spill
-from hermes.text.redact import hide as hide_secrets
+from hermes.text.redact import redact_tokens as redact_secrets
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import ConfigError
 from hermes.types.execution import ExecutionBackend
@@ -91,7 +91,7 @@ class AgentBuilder:
         self._auxiliary = Auxiliary(self._model, lambda main: self._models.auxiliary() or main)
         self._memory = Memory(limits)
         secrets = tuple(settings.secrets())
-        self._hide = partial(hide_secrets, secrets=secrets)
+        self._redact = partial(redact_secrets, secrets=secrets)
         self._longest_secret = max(map(len, secrets), default=0)
         self._spill = Spill(settings.home.spill)
         self._provider: MemoryProvider | None = None
@@ -133,7 +133,7 @@ class AgentBuilder:
             Compactor(self._auxiliary),
             ToolRuntime(
                 self._backend,
-                Results(self._spill, redact=self._hide, longest_secret=self._longest_secret),
+                Results(self._spill, redact=self._redact, longest_secret=self._longest_secret),
             ),
             threshold=compression.threshold if compression.enabled else None,
             recall=self._provider.recall if self._provider else recall_nothing,
@@ -141,7 +141,9 @@ class AgentBuilder:
 
     def prompter(self) -> Prompter:
         name = self._settings.timezone
-        return Prompter(self._remembered, hide=self._hide, zone=ZoneInfo(name) if name else None)
+        return Prompter(
+            self._remembered, redact=self._redact, zone=ZoneInfo(name) if name else None
+        )
 
     def tools(self) -> tuple[AnyTool, ...]:
         """The built-in tools that the settings allow, in the order that the model sees."""

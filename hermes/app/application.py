@@ -90,11 +90,11 @@ class Application:
 
         return await new_prompt(settings, platform, origin)
 
-    async def keep_house(self, settings: Settings) -> None:
+    async def run_housekeeping(self, settings: Settings) -> None:
         from hermes.app.builtins import all_plugins
-        from hermes.app.housekeeping import keep_house
+        from hermes.app.housekeeping import run_housekeeping
 
-        await keep_house(settings, all_plugins())
+        await run_housekeeping(settings, all_plugins())
 
     def api_key(self, settings: Settings) -> str:
         from hermes.settings.keys import kept_key, make_key

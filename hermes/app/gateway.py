@@ -20,9 +20,9 @@ from hermes.boundary.egress import Egress
 from hermes.control.access import AccessPolicy, AllowedUsers
 from hermes.control.commands import CommandTable
 from hermes.control.gateway import Gateway, GatewayOptions, running_gateway
+from hermes.control.maintenance import DAY, HOUR, Retention
 from hermes.control.media import Download, MediaIntake
 from hermes.control.routing import Router
-from hermes.control.upkeep import DAY, HOUR, Retention
 from hermes.core.tools.todo import forget_todos
 from hermes.plugins import Plugins
 from hermes.settings import Settings

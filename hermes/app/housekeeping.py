@@ -10,7 +10,7 @@ import anyio.to_thread
 
 from hermes.app.builtins import configured_models
 from hermes.app.gateway import agent_settings, http_session
-from hermes.control.upkeep import DAY, HOUR
+from hermes.control.maintenance import DAY, HOUR
 from hermes.core.models.model_discovery import ModelDiscovery
 from hermes.core.models.offers import OfferedModels
 from hermes.plugins import Plugins
@@ -31,7 +31,7 @@ SNAPSHOT_ERROR_SECONDS = 600.0
 RESULT_DAYS = 7
 
 
-async def keep_house(settings: Settings, plugins: Plugins) -> None:
+async def run_housekeeping(settings: Settings, plugins: Plugins) -> None:
     """Takes snapshots, deletes old results and refreshes the lists of models, until cancelled."""
     async with anyio.create_task_group() as group, http_session() as session:
         group.start_soon(keep_snapshots, settings.home, settings.store)

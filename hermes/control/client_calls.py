@@ -1,8 +1,8 @@
 """Calls of client tools: they suspend a turn, and the results that the client sends resume it."""
 
-from hermes.control.claims import Claim, Desk
-from hermes.control.hub import EPOCH
+from hermes.control.event_hub import EPOCH
 from hermes.control.repeats import Repeated, repeat
+from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.core.agent import unanswered
 from hermes.state import inbox, transcript, turns
 from hermes.state.codec import record
@@ -48,8 +48,8 @@ class TakenResults(Value):
 
 
 class ClientCalls:
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, transactions: TurnTransactions) -> None:
+        self._transactions = transactions
 
     def take(
         self, event: MessageEvent, body: Asked, key: SessionKey, person: PersonId, now: float
@@ -57,11 +57,11 @@ class ClientCalls:
         """Stores the results and resumes their turn. The same results again change nothing."""
         row = yield from self._turn_of(event, body, key)
         questions = yield from turns.open_questions(row.id)
-        repeated = yield from repeat(self._desk, event, now)
+        repeated = yield from repeat(self._transactions, event, now)
         if repeated is not None:
             return _repeated(repeated, row, questions)
         id, session = new_id(), SessionKey.parse(row.session)
-        yield from inbox.insert(id, event, session, person, self._desk.owner, "done")
+        yield from inbox.insert(id, event, session, person, self._transactions.owner, "done")
         waiting = yield from turns.open_client_calls(row.id)
         if row.state == "suspended" and not waiting:
             yield from _refuse_expired(row, body.results)
@@ -76,25 +76,25 @@ class ClientCalls:
             return TakenResults(receipt=Accepted(id=id, reply=_asked(questions)))
         found = yield from turns.get(row.id)
         assert found is not None
-        claim = yield from self._desk.resume(found, now)
+        claim = yield from self._transactions.resume(found, now)
         after = claim.row.epoch * EPOCH
         yield from inbox.set_after(id, after)
         return TakenResults(receipt=Accepted(id=id, turn=row.id, after=after), claim=claim)
 
     def give_up(self, row: TurnRow, now: float) -> Work[None]:
         """Answers the open calls of a turn as "not answered"."""
-        scribe = self._desk.scribe(row)
+        writer = self._transactions.writer(row)
         for call in (yield from turns.open_client_calls(row.id)):
             result = ToolMessage(call=call, text=NOT_ANSWERED, failed=True)
-            yield from transcript.append(scribe, *_place(call), result, now)
+            yield from transcript.append(writer, *_place(call), result, now)
         yield from turns.close_client_calls(row.id, now)
 
     def end(self, row: TurnRow, now: float) -> Work[None]:
         """Ends a turn whose client went on without sending results."""
         yield from self.give_up(row, now)
         # A question of the same step may have expired: its call has not gone on since.
-        yield from transcript.answer_open_calls(self._desk.scribe(row), NOT_FINISHED, now)
-        epoch = yield from turns.claim(row.id, row.epoch, self._desk.owner)
+        yield from transcript.answer_open_calls(self._transactions.writer(row), NOT_FINISHED, now)
+        epoch = yield from turns.claim(row.id, row.epoch, self._transactions.owner)
         yield from turns.close(row.id, epoch, "stopped", now, reason=(WENT_ON, ""))
         finished = TurnFinished(outcome="stopped", text=WENT_ON)
         first = epoch * EPOCH + 1
@@ -110,7 +110,7 @@ class ClientCalls:
             row is None
             or not theirs
             or (not body.stateless and row.session != str(key))
-            or not self._desk.hosts(row)
+            or not self._transactions.hosts(row)
         ):
             call = body.results[0].call
             raise ResultsRefused(404, "unknown_tool_call", f"There is no tool call {call!r}.")
@@ -118,12 +118,12 @@ class ClientCalls:
 
     def _append(self, row: TurnRow, body: Asked, now: float) -> Work[None]:
         """Adds the results to the transcript, and after them what else the client says."""
-        scribe = self._desk.scribe(row)
+        writer = self._transactions.writer(row)
         for result in body.results:
-            yield from transcript.append(scribe, *_place(result.call), result, now)
+            yield from transcript.append(writer, *_place(result.call), result, now)
         step, _ = _place(body.results[0].call)
         for index, message in enumerate(body.messages, AFTER_RESULTS):
-            yield from transcript.append(scribe, step, index, message, now)
+            yield from transcript.append(writer, step, index, message, now)
 
 
 def _place(call: CallId) -> tuple[int, int]:

@@ -5,8 +5,8 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from hermes.control.event_hub import EventHub, EventLog
 from hermes.control.event_pages import EventPages
-from hermes.control.hub import Hub, Log
 from hermes.types.events import AgentEvent, Envelope, TurnFinished
 from hermes.types.identity import TurnId
 
@@ -21,7 +21,7 @@ class Following:
     the events of an earlier claim on the turn, and those of a turn that another process runs.
     """
 
-    def __init__(self, pages: EventPages, log: Log, after: int, *, expected: bool) -> None:
+    def __init__(self, pages: EventPages, log: EventLog, after: int, *, expected: bool) -> None:
         self.ended = False
         """No more events will come: the turn is closed or suspended, or this process gave it up."""
         self._pages = pages
@@ -126,7 +126,7 @@ class Following:
 
 @contextmanager
 def following(
-    hub: Hub, pages: EventPages, turn: TurnId, after: int, *, expected: bool
+    hub: EventHub, pages: EventPages, turn: TurnId, after: int, *, expected: bool
 ) -> Iterator[Following]:
     """A cursor after event number `after`. The turn has one more reader until the block ends.
 

@@ -10,25 +10,25 @@ import anyio
 import anyio.abc
 
 from hermes.control.access import Access, AccessPolicy
-from hermes.control.claims import Claim, Desk
 from hermes.control.commands import CommandTable
-from hermes.control.endings import Endings
+from hermes.control.event_hub import EventHub
 from hermes.control.event_pages import EventPages
 from hermes.control.following import Following, following
-from hermes.control.hub import Hub
 from hermes.control.intake import Intake
 from hermes.control.keys import session_key
 from hermes.control.lanes import Lanes
 from hermes.control.long_events import store_long_bodies
+from hermes.control.maintenance import Maintenance, Retention
 from hermes.control.media import MediaIntake
 from hermes.control.outbox import Outbox
 from hermes.control.rate_gate import RateGate
 from hermes.control.recovery import Recovery
 from hermes.control.routing import Route, RoutingFailed
-from hermes.control.titles import Titles
+from hermes.control.session_end import SessionEndWorker
+from hermes.control.titles import TitleWriter
 from hermes.control.turn_log import log_receipt
+from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.control.turns import TurnRunner
-from hermes.control.upkeep import Retention, Upkeep
 from hermes.state import turns
 from hermes.state.access import load_paired
 from hermes.streaming.policy import StreamingPolicy
@@ -77,7 +77,7 @@ class Gateway:
         self.media = media
         """Stores the files that come with messages, before the messages are accepted."""
         self._store = store
-        self._hub = Hub()
+        self._hub = EventHub()
         self._pages = EventPages(store)
         self._outbox = Outbox(store, group, store.owner, options.streaming, RateGate())
         self._group = group
@@ -86,17 +86,19 @@ class Gateway:
         self._agents = agents
         self._access = Access(options.access)
         self._agents = agents
-        desk = Desk(store.owner, agents)
-        self._intake = Intake(desk, commands)
-        self._runner = TurnRunner(store, desk, self._hub, self._outbox, agents)
+        transactions = TurnTransactions(store.owner, agents)
+        self._intake = Intake(transactions, commands)
+        self._runner = TurnRunner(store, transactions, self._hub, self._outbox, agents)
         self._lanes = Lanes(group, self._runner)
-        self._recovery = Recovery(store, desk, agents)
-        self._endings = Endings(store, agents, gateway=not options.terminal)
-        self._upkeep = Upkeep(store, self._recovery, options.retention, self._sweep, media)
+        self._recovery = Recovery(store, transactions, agents)
+        self._session_end_worker = SessionEndWorker(store, agents, gateway=not options.terminal)
+        self._maintenance = Maintenance(
+            store, self._recovery, options.retention, self._sweep, media
+        )
         self._changed = anyio.Event()
         self._closed = False
         self._hub.on_unread = self._mind_unread
-        self._runner.on_closed = Titles(store, group, agents).consider
+        self._runner.on_closed = TitleWriter(store, group, agents).consider
 
     @property
     def busy(self) -> int:
@@ -146,7 +148,7 @@ class Gateway:
         if taken.owed:
             self._outbox.wake(taken.owed)
         if taken.ended:
-            self._endings.notice(key)
+            self._session_end_worker.notice(key)
         if taken.stop and not self._runner.stop(taken.stop, "stop"):
             await self._resume()
         return taken.receipt
@@ -202,9 +204,9 @@ class Gateway:
         await self._sweep()
         self._group.start_soon(self._watch)
         self._group.start_soon(self._follow_changes)
-        self._group.start_soon(self._endings.run)
+        self._group.start_soon(self._session_end_worker.run)
         if not self._options.terminal:
-            self._group.start_soon(self._upkeep.run)
+            self._group.start_soon(self._maintenance.run)
 
     async def drain(self, seconds: float) -> None:
         """Closes the intake and lets running turns finish; the rest waits for the next start."""

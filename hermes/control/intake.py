@@ -4,12 +4,12 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from hermes.control.claims import Claim, Desk
 from hermes.control.client_calls import ClientCalls
 from hermes.control.commands import CommandTable
 from hermes.control.event_content import answer_text, files_of
-from hermes.control.hub import EPOCH
+from hermes.control.event_hub import EPOCH
 from hermes.control.repeats import repeat
+from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.state import deliveries, inbox, turns
 from hermes.state.codec import record
 from hermes.state.turns import OpenQuestion, TurnRow
@@ -47,10 +47,10 @@ class IntakeResult(Value):
 
 
 class Intake:
-    def __init__(self, desk: Desk, commands: CommandTable) -> None:
-        self._desk = desk
+    def __init__(self, transactions: TurnTransactions, commands: CommandTable) -> None:
+        self._transactions = transactions
         self._commands = commands
-        self._client_calls = ClientCalls(desk)
+        self._client_calls = ClientCalls(transactions)
 
     def take(
         self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
@@ -58,7 +58,7 @@ class Intake:
         if isinstance(event.body, Asked) and event.body.results:
             taken = yield from self._client_calls.take(event, event.body, key, person, now)
             return IntakeResult(receipt=taken.receipt, claim=taken.claim)
-        if event.fingerprint and (repeated := (yield from repeat(self._desk, event, now))):
+        if event.fingerprint and (repeated := (yield from repeat(self._transactions, event, now))):
             return IntakeResult(receipt=repeated.receipt, claim=repeated.claim)
         return (yield from self._take(event, key, person, now))
 
@@ -76,7 +76,9 @@ class Intake:
                 session=key, person=person, argument=argument, turn=_open_turn(turn), now=now
             )
             id = new_id()
-            duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner, "done")
+            duplicate = yield from inbox.insert(
+                id, event, key, person, self._transactions.owner, "done"
+            )
             if duplicate:
                 return IntakeResult(receipt=duplicate)
             done = yield from action(context)
@@ -96,10 +98,12 @@ class Intake:
         self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
     ) -> Work[IntakeResult]:
         id = new_id()
-        duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner, "bound")
+        duplicate = yield from inbox.insert(
+            id, event, key, person, self._transactions.owner, "bound"
+        )
         if duplicate:
             return IntakeResult(receipt=duplicate)
-        claim = yield from self._desk.open(id, event, key, person, now)
+        claim = yield from self._transactions.open(id, event, key, person, now)
         return IntakeResult(receipt=Accepted(id=id, turn=id), claim=claim)
 
     def _answer(
@@ -125,7 +129,9 @@ class Intake:
                 yield from self._queue(event, key, person, f"once this is decided: {prompts}", now)
             )
         id = new_id()
-        duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner, "done")
+        duplicate = yield from inbox.insert(
+            id, event, key, person, self._transactions.owner, "done"
+        )
         if duplicate:
             return IntakeResult(receipt=duplicate)
         state, answer = _decision(question, event)
@@ -136,7 +142,7 @@ class Intake:
             return (yield from self._tell(id, event, key, noted, now))
         yield from inbox.bind(id, turn.id, "done")
         yield from self._client_calls.give_up(turn, now)
-        claim = yield from self._desk.resume(turn, now)
+        claim = yield from self._transactions.resume(turn, now)
         after = claim.row.epoch * EPOCH
         yield from inbox.set_after(id, after)
         return IntakeResult(receipt=Accepted(id=id, turn=turn.id, after=after), claim=claim)
@@ -146,18 +152,18 @@ class Intake:
     ) -> Work[IntakeResult]:
         """The turn waits for results of client tools, but the client says something else."""
         id = new_id()
-        duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner)
+        duplicate = yield from inbox.insert(id, event, key, person, self._transactions.owner)
         if duplicate:
             return IntakeResult(receipt=duplicate)
         yield from self._client_calls.end(turn, now)
-        claim = yield from self._desk.open_next(str(key), now)
+        claim = yield from self._transactions.open_next(str(key), now)
         return IntakeResult(receipt=Accepted(id=id, turn=id), claim=claim)
 
     def _queue(
         self, event: MessageEvent, key: SessionKey, person: PersonId, when: str, now: float
     ) -> Work[IntakeResult]:
         id = new_id()
-        duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner)
+        duplicate = yield from inbox.insert(id, event, key, person, self._transactions.owner)
         if duplicate:
             return IntakeResult(receipt=duplicate)
         position = yield from inbox.count_pending(str(key))

@@ -5,7 +5,7 @@ import logging
 import anyio
 import anyio.abc
 
-from hermes.control.claims import Claim
+from hermes.control.turn_transactions import Claim
 from hermes.control.turns import TurnRunner
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from hermes.types.store import Store
 async def store_long_bodies(store: Store, event: MessageEvent) -> None:
     """Stores what the intake of the event would otherwise have to store in one commit.
 
-    Pieces of an event that is not taken in after all are deleted by the upkeep.
+    Pieces of an event that is not taken in after all are deleted by the maintenance.
     """
     if not _is_long(event):
         return

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 import anyio
 import anyio.abc
 
-from hermes.control.claims import Claim
 from hermes.control.cursors import AccountCursor
-from hermes.control.hub import Log
+from hermes.control.event_hub import EventLog
 from hermes.control.preview import Preview
 from hermes.control.rate_gate import RateGate
 from hermes.control.sending import Sending
+from hermes.control.turn_transactions import Claim
 from hermes.state import cursors, deliveries
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.delivery import Delivery
@@ -89,7 +89,7 @@ class Outbox:
             await self._idle.wait()
 
     @asynccontextmanager
-    async def preview(self, claim: Claim, live: Log) -> AsyncIterator[None]:
+    async def preview(self, claim: Claim, live: EventLog) -> AsyncIterator[None]:
         """Shows that the turn is running, and its answer so far, as far as the platform can."""
         target = claim.turn.reply_to
         adapter, _ = self._accounts.get(target.account, (None, 0)) if target else (None, 0)

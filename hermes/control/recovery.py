@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
-from hermes.control.claims import Claim, Desk
+from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.control.turns import end_processes
 from hermes.state import inbox, owners, turns
 from hermes.state.turns import TurnRow
@@ -26,9 +26,11 @@ StartTurn = Callable[[Claim], None]
 class Recovery:
     """Touches only what this process may own: its own turns, and those of dead processes."""
 
-    def __init__(self, store: Store, desk: Desk, agents: Mapping[AgentId, HostedAgent]) -> None:
+    def __init__(
+        self, store: Store, transactions: TurnTransactions, agents: Mapping[AgentId, HostedAgent]
+    ) -> None:
         self._store = store
-        self._desk = desk
+        self._transactions = transactions
         self._agents = agents
         self._warned_of: set[AgentId] = set()
 
@@ -97,7 +99,7 @@ class Recovery:
         return [row.id for row in rows if row.stop_requested]
 
     async def _resume_turn(self, row: TurnRow) -> Claim:
-        return await self._store.run(self._desk.resume, row, time.time())
+        return await self._store.run(self._transactions.resume, row, time.time())
 
     async def _resumed(
         self, row: TurnRow, resume: Callable[[TurnRow], Awaitable[Claim]]
@@ -114,7 +116,7 @@ class Recovery:
             session = SessionKey.parse(row.session)
             await end_processes(self._agents[session.agent], session)
         try:
-            await self._store.run(self._desk.give_up, row, time.time())
+            await self._store.run(self._transactions.give_up, row, time.time())
         except ClaimLost as lost:
             log.warning("%s", lost)
         return None
@@ -123,7 +125,7 @@ class Recovery:
         # Another process may have opened a turn there meanwhile.
         if (yield from turns.open_in(session)):
             return None
-        return (yield from self._desk.open_next(session, now))
+        return (yield from self._transactions.open_next(session, now))
 
     def _hosts(self, session: str) -> bool:
         """Whether the session's agent is hosted here. The work of other agents is left alone."""

@@ -1,6 +1,6 @@
 """Requests that are sent again with their idempotency key: answered once, and run once."""
 
-from hermes.control.claims import Claim, Desk
+from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.state import inbox, sessions, transcript, turns
 from hermes.state.turns import TurnRow
 from hermes.types.messages import Accepted, Duplicate, MessageEvent
@@ -16,7 +16,9 @@ class Repeated(Value):
     """Its turn, if that failed and is run again."""
 
 
-def repeat(desk: Desk, event: MessageEvent, now: float) -> Work[Repeated | None]:
+def repeat(
+    transactions: TurnTransactions, event: MessageEvent, now: float
+) -> Work[Repeated | None]:
     """Finds the turn of a repeated request; None if the request has to be taken in like a new one.
 
     A turn that runs or has completed is followed. One that failed for a possibly temporary reason
@@ -32,7 +34,7 @@ def repeat(desk: Desk, event: MessageEvent, now: float) -> Work[Repeated | None]
         # The answer to a request before the last one is not the end of the turn.
         return Repeated(receipt=earlier)
     if (yield from _ends_its_session(failed)):
-        claim = yield from desk.run_again(failed, now)
+        claim = yield from transactions.run_again(failed, now)
         receipt = Accepted(id=earlier.id, turn=failed.id, after=earlier.after)
         return Repeated(receipt=receipt, claim=claim)
     yield from inbox.release_key(earlier.id)

@@ -12,7 +12,7 @@ import anyio.to_thread
 
 from hermes.control.rate_gate import RateGate
 from hermes.state import deliveries
-from hermes.streaming.edits import PLACEHOLDER, partial
+from hermes.streaming.edits import PLACEHOLDER, placeholder_text
 from hermes.streaming.parts import MessagePart, parts_of, tree_of
 from hermes.types.delivery import Delivery, Placed, Purpose
 from hermes.types.errors import Rejected
@@ -79,7 +79,7 @@ class Sending:
 
     async def _place(self, index: int, part: MessagePart, purpose: Purpose) -> None:
         """Sends a new message for the part, also where the earlier one is gone."""
-        text = self._adapter.render(partial(part.tree))
+        text = self._adapter.render(placeholder_text(part.tree))
         if self._adapter.measure(text) > self._adapter.limits.text:
             text = self._adapter.render(tree_of(PLACEHOLDER))
         ref = await self._send(index, purpose, Content(text=text))

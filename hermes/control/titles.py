@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import anyio.abc
 
-from hermes.control.claims import Claim
+from hermes.control.turn_transactions import Claim
 from hermes.state import sessions
 from hermes.types.agents import HostedAgent, WriteTitle
 from hermes.types.errors import HermesError
@@ -16,7 +16,7 @@ from hermes.types.turns import Completed, Outcome, Turn
 log = logging.getLogger(__name__)
 
 
-class Titles:
+class TitleWriter:
     """Names each conversation once, after its first answer. If that fails, its first words stay."""
 
     def __init__(

@@ -3,7 +3,7 @@
 import logging
 import time
 
-from hermes.control.claims import Claim
+from hermes.control.turn_transactions import Claim
 from hermes.text.redact import FixedFields
 from hermes.types.events import UsageReported
 from hermes.types.identity import SessionKey

@@ -7,10 +7,10 @@ from typing import Literal, ParamSpec, TypeVar
 
 import anyio
 
-from hermes.control.claims import Claim, Closing, Desk
-from hermes.control.hub import Hub, Log
+from hermes.control.event_hub import EventHub, EventLog
 from hermes.control.outbox import Outbox
 from hermes.control.turn_log import log_finished
+from hermes.control.turn_transactions import Claim, Closing, TurnTransactions
 from hermes.state import compactions, sessions, transcript, turns
 from hermes.state.compactions import Condensed
 from hermes.streaming.final import final_content
@@ -49,13 +49,13 @@ class TurnRunner:
     def __init__(
         self,
         store: Store,
-        desk: Desk,
-        hub: Hub,
+        transactions: TurnTransactions,
+        hub: EventHub,
         outbox: Outbox,
         agents: Mapping[AgentId, HostedAgent],
     ) -> None:
         self._store = store
-        self._desk = desk
+        self._transactions = transactions
         self._hub = hub
         self._outbox = outbox
         self._agents = agents
@@ -74,7 +74,7 @@ class TurnRunner:
     def expect(self, claim: Claim) -> None:
         """The turn is committed and about to run: from now on it can be stopped."""
         if claim.before is not None:
-            self._desk.histories.keep(claim.row.session, claim.before)
+            self._transactions.histories.keep(claim.row.session, claim.before)
         self._scopes[claim.turn.id] = anyio.CancelScope()
         self._hub.expect(claim.turn.id, claim.row.epoch)
         if not claim.detached:
@@ -121,7 +121,7 @@ class TurnRunner:
         return following
 
     async def _outcome(
-        self, claim: Claim, live: Log, checkpoint: "TurnCheckpoint"
+        self, claim: Claim, live: EventLog, checkpoint: "TurnCheckpoint"
     ) -> Outcome | None:
         """How the agent's run ended; None when the turn is left to another process."""
         turn = claim.turn
@@ -157,7 +157,7 @@ class TurnRunner:
                 )
 
     async def _close(
-        self, claim: Claim, live: Log, checkpoint: "TurnCheckpoint", outcome: Outcome
+        self, claim: Claim, live: EventLog, checkpoint: "TurnCheckpoint", outcome: Outcome
     ) -> Claim | None:
         questions = outcome.questions if isinstance(outcome, Suspended) else ()
         # Sorted, so that words answer the questions in the order in which they stand.
@@ -186,7 +186,9 @@ class TurnRunner:
             prompt=checkpoint.prompt,
             question_ids=ids,
         )
-        following = await persist(self._store, self._desk.close, claim, closing, time.time())
+        following = await persist(
+            self._store, self._transactions.close, claim, closing, time.time()
+        )
         live.end(last)
         steps = checkpoint.steps + isinstance(outcome, Completed)
         log_finished(claim, outcome, steps, checkpoint.used + closing.usage)
@@ -200,7 +202,7 @@ class TurnRunner:
 class TurnCheckpoint:
     """Makes the agent's steps durable under the turn's claim."""
 
-    def __init__(self, store: Store, claim: Claim, live: Log) -> None:
+    def __init__(self, store: Store, claim: Claim, live: EventLog) -> None:
         self._store = store
         self._claim = claim
         self._live = live
@@ -219,9 +221,9 @@ class TurnCheckpoint:
         seq, usage = self._live.seq, self._live.usage()
 
         def work() -> Work[int]:
-            row, scribe = self._claim.row, self._claim.scribe
+            row, writer = self._claim.row, self._claim.writer
             yield from turns.advance(row.id, row.epoch, self.steps + 1, seq, usage)
-            number = yield from transcript.append(scribe, self.steps, 0, message, time.time())
+            number = yield from transcript.append(writer, self.steps, 0, message, time.time())
             if self.prompt and not row.transient:
                 yield from sessions.keep_prompt(row.session, row.generation, self.prompt)
             if row.trigger == "api":
@@ -251,9 +253,9 @@ class TurnCheckpoint:
         seq, usage = self._live.seq, self._live.usage()
 
         def work() -> Work[int]:
-            row, scribe = self._claim.row, self._claim.scribe
+            row, writer = self._claim.row, self._claim.writer
             yield from turns.advance(row.id, row.epoch, self.steps, seq, usage)
-            number = yield from transcript.append(scribe, step, index, message, time.time())
+            number = yield from transcript.append(writer, step, index, message, time.time())
             if row.trigger == "api":
                 yield from turns.keep_events(row.id, first, recorded)
             return number

@@ -54,13 +54,13 @@ class Prompter:
         self,
         remember: Remember = nothing_remembered,
         *,
-        hide: Callable[[str], str] = str,
+        redact: Callable[[str], str] = str,
         zone: tzinfo | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._remember = remember
         # Most conversations begin with the same texts.
-        self._hide = lru_cache(maxsize=KNOWN)(hide)
+        self._redact = lru_cache(maxsize=KNOWN)(redact)
         self._zone = zone
         self._clock = clock
         self._known: dict[
@@ -131,7 +131,7 @@ class Prompter:
             tools=len(tools_json(tuple(tools.values()))) if tools else 0,
             window=context_length(choice),
             parts=tuple(
-                PromptPart(name=part.name, text=self._hide(part.text))
+                PromptPart(name=part.name, text=self._redact(part.text))
                 for part in parts
                 if part.text.strip()
             ),

@@ -39,7 +39,7 @@ class EndedConversation(Value):
     ended_at: float
 
 
-class Whose(Value):
+class SessionOwner(Value):
     """Where a session is, and with whom."""
 
     source: Source
@@ -127,7 +127,7 @@ def take_ending(
     return EndedConversation(session=session, generation=generation, ended_at=ended_at)
 
 
-def whose(session: str) -> Work[Whose | None]:
+def owner_of(session: str) -> Work[SessionOwner | None]:
     rows = yield (
         "select platform, account, chat_kind, chat_id, user_id, thread_id, person"
         " from sessions where key = ?",
@@ -144,7 +144,7 @@ def whose(session: str) -> Work[Whose | None]:
         user_id=user,
         thread_id=thread,
     )
-    return Whose(source=source, person=person)
+    return SessionOwner(source=source, person=person)
 
 
 def forget_ending(ending: EndedConversation) -> Work[None]:

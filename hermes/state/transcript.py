@@ -13,7 +13,7 @@ SEARCHED_CHARS = 65_536
 """Characters of a message that a search looks at. To index megabytes would delay all commits."""
 
 
-class Scribe(Value):
+class TranscriptWriter(Value):
     """Where a turn's messages are written."""
 
     turn: str
@@ -42,7 +42,9 @@ class History(Value):
     """The rows that each message stands for."""
 
 
-def append(scribe: Scribe, step: int, index: int, message: Message, now: float) -> Work[int]:
+def append(
+    writer: TranscriptWriter, step: int, index: int, message: Message, now: float
+) -> Work[int]:
     """Adds a message at its place in the turn, a repeat changes nothing; the number of its row."""
     body = encode(message)
     kept, name = yield from bodies.store(body)
@@ -52,9 +54,9 @@ def append(scribe: Scribe, step: int, index: int, message: Message, now: float) 
         " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " on conflict do nothing returning id",
         (
-            str(scribe.session),
-            scribe.generation,
-            scribe.turn,
+            str(writer.session),
+            writer.generation,
+            writer.turn,
             step,
             index,
             role(message),
@@ -62,18 +64,18 @@ def append(scribe: Scribe, step: int, index: int, message: Message, now: float) 
             name,
             checksum(body),
             "" if isinstance(message, ToolMessage) else message.text[:SEARCHED_CHARS],
-            int(scribe.transient),
-            scribe.session.agent,
-            scribe.person,
-            scribe.account,
-            scribe.session.chat,
+            int(writer.transient),
+            writer.session.agent,
+            writer.person,
+            writer.account,
+            writer.session.chat,
             now,
         ),
     )
     if not rows:
         rows = yield (
             "select id from messages where turn = ? and step = ? and idx = ?",
-            (scribe.turn, step, index),
+            (writer.turn, step, index),
         )
     number: int = rows[0][0]
     return number
@@ -138,16 +140,16 @@ def of_turn(turn: str) -> Work[list[Message]]:
     return [decode_message(body, crc) for body, crc, _ in whole]
 
 
-def answer_open_calls(scribe: Scribe, text: str, now: float) -> Work[None]:
+def answer_open_calls(writer: TranscriptWriter, text: str, now: float) -> Work[None]:
     """Gives every open call of the turn a result: no model accepts a history with an open call."""
-    own = yield from of_turn(scribe.turn)
+    own = yield from of_turn(writer.turn)
     answered = {message.call for message in own if isinstance(message, ToolMessage)}
     for message in (m for m in own if isinstance(m, AssistantMessage)):
         for index, call in enumerate(message.calls, 1):
             place = call_place(call.id)
             if call.id not in answered and place is not None:
                 result = ToolMessage(call=call.id, text=text, failed=True)
-                yield from append(scribe, place.step, index, result, now)
+                yield from append(writer, place.step, index, result, now)
 
 
 def role(message: Message) -> str:

@@ -4,7 +4,7 @@ import math
 
 from hermes.streaming.parts import tree_of
 from hermes.streaming.policy import StreamingPolicy
-from hermes.text.growing import GrowingTree
+from hermes.text.incremental import IncrementalTree
 from hermes.text.slices import ended_with, first, visible
 from hermes.text.split import Measure, Render, first_part
 from hermes.types.nodes import Document, Paragraph, Text
@@ -69,7 +69,7 @@ class EditPlan:
         """The last Markdown that was rendered, and the rendered text."""
         self._full = False
         """There was more text than fits: text that is added does not change the frame."""
-        self._tree = GrowingTree()
+        self._tree = IncrementalTree()
         self._framed_at = -math.inf
         self._called_at = -math.inf
         self._frozen_until = -math.inf
@@ -133,7 +133,7 @@ class EditPlan:
             return self._fitting(source, self._policy.cursor)[1]
         if self._policy.first == "placeholder":
             return self._render(_PLACEHOLDER)
-        begun = partial(self._fitting(source, f" {PLACEHOLDER}")[0])
+        begun = placeholder_text(self._fitting(source, f" {PLACEHOLDER}")[0])
         letters = "".join(visible(begun).rstrip(_TAIL).split())
         return self._render(begun) if len(letters) >= _FIRST_VISIBLE else ""
 
@@ -160,7 +160,7 @@ class EditPlan:
         return part, render(part) if part else ""
 
 
-def partial(tree: Document) -> Document:
+def placeholder_text(tree: Document) -> Document:
     """Real text to place first that is never the complete answer: it lacks the last word."""
     text = visible(tree)
     body = text.rstrip(_TAIL)

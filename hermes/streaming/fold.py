@@ -53,7 +53,7 @@ class View(Value):
     outcome: TurnFinished | None = None
 
 
-class Folder:
+class EventFold:
     """Adds events up, each in constant time; `view()` says what stands."""
 
     def __init__(self, view: View | None = None) -> None:

@@ -13,7 +13,7 @@ from hermes.types.events import (
 
 
 class AnswerOutline:
-    """Finds the events whose texts make up the answer. It is the answer of a `Folder`'s view."""
+    """Finds the events whose texts make up the answer that an `EventFold` shows."""
 
     def __init__(self) -> None:
         self.usage: UsageReported | None = None

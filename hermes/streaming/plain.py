@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from hermes.streaming.fold import Folder, View
+from hermes.streaming.fold import EventFold, View
 from hermes.streaming.outline import AnswerOutline
 from hermes.streaming.sse import ANSWER_PLACE
 from hermes.types.events import AgentEvent, TextDelta, TurnFinished
@@ -19,7 +19,7 @@ class PlainAnswer:
         self.end = 0
         """Number of the event that ended the turn; 0 before it."""
         self._outline = AnswerOutline()
-        self._folder = Folder()
+        self._folder = EventFold()
         self._characters = 0
         self._dropped = False
         """A part of the text was not passed to the folder."""

@@ -15,14 +15,14 @@ from hermes.streaming.wire import (
     Chunk,
     ChunkChoice,
     ClientCall,
-    CompactionNews,
+    CompactionUpdate,
     Completion,
     Delta,
     ErrorBody,
     ErrorChunk,
     FunctionCall,
     MessageDelta,
-    NoticeNews,
+    NoticeUpdate,
     QuestionRequest,
     ReasoningText,
     Remark,
@@ -34,11 +34,11 @@ from hermes.streaming.wire import (
     SegmentCut,
     SegmentEnd,
     ToolEnd,
-    ToolNews,
+    ToolProgressText,
     ToolStart,
-    ToolWord,
+    ToolUpdate,
     Usage,
-    UsageNews,
+    UsageUpdate,
     encode,
     error_type,
 )
@@ -165,10 +165,10 @@ class ChatStream:
 
     def _news(self, seq: int, event: ToolStarted | ToolFinished | Notice) -> bytes:
         name = "hermes.tool.progress"
-        news: ToolNews | NoticeNews
+        news: ToolUpdate | NoticeUpdate
         match event:
             case ToolStarted(call=call):
-                news = ToolNews(
+                news = ToolUpdate(
                     tool=event.name,
                     label=event.label,
                     arguments=event.arguments,
@@ -177,7 +177,7 @@ class ChatStream:
                 )
             case ToolFinished(call=call):
                 status: Literal["failed", "completed"] = "failed" if event.failed else "completed"
-                news = ToolNews(
+                news = ToolUpdate(
                     tool=event.name,
                     call=call,
                     status=status,
@@ -186,7 +186,7 @@ class ChatStream:
                 )
             case Notice(text=text):
                 name = "hermes.notice"
-                news = NoticeNews(text=text)
+                news = NoticeUpdate(text=text)
             case _:
                 assert_never(event)
         # OpenAI's clients do not look at event names: to them it must be a chunk without words.
@@ -308,7 +308,7 @@ def _work(run: str, event: ToolStarted | ToolProgress | ToolFinished) -> RunEven
                 run_id=run, tool=name, tool_call_id=call, label=label, arguments=arguments
             )
         case ToolProgress(call=call, text=text):
-            return ToolWord(run_id=run, tool_call_id=call, text=text)
+            return ToolProgressText(run_id=run, tool_call_id=call, text=text)
         case ToolFinished(call=call, name=name, failed=failed):
             return ToolEnd(
                 run_id=run,
@@ -332,9 +332,9 @@ def _remark(
         case SegmentDiscarded(from_seq=from_seq):
             return SegmentCut(run_id=run, from_seq=from_seq)
         case ContextCompacted(messages=messages):
-            return CompactionNews(run_id=run, messages=messages)
+            return CompactionUpdate(run_id=run, messages=messages)
         case UsageReported():
-            return UsageNews(run_id=run, usage=Usage.of(event))
+            return UsageUpdate(run_id=run, usage=Usage.of(event))
         case Notice(text=text):
             return Remark(run_id=run, text=text)
         case _:

@@ -79,7 +79,7 @@ class Chunk(WireValue):
     usage: Usage | UnsetType | None = UNSET
 
 
-class ToolNews(WireValue):
+class ToolUpdate(WireValue):
     tool: str
     call: str = field(name="toolCallId")
     status: Literal["running", "completed", "failed"]
@@ -89,7 +89,7 @@ class ToolNews(WireValue):
     result: str | UnsetType = UNSET
 
 
-class NoticeNews(WireValue):
+class NoticeUpdate(WireValue):
     text: str
 
 
@@ -160,7 +160,7 @@ class ToolStart(RunEvent, tag="tool.started"):
     arguments: str
 
 
-class ToolWord(RunEvent, tag="tool.progress"):
+class ToolProgressText(RunEvent, tag="tool.progress"):
     tool_call_id: str
     text: str
 
@@ -185,7 +185,7 @@ class QuestionRequest(RunEvent, tag="question.asked"):
     choices: tuple[str, ...]
 
 
-class CompactionNews(RunEvent, tag="hermes.context.compacted"):
+class CompactionUpdate(RunEvent, tag="hermes.context.compacted"):
     messages: int
 
 
@@ -193,7 +193,7 @@ class Remark(RunEvent, tag="notice"):
     text: str
 
 
-class UsageNews(RunEvent, tag="usage"):
+class UsageUpdate(RunEvent, tag="usage"):
     usage: Usage
 
 

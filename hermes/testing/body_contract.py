@@ -8,7 +8,7 @@ from hermes.state.codec import encode
 from hermes.state.transcript import History
 from hermes.state.unreadable import LOST_MESSAGE
 from hermes.testing.contracts import StoreFixture
-from hermes.testing.rows import NOW, US, said, scribe, session
+from hermes.testing.rows import NOW, US, said, session, writer
 from hermes.types.messages import Message, MessageEvent, Said, UserMessage
 from hermes.types.store import Store, Work
 
@@ -21,7 +21,7 @@ def long_event(key: str = "k") -> MessageEvent:
 
 
 def append(message: Message, turn: str = "t1") -> Work[int]:
-    return transcript.append(scribe(turn), 0, 0, message, NOW)
+    return transcript.append(writer(turn), 0, 0, message, NOW)
 
 
 def sizes(table: str, column: str) -> Work[list[int]]:

@@ -9,7 +9,7 @@ import anyio
 from hermes.state import owners, transcript, turns
 from hermes.state.audience import Operator
 from hermes.state.codec import Recorded
-from hermes.state.transcript import History, Scribe
+from hermes.state.transcript import History, TranscriptWriter
 from hermes.state.turns import TurnRow
 from hermes.types.events import AgentEvent, TextDelta
 from hermes.types.identity import (
@@ -118,10 +118,10 @@ def turn_row(id: str, key: str | None = None, state: str = "running") -> TurnRow
     )
 
 
-def scribe(
+def writer(
     turn: str, agent: str = "main", *, generation: int = 0, transient: bool = False
-) -> Scribe:
-    return Scribe(
+) -> TranscriptWriter:
+    return TranscriptWriter(
         turn=turn,
         session=session(agent=agent),
         generation=generation,
@@ -155,7 +155,7 @@ class FutureMessage(UserMessage, tag_field="role", tag="from a newer version"):
 
 def append_unreadable(row: TurnRow, step: int) -> Work[int]:
     """Adds a message to the turn that can't be read, as a newer version may have left it."""
-    writer = Scribe(
+    writer = TranscriptWriter(
         turn=row.id,
         session=SessionKey.parse(row.session),
         generation=row.generation,

@@ -68,15 +68,15 @@ def mask(secret: str) -> str:
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """The text with the given secrets, and whatever has the shape of one, masked."""
-    return hide_assigned(hide(text, secrets))
+    return redact_assigned(redact_tokens(text, secrets))
 
 
-def hide_assigned(text: str) -> str:
+def redact_assigned(text: str) -> str:
     """The text with each value masked that is assigned to a name like `password`."""
     return _ASSIGNED.sub(_masked, text)
 
 
-def hide(text: str, secrets: Iterable[str] = ()) -> str:
+def redact_tokens(text: str, secrets: Iterable[str] = ()) -> str:
     """The text with the given secrets, the tokens of well-known services, and the variables of an
     environment that say they are secret masked.
 

@@ -23,18 +23,18 @@ _NAMED = re.compile(
 )
 
 
-def is_secretive(path: str) -> bool:
+def is_secret_file(path: str) -> bool:
     """Whether a file of that name is there to hold secrets; an example of one is not."""
     name = path.rpartition("/")[2].strip("'\"")
     return _NAMES.fullmatch(name) is not None and not name.endswith(_EXAMPLES)
 
 
-def veiled(text: str) -> str:
+def masked_values(text: str) -> str:
     """The text of such a file, or lines of it, with the names in it and without the values."""
-    return "\n".join(map(_veiled, text.split("\n")))
+    return "\n".join(map(_masked_line, text.split("\n")))
 
 
-def _veiled(line: str) -> str:
+def _masked_line(line: str) -> str:
     if _KEPT.fullmatch(line):
         return line
     named = None if _OPAQUE.fullmatch(line.strip()) else _NAMED.fullmatch(line)

@@ -8,8 +8,8 @@ import anyio
 
 from hermes.app.builtins import all_plugins
 from hermes.app.gateway import home_store
-from hermes.app.housekeeping import RESULT_DAYS, forget_results, keep_house, keep_snapshots
-from hermes.control.upkeep import DAY
+from hermes.app.housekeeping import RESULT_DAYS, forget_results, keep_snapshots, run_housekeeping
+from hermes.control.maintenance import DAY
 from hermes.hookspecs import hookimpl
 from hermes.settings import load
 from hermes.settings.sections import StoreSettings
@@ -47,7 +47,7 @@ async def test_old_tool_results_of_every_agent_are_deleted(tmp_path: Path) -> No
         path.write_text("x")
         os.utime(path, (before, before))
     async with home_store(Home(root=tmp_path)), anyio.create_task_group() as group:
-        group.start_soon(keep_house, load(tmp_path, {}), plugins)
+        group.start_soon(run_housekeeping, load(tmp_path, {}), plugins)
         await until(lambda: not any(path.exists() for path in old))
         group.cancel_scope.cancel()
 

@@ -10,8 +10,8 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
+from hermes.control.event_hub import EPOCH
 from hermes.control.gateway import Gateway
-from hermes.control.hub import EPOCH
 from hermes.state.codec import TEXT_PIECE
 from hermes.testing.running import (
     QUIET,

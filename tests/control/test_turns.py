@@ -136,7 +136,7 @@ async def test_a_stop_while_the_turn_is_being_suspended_closes_it(
     server, reached, go = ChatServer(), anyio.Event(), anyio.Event()
 
     async def before(name: str) -> None:
-        if name == "Desk.close" and not reached.is_set():
+        if name == "TurnTransactions.close" and not reached.is_set():
             reached.set()
             await go.wait()
 
@@ -161,7 +161,7 @@ async def test_stop_closes_a_turn_whose_lane_broke(tmp_path: Path) -> None:
     server, broken = ChatServer(), [True]
 
     async def before(name: str) -> None:
-        if name == "Desk.close" and broken:
+        if name == "TurnTransactions.close" and broken:
             broken.clear()
             raise RuntimeError("a fault of ours")
 

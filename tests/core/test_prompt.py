@@ -114,7 +114,7 @@ async def test_what_is_for_one_call_is_not_in_it() -> None:
 async def test_a_secret_is_hidden() -> None:
     turn = a_turn()
     turn = replace(turn, profile=replace(turn.profile, instructions="the key is hunter2hunter2"))
-    prompter = Prompter(hide=lambda text: text.replace("hunter2hunter2", "…"))
+    prompter = Prompter(redact=lambda text: text.replace("hunter2hunter2", "…"))
     assert "hunter2" not in (await prompter.prompt(turn, CHOICE, TOOLS)).text
 
 

@@ -12,7 +12,7 @@ from hermes.state.audience import Person, Room
 from hermes.state.paths import STORE_NAME
 from hermes.state.search import FoundMessage, around, search
 from hermes.state.sqlite.store import open_store
-from hermes.testing.rows import EVERYBODY, NOW, SOURCE, scribe
+from hermes.testing.rows import EVERYBODY, NOW, SOURCE, writer
 from hermes.testing.running import rows
 from hermes.types.identity import PersonId, SessionKey
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
@@ -51,7 +51,7 @@ class Talk:
     ) -> int:
         self._turns += 1
         place = replace(
-            scribe(f"t{self._turns}", generation=generation), person=person, account=account
+            writer(f"t{self._turns}", generation=generation), person=person, account=account
         )
         if key:
             place = replace(place, session=key)
@@ -117,7 +117,7 @@ async def test_a_long_message_is_shown_around_what_was_found(store: Store, talk:
 
 
 async def test_this_turn_and_this_conversation_can_be_left_out(store: Store, talk: Talk) -> None:
-    key = scribe("").session
+    key = writer("").session
     await store.run(sessions.touch, key, SOURCE, ANN, "", NOW)
     await talk.say("fox of old")
     await store.run(sessions.begin_anew, str(key), NOW)
@@ -147,7 +147,7 @@ async def test_a_hit_has_neighbours(store: Store, talk: Talk) -> None:
 async def test_neighbours_are_of_one_conversation_and_have_words(store: Store, talk: Talk) -> None:
     await talk.say("of an older one")
     number = await talk.say("hit", generation=1)
-    await talk.say(ToolMessage(call=scribe("").turn, text="a result"), generation=1)  # type: ignore[arg-type]
+    await talk.say(ToolMessage(call=writer("").turn, text="a result"), generation=1)  # type: ignore[arg-type]
     await talk.say("elsewhere", key=replace(PLACE, user="1"), generation=1)
     assert texts(await store.read(around, number, to(ANN))) == ["hit"]
 

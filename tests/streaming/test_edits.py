@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.streaming.edits import EditPlan, EditPreview, Nothing, PlacePreview, Wait, partial
+from hermes.streaming.edits import (
+    EditPlan,
+    EditPreview,
+    Nothing,
+    PlacePreview,
+    Wait,
+    placeholder_text,
+)
 from hermes.streaming.parts import tree_of
 from hermes.streaming.policy import StreamingPolicy
 from hermes.text.markdown import print_markdown, print_plain
@@ -249,7 +256,7 @@ def test_two_calls_are_never_closer_than_the_interval_and_the_newest_text_is_sho
     ],
 )
 def test_a_partial_text_lacks_its_last_word(text: str, first: str) -> None:
-    assert print_markdown(partial(tree_of(text))) == first
+    assert print_markdown(placeholder_text(tree_of(text))) == first
 
 
 @pytest.mark.parametrize(
@@ -264,13 +271,13 @@ def test_a_partial_text_lacks_its_last_word(text: str, first: str) -> None:
     ],
 )
 def test_the_last_word_is_one_that_can_be_seen(text: str, first: str) -> None:
-    assert print_markdown(partial(tree_of(text))) == first
+    assert print_markdown(placeholder_text(tree_of(text))) == first
 
 
 @given(st.text(min_size=1) | st.text(alphabet="a …\n*`#>-", min_size=1))
 def test_a_partial_text_is_never_the_complete_one(text: str) -> None:
     tree = tree_of(text)
-    first = partial(tree)
+    first = placeholder_text(tree)
     kept = visible(first).rstrip(" …\n")
     assert print_markdown(first) != print_markdown(tree)
     assert visible(tree).startswith(kept)

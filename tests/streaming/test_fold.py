@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.streaming.fold import Folder, ToolLine, View, answer
+from hermes.streaming.fold import EventFold, ToolLine, View, answer
 from hermes.types.events import (
     AgentEvent,
     ContextCompacted,
@@ -47,10 +47,10 @@ events: st.SearchStrategy[AgentEvent] = st.one_of(
 
 
 def folded(*happened: AgentEvent) -> View:
-    folder = Folder()
+    fold = EventFold()
     for seq, event in enumerate(happened, 1):
-        folder.feed(seq, event)
-    return folder.view()
+        fold.feed(seq, event)
+    return fold.view()
 
 
 def says(text: str) -> TextDelta:
@@ -58,9 +58,9 @@ def says(text: str) -> TextDelta:
 
 
 def after(view: View, event: AgentEvent, seq: int = 0) -> View:
-    folder = Folder(view)
-    folder.feed(seq, event)
-    return folder.view()
+    fold = EventFold(view)
+    fold.feed(seq, event)
+    return fold.view()
 
 
 def test_deltas_of_one_segment_stand_together() -> None:
@@ -153,11 +153,11 @@ def test_a_folder_goes_on_from_the_view_of_another(happened: list[AgentEvent]) -
 
 @given(st.lists(events), st.lists(events))
 def test_looking_in_between_changes_nothing(one: list[AgentEvent], two: list[AgentEvent]) -> None:
-    folder = Folder()
+    fold = EventFold()
     for seq, event in enumerate(one + two, 1):
-        folder.feed(seq, event)
-        folder.view()
-    assert folder.view() == folded(*one, *two)
+        fold.feed(seq, event)
+        fold.view()
+    assert fold.view() == folded(*one, *two)
 
 
 @given(st.lists(st.lists(st.tuples(st.text(max_size=5), st.booleans()), max_size=4), max_size=6))
@@ -181,9 +181,9 @@ def test_a_view_survives_json() -> None:
 
 
 def test_a_long_stream_folds_in_linear_time() -> None:
-    folder, delta = Folder(), says("word ")
+    fold, delta = EventFold(), says("word ")
     started = time.perf_counter()
     for seq in range(200_000):
-        folder.feed(seq, delta)
-    assert len(answer(folder.view())) == 1_000_000
+        fold.feed(seq, delta)
+    assert len(answer(fold.view())) == 1_000_000
     assert time.perf_counter() - started < 5

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from hermes.streaming.final import spoken
-from hermes.streaming.fold import Folder, View, answer
+from hermes.streaming.fold import EventFold, View, answer
 from hermes.streaming.sse import (
     ANSWER_PLACE,
     DONE,
@@ -106,10 +106,10 @@ def content(data: bytes) -> str:
 
 
 def folded(events: Iterable[AgentEvent]) -> View:
-    folder = Folder()
+    fold = EventFold()
     for seq, event in enumerate(events, 1):
-        folder.feed(seq, event)
-    return folder.view()
+        fold.feed(seq, event)
+    return fold.view()
 
 
 @given(st.lists(speech), st.booleans())

@@ -8,7 +8,7 @@ from hermes.streaming.wire import (
     Delta,
     MessageDelta,
     RunSuspended,
-    ToolNews,
+    ToolUpdate,
     Usage,
     encode,
     error_type,
@@ -25,7 +25,7 @@ def test_defaults_are_written_and_unset_fields_are_not() -> None:
 
 
 def test_clients_find_the_id_of_a_call_under_the_name_they_know() -> None:
-    news = msgspec.json.decode(encode(ToolNews(tool="t", call="c1", status="running")))
+    news = msgspec.json.decode(encode(ToolUpdate(tool="t", call="c1", status="running")))
     assert news == {"tool": "t", "toolCallId": "c1", "status": "running"}
 
 

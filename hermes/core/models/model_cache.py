@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from hermes.state.paths import write_private
-from hermes.text.redact import hide
+from hermes.text.redact import redact_tokens
 from hermes.types.messages import AttachmentKind
 from hermes.types.profile import ModelChoice, Price
 from hermes.types.value import Value
@@ -45,7 +45,7 @@ class ModelCache:
             found = _read(path, path.stat().st_mtime_ns)
         except (OSError, msgspec.DecodeError):
             return None
-        return found if found.base_url == hide(place.base_url) else None
+        return found if found.base_url == redact_tokens(place.base_url) else None
 
     def current(self, place: ModelChoice, age: float) -> CachedList | None:
         """The last list, if it is younger than so many seconds."""
@@ -59,7 +59,9 @@ class ModelCache:
         return next((one for one in models if one.id == choice.model), None)
 
     def save(self, place: ModelChoice, models: tuple[ListedModel, ...]) -> CachedList:
-        fresh = CachedList(base_url=hide(place.base_url), asked_at=self._clock(), models=models)
+        fresh = CachedList(
+            base_url=redact_tokens(place.base_url), asked_at=self._clock(), models=models
+        )
         write_private(self._path(place), msgspec.json.encode(fresh).decode())
         return fresh
 

@@ -14,7 +14,7 @@ from hermes.core.models.model_cache import CachedList, ListedModel, ModelCache
 from hermes.core.models.prices import MILLION
 from hermes.core.models.provider_errors import refusal, unreachable
 from hermes.core.models.wires import WireFormats, find_wire
-from hermes.text.redact import hide
+from hermes.text.redact import redact_tokens
 from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
 from hermes.types.messages import AttachmentKind
 from hermes.types.profile import ModelChoice, Price
@@ -87,7 +87,7 @@ class ModelDiscovery:
         try:
             page = _pages.decode(body)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            where = hide(place.base_url)
+            where = redact_tokens(place.base_url)
             raise Rejected(f"{place.provider} has no list of models at {where!r}") from error
         entries = page if isinstance(page, list) else page.data
         prefix = place.quirks.list_prefix

@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 import msgspec
 from msgspec import Struct
 
-from hermes.text.redact import hide
+from hermes.text.redact import redact_tokens
 from hermes.types.errors import (
     AuthFailed,
     Disconnected,
@@ -97,7 +97,7 @@ def interruption(choice: ModelChoice, problem: ProviderProblem | str) -> HermesE
 def unreachable(choice: ModelChoice, error: Exception) -> Disconnected:
     if isinstance(error, TimeoutError):
         return Disconnected(f"{choice.provider} did not answer in time; try again")
-    where = hide(f"{choice.base_url!r}: {error}")
+    where = redact_tokens(f"{choice.base_url!r}: {error}")
     return Disconnected(f"{choice.provider} is out of reach at {where}")
 
 
@@ -151,7 +151,7 @@ def _sentence(choice: ModelChoice, problem: ProviderProblem) -> str:
         case {"raw": str(raw)}:
             text = f"{text}: {raw}"
     text = " ".join(text.split())
-    return hide(text.replace(choice.api_key, "…") if choice.api_key else text)
+    return redact_tokens(text.replace(choice.api_key, "…") if choice.api_key else text)
 
 
 def _status(problem: ProviderProblem) -> int:

@@ -8,7 +8,7 @@ import msgspec
 
 from hermes.core.context_files import prepare_write
 from hermes.text.changes import Spot, diff, replaced, spots
-from hermes.text.secret_files import is_secretive
+from hermes.text.secret_files import is_secret_file
 from hermes.types.errors import ToolFailed
 from hermes.types.tools import Tool, ToolContext
 
@@ -45,7 +45,7 @@ def patched(before: str, wanted: Patch) -> tuple[str, str]:
     times = "once" if len(found) == 1 else f"{len(found)} times, at lines {_lines(before, found)},"
     how = "" if found[0].exact else ", at lines that differ from `old` in their spaces"
     # The lines around a change in a file of secrets are not for the model.
-    changes = "" if is_secretive(str(PurePosixPath(path))) else f"\n{diff(before, after)}"
+    changes = "" if is_secret_file(str(PurePosixPath(path))) else f"\n{diff(before, after)}"
     return after, f"Replaced {times} in {path!r}{how}.{changes}"
 
 

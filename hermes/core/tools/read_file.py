@@ -9,7 +9,7 @@ import msgspec
 
 from hermes.core.tools.results import LONGEST_RESULT
 from hermes.state.spill import PREFIX, Spill
-from hermes.text.secret_files import NOTE, is_secretive, veiled
+from hermes.text.secret_files import NOTE, is_secret_file, masked_values
 from hermes.types.errors import ToolFailed
 from hermes.types.tools import Tool, ToolContext
 
@@ -41,11 +41,11 @@ def read_file_tool(spill: Spill) -> Tool[ReadFile]:
             text = await anyio.to_thread.run_sync(spill.read, session, path)
             return await anyio.to_thread.run_sync(page, text, offset, limit)
         text = _text(await context.sandbox.read(path), path)
-        if not is_secretive(str(PurePosixPath(path))):
+        if not is_secret_file(str(PurePosixPath(path))):
             if len(text) <= LONGEST_RESULT:
                 return page(text, offset, limit, safe)
             return await anyio.to_thread.run_sync(page, text, offset, limit, safe)
-        shown = await anyio.to_thread.run_sync(page, text, offset, limit, veiled)
+        shown = await anyio.to_thread.run_sync(page, text, offset, limit, masked_values)
         return f"{shown}\n\n{NOTE}"
 
     return Tool(

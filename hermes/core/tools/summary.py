@@ -9,9 +9,9 @@ import anyio.to_thread
 import msgspec
 
 from hermes.core.tools.results import Redact
-from hermes.text.redact import hide_assigned, mask
+from hermes.text.redact import mask, redact_assigned
 from hermes.text.redact import redact as redact_for_people
-from hermes.text.secret_files import is_secretive, veiled
+from hermes.text.secret_files import is_secret_file, masked_values
 from hermes.types.value import Value
 
 SHOWN_ARGUMENTS = 2000
@@ -57,7 +57,7 @@ def summarize_result(text: str) -> str:
     if len(head) > 2 * SHOWN_RESULT:
         # Cut between words, because half a secret is not recognised.
         head = head[: 2 * SHOWN_RESULT].rsplit(None, 1)[0]
-    return _cut(hide_assigned(head), SHOWN_RESULT)
+    return _cut(redact_assigned(head), SHOWN_RESULT)
 
 
 def _summary(arguments: str, redact: Redact, margin: int) -> CallSummary:
@@ -67,7 +67,7 @@ def _summary(arguments: str, redact: Redact, margin: int) -> CallSummary:
     def shorten_line(text: str) -> str:
         if _is_secretive(text):
             return shorten(text)
-        return _cut(redact(veiled(text[: SHOWN_VALUE + margin])), SHOWN_VALUE)
+        return _cut(redact(masked_values(text[: SHOWN_VALUE + margin])), SHOWN_VALUE)
 
     try:
         decoded = msgspec.json.decode(arguments or "{}", type=dict[str, object])
@@ -113,18 +113,18 @@ def _texts(value: object) -> Iterator[str]:
 
 def _is_secretive(text: str) -> bool:
     """Whether the text is the path of a file that is there to hold secrets."""
-    return len(text) <= _LONGEST_PATH and is_secretive(str(PurePosixPath(text)))
+    return len(text) <= _LONGEST_PATH and is_secret_file(str(PurePosixPath(text)))
 
 
 def _shortened(text: str, redact: Redact, margin: int) -> str:
     """The beginning of the text, without secrets or parts of them."""
     longest = SHOWN_VALUE - 1
     if len(text) <= SHOWN_VALUE + margin:
-        return _cut(hide_assigned(redact(text)), SHOWN_VALUE)
+        return _cut(redact_assigned(redact(text)), SHOWN_VALUE)
     head = text[: longest + margin]
     # A secret that the first cut left incomplete is at the very end.
     complete = head.rstrip(_TOKEN)
-    safe = hide_assigned(redact(complete))
+    safe = redact_assigned(redact(complete))
     unsafe = max(0, margin - (len(head) - len(complete)))
     return f"{safe[: max(0, min(longest, len(safe) - unsafe))]}…"
 

@@ -13,7 +13,7 @@ from hermes.entry.output import say, say_json
 from hermes.settings.edit import Change, migrate, set_value, unset_value
 from hermes.settings.models import explain as explain_key
 from hermes.settings.sources import ConfigProblems, Explanation
-from hermes.text.redact import hide, mask
+from hermes.text.redact import mask, redact_tokens
 from hermes.types.errors import HermesError
 
 
@@ -112,7 +112,7 @@ def check(runtime: Runtime) -> None:
         if choice is None:
             say("warning: no model is configured: set a provider's key, or model.base_url")
         else:
-            where = filter(None, (choice.provider, hide(choice.base_url)))
+            where = filter(None, (choice.provider, redact_tokens(choice.base_url)))
             say(f"model: {choice.model} ({', '.join(where)})")
         for warning in anyio.run(runtime.check, settings):
             say(f"warning: {warning}")
@@ -151,7 +151,7 @@ def _masked(value: object, *, secret: bool) -> object:
         case Path():
             return str(value)
         case str():
-            return mask(value) if secret and value else hide(value)
+            return mask(value) if secret and value else redact_tokens(value)
         case _:
             return value
 

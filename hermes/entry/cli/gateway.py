@@ -174,7 +174,7 @@ class GatewayService:
                         return
                     async with anyio.create_task_group() as doors:
                         ending.start_soon(self._end, signals, gateway, doors.cancel_scope)
-                        doors.start_soon(self._runtime.keep_house, self._settings)
+                        doors.start_soon(self._runtime.run_housekeeping, self._settings)
                         self._open_doors(gateway, doors)
                         tune_interpreter()
                 ending.cancel_scope.cancel()

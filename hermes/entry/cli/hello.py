@@ -13,7 +13,7 @@ from hermes import settings as configuration
 from hermes.entry.output import say
 from hermes.settings import Settings
 from hermes.text.event_stream import EventStreamParser
-from hermes.text.redact import hide
+from hermes.text.redact import redact_tokens
 from hermes.types.errors import Disconnected, HermesError, Rejected
 from hermes.types.offers import ModelResolver
 from hermes.types.value import Value
@@ -37,7 +37,7 @@ def model_line(settings: Settings, models: ModelResolver) -> str:
     if models.is_demo(choice):
         where = settings.home.dotenv
         return DEMO.format(model=choice.model, key=models.example_key, dotenv=where)
-    place = filter(None, (choice.provider, hide(choice.base_url)))
+    place = filter(None, (choice.provider, redact_tokens(choice.base_url)))
     return f"model: {choice.model} ({', '.join(place)})"
 
 

@@ -15,7 +15,7 @@ from hermes.entry.output import say, say_json
 from hermes.settings import Settings
 from hermes.settings.edit import set_value
 from hermes.settings.sources import CONFIG
-from hermes.text.redact import hide
+from hermes.text.redact import redact_tokens
 from hermes.types.errors import ConfigError, HermesError
 from hermes.types.offers import ChosenModel, ModelName, ModelOffers, ProviderOffer
 from hermes.types.profile import ModelChoice, Price
@@ -221,7 +221,7 @@ def _rows(chosen: ChosenModel) -> Iterator[tuple[str, str, str]]:
     choice, why = chosen.choice, chosen.why
     yield "model", choice.model, why["model"]
     yield "provider", choice.provider, why["provider"]
-    yield "address", hide(choice.base_url) or "this machine", why["base_url"]
+    yield "address", redact_tokens(choice.base_url) or "this machine", why["base_url"]
     yield "key", "set" if choice.api_key else "none", why["api_key"]
     yield "wire", choice.wire, why["wire"]
     window = f"{choice.context_length:,} tokens" if choice.context_length else "not known"
@@ -253,7 +253,7 @@ def _described(choice: ModelChoice) -> dict[str, object]:
     return {
         "provider": choice.provider,
         "model": choice.model,
-        "base_url": hide(choice.base_url),
+        "base_url": redact_tokens(choice.base_url),
         "wire": choice.wire,
         "context_length": choice.context_length,
         "max_tokens": choice.max_tokens,

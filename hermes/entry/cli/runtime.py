@@ -75,7 +75,7 @@ class Runtime(Protocol):
         """The prompt with which the owner's next conversation of that origin would begin."""
         ...
 
-    async def keep_house(self, settings: Settings) -> None:
+    async def run_housekeeping(self, settings: Settings) -> None:
         """Copies the store now and then, and asks for lists of models, until cancelled."""
         ...
 

@@ -13,7 +13,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from hermes.text.growing import Piece
+from hermes.text.incremental import Piece
 from hermes.types import nodes
 
 CODE, LINK, QUOTE = "bold cyan", "underline", "dim"

@@ -13,7 +13,7 @@ from hermes.entry.terminal.status import Status, spent
 from hermes.streaming.final import question_text, remark
 from hermes.streaming.stdout import CUT, took, tool_label
 from hermes.text.console import printable
-from hermes.text.growing import Growing, Piece, pieces
+from hermes.text.incremental import IncrementalMarkdown, Piece, pieces
 from hermes.types.events import (
     AgentEvent,
     ContextCompacted,
@@ -51,7 +51,7 @@ class Screen:
         self._clock = clock
         self._began = self._next_frame = clock()
         self._status = Status(self._began)
-        self._text = Growing()
+        self._text = IncrementalMarkdown()
         self._spoken = False
         """Some of the text is settled."""
         self._settled: list[RenderableType] = []
@@ -143,13 +143,13 @@ class Screen:
 
     def _end_text(self) -> None:
         self._settle(self._text.settled() + self._text.open())
-        self._text, self._spoken = Growing(), False
+        self._text, self._spoken = IncrementalMarkdown(), False
 
     def _discard(self) -> None:
         if self._spoken:
             self._end_text()
             self._remark(Text(CUT, "yellow"))
-        self._text = Growing()
+        self._text = IncrementalMarkdown()
 
     def _settle(self, found: Sequence[Piece]) -> None:
         if found:

@@ -10,7 +10,7 @@ from hermes.core.memory.local import RECALL_CHARS, RECALL_FRAME, WORDS, LocalMem
 from hermes.state import sessions, transcript
 from hermes.state.paths import STORE_NAME
 from hermes.state.sqlite.store import open_store
-from hermes.testing.rows import NOW, SOURCE, scribe, session
+from hermes.testing.rows import NOW, SOURCE, session, writer
 from hermes.testing.turns import a_turn
 from hermes.types.identity import PersonId
 from hermes.types.messages import AssistantMessage, ToolMessage, UserMessage
@@ -28,7 +28,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 
 async def say(store: Store, *texts: str, generation: int = 0, turn: str = "earlier") -> None:
-    place = replace(scribe(turn, generation=generation), person=ANN)
+    place = replace(writer(turn, generation=generation), person=ANN)
     for step, text in enumerate(texts):
         await store.run(transcript.append, place, step, 0, UserMessage(text=text), NOW)
 

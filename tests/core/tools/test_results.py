@@ -56,11 +56,11 @@ async def test_a_huge_one_is_cut_and_the_loop_goes_on(tmp_path: Path) -> None:
     spill, loop_s = Spill(tmp_path), threading.get_ident()
     looked: list[int] = []
 
-    def hide(text: str) -> str:
+    def redact_tokens(text: str) -> str:
         assert threading.get_ident() != loop_s
         looked.append(len(text))
         return text
 
-    await Results(spill, redact=hide).fit(a_turn(), CALL, "x\n" * LARGEST_RESULT)
+    await Results(spill, redact=redact_tokens).fit(a_turn(), CALL, "x\n" * LARGEST_RESULT)
     assert looked == [LARGEST_RESULT + SECRET_MARGIN]
     assert len(spill.read(str(a_turn().session), f"spill:{CALL}")) < LARGEST_RESULT + 100

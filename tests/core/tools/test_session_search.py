@@ -10,7 +10,7 @@ from hermes.core.tools.session_search import HIGHEST, MOST_MESSAGES, session_sea
 from hermes.state import transcript
 from hermes.state.paths import STORE_NAME
 from hermes.state.sqlite.store import open_store
-from hermes.testing.rows import NOW, scribe
+from hermes.testing.rows import NOW, writer
 from hermes.testing.turns import a_turn, use
 from hermes.types.errors import ToolFailed
 from hermes.types.identity import PersonId
@@ -25,7 +25,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 
 async def say(store: Store, *messages: Message, turn: str = "earlier") -> None:
-    place = replace(scribe(turn), person=PersonId("ann"))
+    place = replace(writer(turn), person=PersonId("ann"))
     for step, message in enumerate(messages):
         await store.run(transcript.append, place, step, 0, message, NOW)
 

@@ -29,7 +29,7 @@ VALUES = st.recursive(
 )
 
 
-def hide(text: str) -> str:
+def redact_tokens(text: str) -> str:
     return text.replace(SECRET, "…")
 
 
@@ -81,7 +81,7 @@ async def test_long_texts_and_lists_are_cut_and_large_fields_are_left_out() -> N
 async def test_no_part_of_a_secret_is_shown_wherever_it_stands(before: int) -> None:
     text = "z" * before + SECRET + "z" * 20_000
     for arguments in ({"text": text}, {"list": [{"text": text}]}, {text: 1}, {"a": {text: 1}}):
-        shown = await summarize(json.dumps(arguments), hide)
+        shown = await summarize(json.dumps(arguments), redact_tokens)
         assert "hunter" not in shown.arguments + shown.label
 
 

@@ -25,7 +25,7 @@ from hermes.state.sqlite.migration import outdated, prepare
 from hermes.state.sqlite.owner_locks import unclean
 from hermes.state.sqlite.snapshots import snapshots, take_snapshot
 from hermes.state.sqlite.store import open_store
-from hermes.testing.rows import EVERYBODY, NOW, names, put, said_in, scribe
+from hermes.testing.rows import EVERYBODY, NOW, names, put, said_in, writer
 from hermes.types.errors import StoreDamaged, StoreUnavailable
 from hermes.types.messages import UserMessage
 from hermes.types.store import Work
@@ -59,7 +59,7 @@ anyio.run(main)
 def row(number: int) -> Work[None]:
     yield from put(f"{number:05}")
     message = UserMessage(text=f"word{number} " + "filler " * 100)
-    yield from transcript.append(scribe(f"t{number}"), 0, 0, message, NOW)
+    yield from transcript.append(writer(f"t{number}"), 0, 0, message, NOW)
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ async def use(home: Home) -> list[str]:
             found = await store.read(names)
             await store.run(row, 90_000 + len(found))
             await store.read(search, "filler", EVERYBODY)
-            await store.read(said_in, str(scribe("t").session), 0)
+            await store.read(said_in, str(writer("t").session), 0)
     return found
 
 

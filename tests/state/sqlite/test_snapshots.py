@@ -27,7 +27,7 @@ from hermes.state.sqlite.snapshots import (
     take_snapshot,
 )
 from hermes.state.sqlite.store import open_store
-from hermes.testing.rows import EVERYBODY, NOW, names, outcomes_of, put, scribe
+from hermes.testing.rows import EVERYBODY, NOW, names, outcomes_of, put, writer
 from hermes.types.errors import StoreUnavailable
 from hermes.types.messages import UserMessage
 from hermes.types.store import Work
@@ -66,7 +66,7 @@ async def test_a_backup_taken_while_others_write_is_complete_and_can_be_opened(
     def pair(number: int) -> Work[None]:
         yield from put(f"a{number}")
         message = UserMessage(text=f"{number} " + "filler " * 200)
-        yield from transcript.append(scribe(f"t{number}"), 0, 0, message, NOW)
+        yield from transcript.append(writer(f"t{number}"), 0, 0, message, NOW)
         yield from put(f"b{number}")
 
     async def write() -> None:

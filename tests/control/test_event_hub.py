@@ -6,7 +6,14 @@ from pathlib import Path
 import anyio
 from msgspec.structs import replace
 
-from hermes.control.hub import EPOCH, HELD_CHARACTERS, READ_EVENTS, READ_JOINED, Hub, Log
+from hermes.control.event_hub import (
+    EPOCH,
+    HELD_CHARACTERS,
+    READ_EVENTS,
+    READ_JOINED,
+    EventHub,
+    EventLog,
+)
 from hermes.state.codec import TEXT_PIECE
 from hermes.testing.running import held, rows, running, until
 from hermes.testing.scripted import ScriptedModel, hangs, says
@@ -24,8 +31,8 @@ from hermes.types.messages import Accepted, Asked, MessageEvent, Origin, UserMes
 TURN = TurnId("t")
 
 
-def log(epoch: int = 1) -> Log:
-    made = Log(TURN)
+def log(epoch: int = 1) -> EventLog:
+    made = EventLog(TURN)
     made.begin(epoch)
     return made
 
@@ -122,8 +129,8 @@ def test_a_checkpoint_keeps_every_event_once() -> None:
 
 
 def test_the_log_of_the_first_claim_covers_everything_and_a_later_one_what_it_holds() -> None:
-    assert not Log(TURN).covers(0)
-    assert not Log(TURN).covers(EPOCH)
+    assert not EventLog(TURN).covers(0)
+    assert not EventLog(TURN).covers(EPOCH)
     assert log(epoch=1).covers(0)
     assert not log(epoch=3).covers(0)
     assert not log(epoch=3).covers(3 * EPOCH - 1)
@@ -131,7 +138,7 @@ def test_the_log_of_the_first_claim_covers_everything_and_a_later_one_what_it_ho
 
 
 async def test_a_reader_is_woken_by_the_next_event_and_by_the_end() -> None:
-    hub = Hub()
+    hub = EventHub()
     seen: list[object] = []
 
     async def read() -> None:
@@ -155,7 +162,7 @@ async def test_a_reader_is_woken_by_the_next_event_and_by_the_end() -> None:
 
 
 async def test_no_log_is_left_behind() -> None:
-    hub = Hub()
+    hub = EventHub()
     with hub.following(TURN):
         pass
     assert hub.get(TURN) is None
@@ -170,7 +177,7 @@ async def test_no_log_is_left_behind() -> None:
 
 
 async def test_the_last_reader_that_leaves_before_the_end_is_noticed() -> None:
-    hub = Hub()
+    hub = EventHub()
     gone: list[TurnId] = []
     hub.on_unread = gone.append
     with hub.following(TURN):

@@ -34,7 +34,7 @@ class Piece(Value):
     """Lines of the code block that earlier pieces had."""
 
 
-class Growing:
+class IncrementalMarkdown:
     """A text that arrives in pieces; its lines end with a newline and nothing else.
 
     The pieces that `settled` and finally `open` return do not depend on how the text arrived,
@@ -67,7 +67,7 @@ def pieces(text: str) -> list[Piece]:
     return _cut(text, _Place(), final=True)[0]
 
 
-class GrowingTree:
+class IncrementalTree:
     """Parses a text that grows at its end: only its last blocks are parsed again each time."""
 
     def __init__(self) -> None:

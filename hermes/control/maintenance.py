@@ -32,7 +32,7 @@ class Retention(Value):
     requests are kept as long as the requests."""
 
 
-class Upkeep:
+class Maintenance:
     """One loop, for the process that holds the scheduler's lease."""
 
     def __init__(
@@ -57,9 +57,9 @@ class Upkeep:
             try:
                 await self._tick()
             except HermesError as error:
-                log.error("upkeep failed, trying again: %s", error)
+                log.error("maintenance failed, trying again: %s", error)
             except Exception:
-                log.exception("upkeep failed, trying again")
+                log.exception("maintenance failed, trying again")
 
     async def _tick(self) -> None:
         if self._store.trouble:

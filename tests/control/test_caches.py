@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hermes.control.histories import CACHE_BYTES, CACHED_MESSAGES, Histories
+from hermes.control.caches import CACHE_BYTES, CACHED_MESSAGES, HistoryCache
 from hermes.state.transcript import History
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import running, until
@@ -16,13 +16,13 @@ def history(count: int, size: int = 0) -> History:
 
 
 def test_a_short_history_is_not_worth_keeping() -> None:
-    kept = Histories()
+    kept = HistoryCache()
     kept.keep("s", history(CACHED_MESSAGES - 1))
     assert kept.get("s") is None
 
 
 def test_the_sessions_that_were_quiet_longest_go_first() -> None:
-    kept = Histories()
+    kept = HistoryCache()
     for number in range(5):
         kept.keep(f"s{number}", history(CACHED_MESSAGES, CACHE_BYTES // 4))
     kept.keep("s1", history(CACHED_MESSAGES, CACHE_BYTES // 4))

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hermes.text.growing import Growing, GrowingTree, Piece, pieces
+from hermes.text.incremental import IncrementalMarkdown, IncrementalTree, Piece, pieces
 from hermes.text.markdown import parse, parse_part, print_plain
 from hermes.types import nodes
 
@@ -20,7 +20,7 @@ texts = st.lists(st.sampled_from(BITS), max_size=30).map("".join)
 
 def grown(bits: Iterable[str]) -> list[Piece]:
     """All that was given out, the lines of a code block together again."""
-    growing = Growing()
+    growing = IncrementalMarkdown()
     given: list[Piece] = []
     for bit in bits:
         growing.feed(bit)
@@ -64,7 +64,7 @@ def test_the_pieces_say_what_the_whole_says(text: str) -> None:
 
 
 def settled(text: str) -> list[Piece]:
-    growing = Growing()
+    growing = IncrementalMarkdown()
     growing.feed(text)
     return growing.settled()
 
@@ -81,7 +81,7 @@ def test_a_line_that_has_not_ended_settles_nothing() -> None:
 
 
 def test_items_of_a_list_are_settled_one_by_one_and_counted_on() -> None:
-    growing = Growing()
+    growing = IncrementalMarkdown()
     given: list[Piece] = []
     for line in ("1. one\n", "1. two\n", "   more\n", "1. three\n"):
         growing.feed(line)
@@ -96,7 +96,7 @@ def test_items_of_a_list_are_settled_one_by_one_and_counted_on() -> None:
 
 
 def test_lines_of_code_are_settled_as_soon_as_they_are_whole() -> None:
-    growing = Growing()
+    growing = IncrementalMarkdown()
     growing.feed("```py\na = 1\nb")
     (first,) = growing.settled()
     assert (code(first), first.shown) == (["a = 1"], 0)
@@ -127,7 +127,7 @@ def test_a_definition_of_a_link_stays_to_be_seen() -> None:
 @example(["a", "\n", "#", "a"])
 @example(["a", "\n", "|--|\n", "---", "a"])
 def test_the_tree_of_a_text_that_grows_is_that_of_the_whole_text(bits: list[str]) -> None:
-    growing = GrowingTree()
+    growing = IncrementalTree()
     text = ""
     for bit in bits:
         text += bit

@@ -22,7 +22,7 @@ PATIENCE = 600.0
 """Seconds after which somebody else may look after what a process has begun with."""
 
 
-class Endings:
+class SessionEndWorker:
     """A gateway looks after all of them; who is none, after those that ended with it."""
 
     def __init__(
@@ -66,17 +66,17 @@ class Endings:
 
     def _turn(self, ending: EndedConversation) -> Work[Turn | None]:
         """The conversation as a turn that has nothing left to answer."""
-        whose = yield from sessions.whose(ending.session)
+        owner = yield from sessions.owner_of(ending.session)
         said = yield from transcript.history(ending.session, History(generation=ending.generation))
-        if whose is None or not said.messages:
+        if owner is None or not said.messages:
             return None
         key = SessionKey.parse(ending.session)
         return Turn(
             id=TurnId(new_id()),
             session=key,
             agent=key.agent,
-            source=whose.source,
+            source=owner.source,
             profile=self._agents[key.agent].profile,
             history=said.messages,
-            person=whose.person,
+            person=owner.person,
         )

@@ -12,7 +12,7 @@ CACHE_BYTES = 32_000_000
 PROMPTS = 256
 
 
-class Histories:
+class HistoryCache:
     """A cache: rows are only ever added, so what is kept is a true beginning of what is stored."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Histories:
             self._size -= dropped.size
 
 
-class Prompts:
+class PromptCache:
     """Prompts by their hash: many sessions share one."""
 
     def __init__(self) -> None:

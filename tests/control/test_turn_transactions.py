@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hermes.control.claims import EPOCH_SECONDS
+from hermes.control.turn_transactions import EPOCH_SECONDS
 from hermes.core.models.openai_chat import OpenAIChat
 from hermes.settings.sections import MemorySettings
 from hermes.testing.platforms import ChatServer, PlainAdapter

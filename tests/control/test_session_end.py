@@ -5,8 +5,8 @@ from pathlib import Path
 import anyio
 from msgspec.structs import replace
 
-from hermes.control.endings import Endings
 from hermes.control.routing import DEFAULT_AGENT
+from hermes.control.session_end import SessionEndWorker
 from hermes.settings.sections import MemorySettings
 from hermes.state import sessions
 from hermes.state.memory import Memory
@@ -81,7 +81,7 @@ async def test_what_goes_wrong_is_tried_again_later_and_stops_nothing(tmp_path: 
 
         agents = {DEFAULT_AGENT: replace(hosted_agent(), end_session=end)}
         async with anyio.create_task_group() as group:
-            group.start_soon(Endings(gateway._store, agents, gateway=True).run)
+            group.start_soon(SessionEndWorker(gateway._store, agents, gateway=True).run)
             await until(lambda: seen)
             server.says("hi")
             await until(lambda: "again" in server.texts())
@@ -103,7 +103,7 @@ async def test_who_is_no_gateway_leaves_the_conversations_of_others_alone(tmp_pa
     terminal = replace(REMEMBERING, terminal=True)
     async with running(tmp_path, [], curious, terminal) as gateway:
         await rows(gateway._store, "update endings set taken_at = taken_at - 601")
-        gateway._endings.notice(SessionKey.parse("agent:main:cli:private:mine"))
-        await until(lambda: not gateway._endings._ended)
+        gateway._session_end_worker.notice(SessionKey.parse("agent:main:cli:private:mine"))
+        await until(lambda: not gateway._session_end_worker._ended)
         assert await rows(gateway._store, "select count(*) from endings") == [(1,)]
     assert curious.requests == []

@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 
-from hermes.control.upkeep import HOUR, Retention, Upkeep
+from hermes.control.maintenance import HOUR, Maintenance, Retention
 from hermes.testing.running import DRAINING, QUIET, rows, running, until
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.types.identity import OWNER, Principal, Source
@@ -35,8 +35,10 @@ async def test_old_requests_are_dropped_by_the_loop(tmp_path: Path) -> None:
         assert await rows(gateway._store, "select 1 from turns")
         at_once = Retention(requests=-60.0, messages=-60.0)
         async with anyio.create_task_group() as group:
-            upkeep = Upkeep(gateway._store, gateway._recovery, at_once, sweep, gateway.media)
-            group.start_soon(upkeep.run)
+            maintenance = Maintenance(
+                gateway._store, gateway._recovery, at_once, sweep, gateway.media
+            )
+            group.start_soon(maintenance.run)
             with anyio.fail_after(10):
                 while await rows(gateway._store, "select 1 from turns"):
                     await anyio.lowlevel.checkpoint()
@@ -61,8 +63,10 @@ async def test_files_of_messages_are_deleted_by_the_loop(tmp_path: Path) -> None
         session = await gateway.media.keep(b"of a session", stateless=False)
         folder, keeping = tmp_path / "media", Retention(requests=-2 * HOUR)
         async with anyio.create_task_group() as group:
-            upkeep = Upkeep(gateway._store, gateway._recovery, keeping, sweep, gateway.media)
-            group.start_soon(upkeep.run)
+            maintenance = Maintenance(
+                gateway._store, gateway._recovery, keeping, sweep, gateway.media
+            )
+            group.start_soon(maintenance.run)
             await until(lambda: not (folder / request).exists())
             group.cancel_scope.cancel()
         assert (folder / session).exists()

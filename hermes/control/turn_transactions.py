@@ -8,15 +8,15 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from hermes.control.caches import HistoryCache, PromptCache
 from hermes.control.event_content import first_step, new_messages
-from hermes.control.histories import Histories, Prompts
-from hermes.control.hub import EPOCH
+from hermes.control.event_hub import EPOCH
 from hermes.state import deliveries, inbox, sessions, transcript, turns
 from hermes.state.codec import Recorded, record
 from hermes.state.compactions import Span
 from hermes.state.inbox import Waiting
 from hermes.state.sessions import SessionRow
-from hermes.state.transcript import History, Scribe
+from hermes.state.transcript import History, TranscriptWriter
 from hermes.state.turns import TurnRow
 from hermes.types.agents import HostedAgent
 from hermes.types.events import TurnFinished, UsageReported
@@ -60,7 +60,7 @@ class Claim(Value):
 
     turn: Turn
     row: TurnRow
-    scribe: Scribe
+    writer: TranscriptWriter
     detached: bool
     """Goes on without readers."""
     said: tuple[str, ...] = ()
@@ -89,13 +89,13 @@ class Closing(Value):
     question_ids: tuple[str, ...] = ()
 
 
-class Desk:
+class TurnTransactions:
     """Writes turns for one process."""
 
     def __init__(self, owner: OwnerId, agents: Mapping[AgentId, HostedAgent]) -> None:
         self.owner = owner
-        self.histories = Histories()
-        self._prompts = Prompts()
+        self.histories = HistoryCache()
+        self._prompts = PromptCache()
         self._agents = agents
 
     def open(
@@ -139,7 +139,7 @@ class Desk:
         before = yield from transcript.history(row.session, self._known(row, session))
         spans = list(before.spans)
         for index, message in enumerate(new):
-            number = yield from transcript.append(claim.scribe, QUESTION_STEP, index, message, now)
+            number = yield from transcript.append(claim.writer, QUESTION_STEP, index, message, now)
             spans.append((number, number))
         if claim.turn.reply_to:
             yield from deliveries.owe(claim.turn.reply_to, None, key.agent, row.id, now)
@@ -219,7 +219,7 @@ class Desk:
         # The history repairs a turn that has a damaged message.
         with suppress(msgspec.DecodeError):
             failed = "Not finished: the turn failed."
-            yield from transcript.answer_open_calls(_scribe(row, key), failed, now)
+            yield from transcript.answer_open_calls(_transcript_writer(row, key), failed, now)
         why = (GIVEN_UP, "unreadable")
         yield from turns.close(row.id, epoch, "failed", now, reason=why)
         if row.state == "suspended":
@@ -246,7 +246,7 @@ class Desk:
         row = claim.row
         match closing.outcome:
             case Completed(message=message):
-                yield from transcript.append(claim.scribe, closing.step, 0, message, now)
+                yield from transcript.append(claim.writer, closing.step, 0, message, now)
                 yield from turns.close(row.id, row.epoch, "completed", now, closing.usage)
             case Suspended(questions=questions, calls=calls):
                 yield from turns.close(row.id, row.epoch, "suspended", now, closing.usage)
@@ -256,15 +256,15 @@ class Desk:
                     yield from turns.await_client(call.id, row, claim.turn.agent, expires_at, now)
             case Stopped(reason=reason, partial=partial):
                 cut_off = "Not finished: the turn was stopped."
-                yield from transcript.answer_open_calls(claim.scribe, cut_off, now)
+                yield from transcript.answer_open_calls(claim.writer, cut_off, now)
                 if partial:
                     cut = AssistantMessage(text=partial)
-                    yield from transcript.append(claim.scribe, closing.step, 0, cut, now)
+                    yield from transcript.append(claim.writer, closing.step, 0, cut, now)
                 why = (reason, "")
                 yield from turns.close(row.id, row.epoch, "stopped", now, closing.usage, why)
             case Failed(reason=reason, code=code, temporary=temporary):
                 cut_off = "Not finished: the turn failed."
-                yield from transcript.answer_open_calls(claim.scribe, cut_off, now)
+                yield from transcript.answer_open_calls(claim.writer, cut_off, now)
                 why = (reason, code)
                 yield from turns.close(
                     row.id, row.epoch, "failed", now, closing.usage, why, temporary=temporary
@@ -309,9 +309,9 @@ class Desk:
         """Whether the turn's agent is hosted here."""
         return SessionKey.parse(row.session).agent in self._agents
 
-    def scribe(self, row: TurnRow) -> Scribe:
+    def writer(self, row: TurnRow) -> TranscriptWriter:
         """Where the messages of the turn are written."""
-        return _scribe(row, SessionKey.parse(row.session))
+        return _transcript_writer(row, SessionKey.parse(row.session))
 
     def _claim(
         self,
@@ -351,11 +351,11 @@ class Desk:
                 response_format=asked.response_format,
             )
         detached = not isinstance(body, Asked) or body.detached
-        return Claim(turn=turn, row=row, scribe=_scribe(row, key), detached=detached)
+        return Claim(turn=turn, row=row, writer=_transcript_writer(row, key), detached=detached)
 
 
-def _scribe(row: TurnRow, key: SessionKey) -> Scribe:
-    return Scribe(
+def _transcript_writer(row: TurnRow, key: SessionKey) -> TranscriptWriter:
+    return TranscriptWriter(
         turn=row.id,
         session=key,
         generation=row.generation,

@@ -51,7 +51,7 @@ class _Run:
         return seq, self.kind(text=text)
 
 
-class Log:
+class EventLog:
     """The events of one claim on a turn, numbered from `epoch * EPOCH + 1`."""
 
     def __init__(self, turn: TurnId) -> None:
@@ -216,15 +216,15 @@ def _settle(waiter: "asyncio.Future[None]") -> None:
         waiter.set_result(None)
 
 
-class Hub:
+class EventHub:
     """The logs of the turns that run here, and of those that have readers here."""
 
     def __init__(self) -> None:
-        self._logs: dict[TurnId, Log] = {}
+        self._logs: dict[TurnId, EventLog] = {}
         self.on_unread: Callable[[TurnId], None] = lambda turn: None
         """Called when a turn's last reader leaves before the end."""
 
-    def get(self, turn: TurnId) -> Log | None:
+    def get(self, turn: TurnId) -> EventLog | None:
         return self._logs.get(turn)
 
     def expect(self, turn: TurnId, epoch: int) -> None:
@@ -232,12 +232,12 @@ class Hub:
         if (log := self._logs.get(turn)) is not None and log.epoch:
             log.begin(epoch)
 
-    def begin(self, turn: TurnId, epoch: int) -> Log:
-        log = self._logs.setdefault(turn, Log(turn))
+    def begin(self, turn: TurnId, epoch: int) -> EventLog:
+        log = self._logs.setdefault(turn, EventLog(turn))
         log.begin(epoch)
         return log
 
-    def end(self, log: Log) -> None:
+    def end(self, log: EventLog) -> None:
         """The turn no longer runs here, whether it was closed or not."""
         if not log.finished:
             log.end()
@@ -245,9 +245,9 @@ class Hub:
             self._logs.pop(log.turn, None)
 
     @contextmanager
-    def following(self, turn: TurnId) -> Iterator[Log]:
+    def following(self, turn: TurnId) -> Iterator[EventLog]:
         """The turn's log, which has one more reader until the block ends. It may not have begun."""
-        log = self._logs.setdefault(turn, Log(turn))
+        log = self._logs.setdefault(turn, EventLog(turn))
         log.readers += 1
         try:
             yield log
