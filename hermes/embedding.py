@@ -10,7 +10,7 @@ from typing import Self
 import anyio
 from msgspec.structs import replace
 
-from hermes.app.gateway import Parts, open_gateway
+from hermes.app.gateway import GatewayOverrides, open_gateway
 from hermes.control.gateway import Gateway
 from hermes.entry.cli.main import sole
 from hermes.hookspecs import hookimpl
@@ -81,8 +81,8 @@ class Agent:
         self._gateway: Gateway | None = None
 
     async def __aenter__(self) -> Self:
-        parts = Parts(plugins=[_OwnTools(self._tools)])
-        opened = open_gateway(self._settings, parts, terminal=True)
+        overrides = GatewayOverrides(plugins=[_OwnTools(self._tools)])
+        opened = open_gateway(self._settings, overrides, terminal=True)
         try:
             self._gateway = await self._stack.enter_async_context(opened)
         except BaseExceptionGroup as group:

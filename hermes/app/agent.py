@@ -28,16 +28,16 @@ from hermes.core.models.local import local_models
 from hermes.core.models.markers import EscapedMarkers
 from hermes.core.models.resolver import ConfiguredModels
 from hermes.core.models.retry import Retrying
-from hermes.core.prompt import Prompter
+from hermes.core.prompt import PromptWriter
 from hermes.core.tools.call import ToolRuntime
 from hermes.core.tools.clarify import clarify_tool
 from hermes.core.tools.files import file_tools
 from hermes.core.tools.memory import memory_tool
 from hermes.core.tools.registry import Registry
-from hermes.core.tools.results import Results
+from hermes.core.tools.results import ResultFilter
 from hermes.core.tools.session_search import session_search_tool
 from hermes.core.tools.terminal import terminal_tools
-from hermes.core.tools.todo import forget_todos, todo_tool
+from hermes.core.tools.todo import delete_todos, todo_tool
 from hermes.core.tools.web_extract import web_extract_tool
 from hermes.core.tools.web_search import choose_search, web_search_tool
 from hermes.settings import Settings
@@ -61,7 +61,7 @@ TITLE = "Name this conversation in three to six words, in its language. Write th
 TITLE_SOURCE_CHARS = 1000
 """Characters of the question and of the answer that the title is written from."""
 
-PATIENT, HURRIED = 60.0, 10.0
+LONGEST_PAUSE, LONGEST_PAUSE_WITH_FALLBACK = 60.0, 10.0
 """Seconds that a provider's pause may take: fewer if another model can be called."""
 
 
@@ -129,20 +129,20 @@ class AgentBuilder:
             self._model,
             registry,
             partial(choose_model, self._models),
-            self.prompter(),
+            self.prompt_writer(),
             Compactor(self._auxiliary),
             ToolRuntime(
                 self._backend,
-                Results(self._spill, redact=self._redact, longest_secret=self._longest_secret),
+                ResultFilter(self._spill, redact=self._redact, longest_secret=self._longest_secret),
             ),
             threshold=compression.threshold if compression.enabled else None,
             recall=self._provider.recall if self._provider else recall_nothing,
         )
 
-    def prompter(self) -> Prompter:
+    def prompt_writer(self) -> PromptWriter:
         name = self._settings.timezone
-        return Prompter(
-            self._remembered, redact=self._redact, zone=ZoneInfo(name) if name else None
+        return PromptWriter(
+            self._read_notes, redact=self._redact, zone=ZoneInfo(name) if name else None
         )
 
     def tools(self) -> tuple[AnyTool, ...]:
@@ -175,7 +175,7 @@ class AgentBuilder:
     async def _end_session(self, ended: Turn, ended_at: float) -> None:
         """Writes notes about a conversation that has ended, and deletes its list of tasks."""
         settings = self._settings
-        drop = partial(forget_todos, settings.home.todos, str(ended.session), before=ended_at)
+        drop = partial(delete_todos, settings.home.todos, str(ended.session), before=ended_at)
         await anyio.to_thread.run_sync(drop)
         choice = self._models.auxiliary() or self._models.main()
         if settings.memory.enabled and choice is not None:
@@ -192,14 +192,14 @@ class AgentBuilder:
         text = f"{asked[:TITLE_SOURCE_CHARS]}\n\n{answer[:TITLE_SOURCE_CHARS]}"
         return await self._auxiliary.write(main, TITLE, text, 30, lambda event: None)
 
-    async def _remembered(self, turn: Turn) -> Sequence[PromptPart]:
+    async def _read_notes(self, turn: Turn) -> Sequence[PromptPart]:
         if not self._settings.memory.enabled:
             return ()
         return as_prompt(self._memory.read(turn))
 
 
 @asynccontextmanager
-async def opened_model(
+async def open_model(
     settings: Settings,
     models: ConfiguredModels,
     session: aiohttp.ClientSession,
@@ -211,14 +211,14 @@ async def opened_model(
     async with local_models(settings.home.models, client, environ) as local:
         others = models.fallbacks()
         patient = Retrying(
-            _Placed(client, local),
+            _LocalOrRemote(client, local),
             attempts=settings.agent.api_max_retries + 1,
-            patience=HURRIED if others else PATIENT,
+            longest_pause=LONGEST_PAUSE_WITH_FALLBACK if others else LONGEST_PAUSE,
         )
         yield Fallback(patient, partial(suitable, others, models.wires))
 
 
-class _Placed:
+class _LocalOrRemote:
     """Calls a model on this machine, or one over HTTP."""
 
     def __init__(self, client: ModelProvider, local: ModelProvider) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hermes import settings as configuration
-from hermes.app.agent import AgentBuilder, opened_model
+from hermes.app.agent import AgentBuilder, open_model
 from hermes.app.backends import configured_backend
 from hermes.app.builtins import Builtins, all_plugins, configured_models
 from hermes.boundary.egress import Egress
@@ -23,7 +23,7 @@ from hermes.control.gateway import Gateway, GatewayOptions, running_gateway
 from hermes.control.maintenance import DAY, HOUR, Retention
 from hermes.control.media import Download, MediaIntake
 from hermes.control.routing import Router
-from hermes.core.tools.todo import forget_todos
+from hermes.core.tools.todo import delete_todos
 from hermes.plugins import Plugins
 from hermes.settings import Settings
 from hermes.state.media import MediaCache
@@ -57,7 +57,7 @@ def limit_threads() -> None:
     anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
 
 
-class Parts(msgspec.Struct, frozen=True, kw_only=True):
+class GatewayOverrides(msgspec.Struct, frozen=True, kw_only=True):
     """Parts that an embedder or a test adds or replaces."""
 
     plugins: Sequence[object] = ()
@@ -76,12 +76,12 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 
 @asynccontextmanager
 async def open_gateway(
-    settings: Settings, parts: Parts | None = None, *, terminal: bool = False
+    settings: Settings, overrides: GatewayOverrides | None = None, *, terminal: bool = False
 ) -> AsyncIterator[Gateway]:
     """Runs a gateway on the home's store until the block ends."""
-    parts = parts or Parts()
+    overrides = overrides or GatewayOverrides()
     builtins = Builtins()
-    plugins = all_plugins(builtins, parts.plugins)
+    plugins = all_plugins(builtins, overrides.plugins)
     profiles = agent_settings(settings, plugins)
     settings.home.ensure()
     # The entry points take files in before an agent is chosen, so all agents share the folder.
@@ -91,28 +91,30 @@ async def open_gateway(
         http_session() as session,
         AsyncExitStack() as opened,
     ):
-        watched = parts.wrap_store(store)
+        watched = overrides.wrap_store(store)
         builders: dict[AgentId, AgentBuilder] = {}
         for id, own in profiles.items():
             own.workspace.mkdir(parents=True, exist_ok=True)
-            models, model = configured_models(own, plugins), parts.model
+            models, model = configured_models(own, plugins), overrides.model
             if model is None:
                 model = await opened.enter_async_context(
-                    opened_model(own, models, session, media.read)
+                    open_model(own, models, session, media.read)
                 )
-            backend = parts.backend or configured_backend(own, plugins.backends())
+            backend = overrides.backend or configured_backend(own, plugins.backends())
             builders[id] = AgentBuilder(id, own, models, watched, session, model, backend)
         builtins.builders = builders
-        agents = hosted_agents(builders, plugins, parts.tools)
+        agents = hosted_agents(builders, plugins, overrides.tools)
         if not terminal:
-            log_commands(builders, plugins, parts.tools)
+            log_commands(builders, plugins, overrides.tools)
         async with running_gateway(
             watched,
             agents,
             Router(agents, plugins.select_agent),
             CommandTable(plugins.commands()),
-            replace(options_of(settings, terminal=terminal), unread_seconds=parts.unread_seconds),
-            MediaIntake(media, parts.download or Egress(seconds=MEDIA_SECONDS).download),
+            replace(
+                options_of(settings, terminal=terminal), unread_seconds=overrides.unread_seconds
+            ),
+            MediaIntake(media, overrides.download or Egress(seconds=MEDIA_SECONDS).download),
             settings.agent.drain_seconds,
         ) as gateway:
             yield gateway
@@ -167,7 +169,7 @@ async def home_store(home: Home, kind: OwnerKind | None = None) -> AsyncIterator
             yield store
 
 
-def forget_session(settings: Settings, plugins: Plugins, session: str) -> None:
+def delete_session_files(settings: Settings, plugins: Plugins, session: str) -> None:
     """Deletes the files of a session that was deleted, in the home of its agent."""
     agent = SessionKey.parse(session).agent
     own = agent_settings(settings, plugins).get(agent)
@@ -175,7 +177,7 @@ def forget_session(settings: Settings, plugins: Plugins, session: str) -> None:
         log.warning("files of %s may remain: the agent %s is not hosted here", session, agent)
         return
     home = own.home
-    forget_todos(home.todos, session, before=math.inf)
+    delete_todos(home.todos, session, before=math.inf)
     Spill(home.spill).forget_session(session)
 
 

@@ -16,7 +16,7 @@ from hermes.core.tools.registry import UNSUPPORTED_SETS, Registry
 from hermes.entry.messaging import make_adapters
 from hermes.plugins import Plugins
 from hermes.settings import Settings
-from hermes.settings.keys import kept_key
+from hermes.settings.keys import read_key
 from hermes.settings.platforms import check_platforms
 from hermes.state.paths import Home
 from hermes.types.identity import OWNER, AgentId, Source, TurnId, new_id
@@ -61,7 +61,7 @@ async def check(settings: Settings) -> Sequence[str]:
                     if name in UNSUPPORTED_SETS
                 ]
     if settings.api_server.enabled and not settings.api_server.key:
-        kept_key(settings.home)
+        read_key(settings.home)
     plugins.commands()
     platforms = plugins.platforms()
     warnings += check_platforms(settings, platforms)
@@ -89,4 +89,4 @@ async def new_prompt(settings: Settings, platform: str, origin: Origin) -> Promp
             place=origin.place,
         )
         offered = Registry(plugins.tools(builder.profile)).for_turn(turn)
-        return await builder.prompter().prompt(turn, choice, offered if choice.tools else {})
+        return await builder.prompt_writer().prompt(turn, choice, offered if choice.tools else {})

@@ -47,19 +47,19 @@ def ignored_options(settings: Settings) -> Callable[[str | None, Sampling], Coll
         except ConfigError:
             # The turn fails, and says what is missing.
             return ()
-        return find_wire(models.wires, choice.wire).left_out(choice, sampling)
+        return find_wire(models.wires, choice.wire).ignored_options(choice, sampling)
 
     return ignored
 
 
-async def refresh_models(settings: Settings, place: ModelChoice, *, fresh: bool) -> None:
+async def refresh_models(settings: Settings, endpoint: ModelChoice, *, fresh: bool) -> None:
     models = configured_models(settings, all_plugins())
     async with http_session() as session:
         discovery = ModelDiscovery(session, models.wires, models.cache)
-        await (discovery.renew if fresh else discovery.current)(place)
+        await (discovery.renew if fresh else discovery.current)(endpoint)
 
 
-async def ask_model(
+async def call_model(
     settings: Settings, choice: ModelChoice, text: str, emit: Emit
 ) -> AssistantMessage:
     request = ModelRequest(
@@ -73,7 +73,7 @@ async def ask_model(
             return await model.complete(request, emit)
 
 
-async def fetch_model(settings: Settings, progress: Callable[[int, int], None]) -> str:
+async def download_model(settings: Settings, progress: Callable[[int, int], None]) -> str:
     check_installed()
     await fetch(settings.home.models, progress, settings.sources.environ)
     return EMBEDDED

@@ -7,10 +7,10 @@ from hermes.core.agent import unanswered
 from hermes.state import inbox, transcript, turns
 from hermes.state.codec import record
 from hermes.state.turns import OpenQuestion, TurnRow
-from hermes.streaming.fold import BREAK
+from hermes.streaming.fold import SEGMENT_SEPARATOR
 from hermes.types.errors import HermesError
 from hermes.types.events import TurnFinished
-from hermes.types.identity import CallId, PersonId, SessionKey, call_place, new_id
+from hermes.types.identity import CallId, PersonId, SessionKey, new_id, parse_call_id
 from hermes.types.messages import (
     Accepted,
     Asked,
@@ -103,7 +103,7 @@ class ClientCalls:
 
     def _turn_of(self, event: MessageEvent, body: Asked, key: SessionKey) -> Work[TurnRow]:
         """The turn that made the calls; other principals and sessions do not learn of it."""
-        place = call_place(body.results[0].call)
+        place = parse_call_id(body.results[0].call)
         row = (yield from turns.get(place.turn)) if place else None
         theirs = row is not None and row.trigger == "api" and row.account == event.source.account
         if (
@@ -128,7 +128,7 @@ class ClientCalls:
 
 def _place(call: CallId) -> tuple[int, int]:
     """The place of the call's result in the transcript of its turn: step and index."""
-    place = call_place(call)
+    place = parse_call_id(call)
     assert place is not None, "only calls of ours wait for a client"
     return place.step, place.index + 1
 
@@ -199,4 +199,4 @@ def _repeated(repeated: Repeated, row: TurnRow, questions: list[OpenQuestion]) -
 
 
 def _asked(questions: list[OpenQuestion]) -> str:
-    return BREAK.join(question.prompt for question in questions)
+    return SEGMENT_SEPARATOR.join(question.prompt for question in questions)

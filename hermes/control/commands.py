@@ -5,7 +5,7 @@ A command is part of the transaction that takes its message in: it happens exact
 
 from collections.abc import Sequence
 
-from hermes.core.window import tokens, tokens_in, weight
+from hermes.core.window import message_tokens, tokens, tokens_in_bytes
 from hermes.state import inbox, sessions, transcript, turns
 from hermes.state.transcript import History
 from hermes.text.commands import Ambiguous, Unknown, parse_command, resolve
@@ -128,8 +128,8 @@ def context(command: CommandContext) -> Work[CommandReply]:
 
 def _shares(prompt: Prompt, messages: Sequence[Message]) -> str:
     sizes = [(part.name, tokens(part.text)) for part in prompt.parts]
-    sizes.append(("tools", tokens_in(prompt.tools)))
-    sizes.append((f"conversation ({len(messages)} messages)", sum(map(weight, messages))))
+    sizes.append(("tools", tokens_in_bytes(prompt.tools)))
+    sizes.append((f"conversation ({len(messages)} messages)", sum(map(message_tokens, messages))))
     total = sum(size for _, size in sizes)
     lines = [f"{name}: {size:,} tokens" for name, size in sizes]
     share = total / prompt.window

@@ -18,7 +18,7 @@ from hermes.streaming.fold import View
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import ClaimLost, StoreUnavailable
 from hermes.types.events import (
-    NOTHING_USED,
+    NO_USAGE,
     AgentEvent,
     FinishReason,
     Notice,
@@ -208,7 +208,7 @@ class TurnCheckpoint:
         self._live = live
         self.steps = claim.row.steps
         self.said_texts: list[str] = []
-        self.used = NOTHING_USED
+        self.used = NO_USAGE
         """What the steps so far have used, in this process."""
         self.prompt: Prompt | None = None
         """Of a new epoch, until it is kept."""

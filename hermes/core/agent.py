@@ -11,7 +11,7 @@ import anyio
 
 from hermes.core.compaction import Compactor
 from hermes.core.conversation import ModelConversation
-from hermes.core.prompt import Prompter
+from hermes.core.prompt import PromptWriter
 from hermes.core.structured import structured_outcome
 from hermes.core.tools.call import CallRunner, ToolRuntime
 from hermes.core.window import Window, context_length
@@ -24,11 +24,11 @@ from hermes.types.tools import AnyTool, NeedsClient, NeedsPerson
 from hermes.types.turns import Completed, Expired, Failed, Outcome, Question, Suspended, Turn
 from hermes.types.value import Value
 
-Choose = Callable[[AgentProfile, str | None], ModelChoice]
+ChooseModel = Callable[[AgentProfile, str | None], ModelChoice]
 """The model for a turn: the profile's, or the one that the request names."""
 Recall = Callable[[Turn], Awaitable[str]]
 """What a memory has for the last request."""
-SAME_CALLS = 3
+LOOP_CALLS = 3
 """Identical calls with identical results after which a turn is ended."""
 NO_RESULTS = "The client did not send the results of its tools in time."
 
@@ -63,8 +63,8 @@ class AgentLoop:
         self,
         model: ModelProvider,
         toolbox: Toolbox,
-        choose: Choose,
-        prompter: Prompter,
+        choose: ChooseModel,
+        prompt_writer: PromptWriter,
         compactor: Compactor,
         runtime: ToolRuntime,
         *,
@@ -74,7 +74,7 @@ class AgentLoop:
         self._model = model
         self._toolbox = toolbox
         self._choose = choose
-        self._prompter = prompter
+        self._prompt_writer = prompt_writer
         self._compactor = compactor
         self._runtime = runtime
         self._threshold = threshold
@@ -96,20 +96,20 @@ class AgentLoop:
         threshold = None if turn.stateless else self._threshold
         window = Window.of(context_length(choice), choice.max_tokens, threshold)
         conversation = ModelConversation(turn, choice, tools, window, emit, checkpoint)
-        await conversation.begin(self._prompter)
+        await conversation.begin(self._prompt_writer)
         conversation.recalled = await self._recall(turn)
         step = turn.steps
         while True:
             if calls := unanswered(conversation.history):
-                if _without_client(turn, calls):
+                if _client_timed_out(turn, calls):
                     return Failed(reason=NO_RESULTS, code="tool_results_expired", status=400)
                 done = await run_calls(runner, calls)
                 conversation.answer(done.results)
                 if done.questions or done.waiting:
                     return Suspended(questions=done.questions, calls=done.waiting)
-                if stuck := repeated(conversation.history):
-                    return _gave_up(stuck)
-                if cut_twice(conversation.history):
+                if stuck := repeated_call(conversation.history):
+                    return _repetition_failure(stuck)
+                if cut_off_twice(conversation.history):
                     return CUT_CALLS
                 continue
             if step >= turn.profile.budget.steps:
@@ -118,10 +118,10 @@ class AgentLoop:
                     " or raise agent.max_turns.",
                     code="budget",
                 )
-            message = await self._ask(conversation, step)
+            message = await self._call_model(conversation, step)
             step += 1
             if not message.calls:
-                return await self._ended(conversation, message, step)
+                return await self._outcome(conversation, message, step)
             await checkpoint.said(message)
             conversation.add(message)
 
@@ -140,21 +140,21 @@ class AgentLoop:
             return tools
         return {name: tool for name, tool in tools.items() if name not in theirs}
 
-    async def _ask(self, conversation: ModelConversation, step: int) -> AssistantMessage:
+    async def _call_model(self, conversation: ModelConversation, step: int) -> AssistantMessage:
         """The model's next message; a conversation that is too long for it is summarised first."""
         if conversation.is_long():
-            await conversation.shrink(self._compactor, self._prompter)
+            await conversation.compact(self._compactor, self._prompt_writer)
         try:
-            return await self._model.complete(conversation.request(step), conversation.heard)
+            return await self._model.complete(conversation.request(step), conversation.emit)
         except TooLong as error:
             if conversation.turn.stateless:
                 raise _too_long(conversation.choice) from error
-            conversation.narrow()
-            if not await conversation.shrink(self._compactor, self._prompter):
+            conversation.reduce_window()
+            if not await conversation.compact(self._compactor, self._prompt_writer):
                 raise
-        return await self._model.complete(conversation.request(step), conversation.heard)
+        return await self._model.complete(conversation.request(step), conversation.emit)
 
-    async def _ended(
+    async def _outcome(
         self, conversation: ModelConversation, message: AssistantMessage, step: int
     ) -> Outcome:
         """How the turn ends with the message."""
@@ -164,7 +164,7 @@ class AgentLoop:
 
         async def repair(wrong: AssistantMessage, what: str) -> AssistantMessage:
             said = (wrong, UserMessage(text=what)) if wrong.text else (UserMessage(text=what),)
-            return await self._model.complete(conversation.request(step, said), conversation.heard)
+            return await self._model.complete(conversation.request(step, said), conversation.emit)
 
         outcome = await structured_outcome(wanted, message, repair)
         if isinstance(outcome, Completed):
@@ -172,7 +172,7 @@ class AgentLoop:
         return outcome
 
 
-def _without_client(turn: Turn, calls: Sequence[ToolCall]) -> bool:
+def _client_timed_out(turn: Turn, calls: Sequence[ToolCall]) -> bool:
     """Whether the client has let the time for its results pass."""
     theirs = {tool.name for tool in turn.client_tools}
     return any(
@@ -189,9 +189,9 @@ def _plain_outcome(message: AssistantMessage) -> Outcome:
     return Failed(reason=empty, code="empty_answer", temporary=True)
 
 
-def _gave_up(call: ToolCall) -> Outcome:
+def _repetition_failure(call: ToolCall) -> Outcome:
     return Failed(
-        reason=f"I called {call.name} {SAME_CALLS} times in the same way and learned nothing new,"
+        reason=f"I called {call.name} {LOOP_CALLS} times in the same way and learned nothing new,"
         " so I stopped. Tell me more, or ask in another way.",
         code="loop",
     )
@@ -218,7 +218,7 @@ def unanswered(history: Sequence[Message]) -> list[ToolCall]:
     return []
 
 
-def repeated(history: Sequence[Message]) -> ToolCall | None:
+def repeated_call(history: Sequence[Message]) -> ToolCall | None:
     """A call since the last request that was made step after step, without any progress.
 
     Progress is a result that was not there before: then all counts begin again.
@@ -232,12 +232,12 @@ def repeated(history: Sequence[Message]) -> ToolCall | None:
             counts.clear()
         counts.update(made.keys())
         for same, call in made.items():
-            if counts[same] >= SAME_CALLS:
+            if counts[same] >= LOOP_CALLS:
                 return call
     return None
 
 
-def cut_twice(history: Sequence[Message]) -> bool:
+def cut_off_twice(history: Sequence[Message]) -> bool:
     """Whether the last two answers since the last request were both cut off in their calls."""
     steps = _steps_since_request(history)[-2:]
     return len(steps) == 2 and all(call.cut for calls, _ in steps for call in calls)

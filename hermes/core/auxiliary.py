@@ -10,34 +10,34 @@ from hermes.types.models import ModelProvider, ModelRequest
 from hermes.types.profile import ModelChoice
 from hermes.types.protocols import Emit
 
-Assist = Callable[[ModelChoice], ModelChoice]
+ChooseAuxiliary = Callable[[ModelChoice], ModelChoice]
 """The auxiliary model beside a main one; the main one where there is no other."""
 
 
 class Auxiliary:
     """Calls the auxiliary model, and the main one if that fails."""
 
-    def __init__(self, model: ModelProvider, assist: Assist) -> None:
+    def __init__(self, model: ModelProvider, choose: ChooseAuxiliary) -> None:
         self._model = model
-        self._assist = assist
+        self._choose = choose
 
     def context_length(self, main: ModelChoice) -> int:
         """Tokens that both models can read: each of them may be called."""
-        return min(context_length(self._assist(main)), context_length(main))
+        return min(context_length(self._choose(main)), context_length(main))
 
     async def write(
         self, main: ModelChoice, system: str, text: str, longest: int, emit: Emit
     ) -> str:
         """The model's answer to the text; of its events only the usage is emitted."""
-        choice = self._assist(main)
+        choice = self._choose(main)
         try:
-            return await self._ask(choice, system, text, longest, emit)
+            return await self._call(choice, system, text, longest, emit)
         except HermesError:
             if choice == main:
                 raise
-        return await self._ask(main, system, text, longest, emit)
+        return await self._call(main, system, text, longest, emit)
 
-    async def _ask(
+    async def _call(
         self, choice: ModelChoice, system: str, text: str, longest: int, emit: Emit
     ) -> str:
         def report(event: AgentEvent) -> None:

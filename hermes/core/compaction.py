@@ -11,14 +11,14 @@ from itertools import pairwise
 import anyio.to_thread
 
 from hermes.core.auxiliary import Auxiliary
-from hermes.core.window import Window, tokens, weight
+from hermes.core.window import Window, message_tokens, tokens
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hermes.types.profile import ModelChoice
 from hermes.types.protocols import Emit
 from hermes.types.value import Value
 
 PASSES = 3
-HEAD_UNITS = 2
+HEAD_STEPS = 2
 HEAD_SHARE, TAIL_SHARE = 0.1, 0.25
 """Shares of the window that the beginning and the end may keep."""
 LONGEST_SUMMARY = 4096
@@ -39,25 +39,25 @@ SUMMARY_FRAME = (
 SO_FAR = "The notes so far, to be kept and added to:\n\n{notes}\n\nThe conversation goes on:\n\n"
 
 
-class Cut(Value):
+class MessageRange(Value):
     """The messages that a summary will replace: from `first` up to `last`, not included."""
 
     first: int
     last: int
 
 
-def choose(history: Sequence[Message], window: Window) -> Cut | None:
+def choose_range(history: Sequence[Message], window: Window) -> MessageRange | None:
     """The largest run of messages that may be summarised; None if no message may be."""
-    units = _units(history)
+    steps = _step_starts(history)
     request = last_request(history)
-    head = _head(history, units, window)
-    tail = _tail(history, units, request, window)
+    head = _head(history, steps, window)
+    tail = _tail(history, steps, request, window)
     # The last request is kept word for word also where it stands in the middle of long work.
-    before = Cut(first=head, last=min(request, tail))
-    after = Cut(first=max(head, request + 1), last=tail)
+    before = MessageRange(first=head, last=min(request, tail))
+    after = MessageRange(first=max(head, request + 1), last=tail)
     return max(
-        (cut for cut in (before, after) if _worth(history, cut)),
-        key=lambda cut: sum(map(weight, history[cut.first : cut.last])),
+        (cut for cut in (before, after) if _is_worthwhile(history, cut)),
+        key=lambda cut: sum(map(message_tokens, history[cut.first : cut.last])),
         default=None,
     )
 
@@ -118,7 +118,7 @@ def _split(text: str, size: int) -> list[str]:
     return [*_split(text[:middle], size), *_split(text[middle:], size)]
 
 
-def _units(history: Sequence[Message]) -> list[int]:
+def _step_starts(history: Sequence[Message]) -> list[int]:
     """The index of each step: a message of a person, or one of the model with its results."""
     return [i for i, message in enumerate(history) if not isinstance(message, ToolMessage)]
 
@@ -132,33 +132,33 @@ def last_request(history: Sequence[Message]) -> int:
     return len(history)
 
 
-def _head(history: Sequence[Message], units: Sequence[int], window: Window) -> int:
+def _head(history: Sequence[Message], steps: Sequence[int], window: Window) -> int:
     """The index at which the kept beginning ends; 0 if the beginning is too long to keep."""
-    end = units[HEAD_UNITS] if len(units) > HEAD_UNITS else len(history)
-    return end if sum(map(weight, history[:end])) <= window.room * HEAD_SHARE else 0
+    end = steps[HEAD_STEPS] if len(steps) > HEAD_STEPS else len(history)
+    return end if sum(map(message_tokens, history[:end])) <= window.room * HEAD_SHARE else 0
 
 
-def _tail(history: Sequence[Message], units: Sequence[int], request: int, window: Window) -> int:
+def _tail(history: Sequence[Message], steps: Sequence[int], request: int, window: Window) -> int:
     """The index at which the kept end begins: at least the last step, more if it is short."""
     # The request is kept anyway: a long one leaves less for the rest.
-    room = window.room - sum(map(weight, history[request : request + 1]))
+    room = window.room - sum(map(message_tokens, history[request : request + 1]))
     kept = 0
     begin = len(history)
-    for start, stop in reversed(list(pairwise([*units, len(history)]))):
+    for start, stop in reversed(list(pairwise([*steps, len(history)]))):
         if start != request:
-            kept += sum(map(weight, history[start:stop]))
+            kept += sum(map(message_tokens, history[start:stop]))
         if begin < len(history) and kept > room * TAIL_SHARE:
             break
         begin = start
     return begin
 
 
-def _worth(history: Sequence[Message], cut: Cut) -> bool:
+def _is_worthwhile(history: Sequence[Message], cut: MessageRange) -> bool:
     """Whether a summary of it is likely to be shorter."""
     match history[cut.first : cut.last]:
         case [] | [UserMessage(summary=True)]:
             return False
         case [alone]:
-            return weight(alone) > LONGEST_SUMMARY
+            return message_tokens(alone) > LONGEST_SUMMARY
         case _:
             return True

@@ -19,7 +19,7 @@ from hermes.types.turns import Turn
 log = logging.getLogger(__name__)
 
 FLUSH_STEPS = 3
-FEWEST = 4
+FEWEST_MESSAGES = 4
 """Messages of a conversation that may be worth a note."""
 FLUSH_CHARS = 24_000
 """Characters of it that are shown; of a longer one the beginning and the end."""
@@ -37,14 +37,14 @@ async def flush(ended: Turn, model: ModelProvider, choice: ModelChoice, memory: 
 
     It may be done again, and what goes wrong is only logged.
     """
-    spoken = [_written(message) for message in ended.history if _is_speech(message)]
-    if len(spoken) < FEWEST or not choice.tools or folder_of(ended) is None:
+    texts = [_written(message) for message in ended.history if _is_speech(message)]
+    if len(texts) < FEWEST_MESSAGES or not choice.tools or folder_of(ended) is None:
         return 0
     longest = min(FLUSH_CHARS, 2 * (choice.context_length or FLUSH_CHARS))
     request = ModelRequest(
         choice=choice,
         system="\n\n".join([SYSTEM, *(part.text for part in as_prompt(memory.read(ended)))]),
-        messages=(UserMessage(text=quote(_ends("\n\n".join(spoken), longest))),),
+        messages=(UserMessage(text=quote(_without_middle("\n\n".join(texts), longest))),),
         step=f"{ended.id}_0",
         tools=(memory_tool(memory),),
         live=False,
@@ -91,7 +91,7 @@ def _written(message: Message) -> str:
             return f"you: {message.text}"
 
 
-def _ends(text: str, longest: int) -> str:
+def _without_middle(text: str, longest: int) -> str:
     if len(text) <= longest:
         return text
     head = int(longest * FLUSH_HEAD_SHARE)

@@ -18,15 +18,15 @@ from hermes.types.profile import AgentProfile, ModelChoice
 from hermes.types.tools import AnyTool
 from hermes.types.turns import Prompt, PromptPart, Turn
 
-_WHO = (
+_INTRO = (
     "You are Hermes, an assistant that people reach where they already are. Answer plainly and"
     " briefly, in the language you are addressed in."
 )
 IDENTITY = (
-    f"{_WHO} Use your tools when they help, look before you change something, and say so when"
+    f"{_INTRO} Use your tools when they help, look before you change something, and say so when"
     " something did not work or when you don't know."
 )
-TALKER = f"{_WHO} Say so when you don't know."
+IDENTITY_WITHOUT_TOOLS = f"{_INTRO} Say so when you don't know."
 """The identity of a model that is given no tools."""
 PRIVATE_CHAT = "You talk with one person in a private chat on {platform}."
 SHARED_CHAT = (
@@ -35,32 +35,32 @@ SHARED_CHAT = (
 )
 CONTEXT_SHARE = 0.1
 """The part of a model's window that a context file may take."""
-KNOWN = 256
+MOST_CACHED = 256
 FRESH_SECONDS = 2.0
 """How long a prompt serves requests that have no session."""
 
-Remember = Callable[[Turn], Awaitable[Sequence[PromptPart]]]
+ReadNotes = Callable[[Turn], Awaitable[Sequence[PromptPart]]]
 """What is remembered for the audience of a turn."""
 
 
-async def nothing_remembered(turn: Turn) -> Sequence[PromptPart]:
+async def no_notes(turn: Turn) -> Sequence[PromptPart]:
     return ()
 
 
-class Prompter:
+class PromptWriter:
     """Writes prompts, and keeps to the one that an epoch began with."""
 
     def __init__(
         self,
-        remember: Remember = nothing_remembered,
+        read_notes: ReadNotes = no_notes,
         *,
         redact: Callable[[str], str] = str,
         zone: tzinfo | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._remember = remember
+        self._read_notes = read_notes
         # Most conversations begin with the same texts.
-        self._redact = lru_cache(maxsize=KNOWN)(redact)
+        self._redact = lru_cache(maxsize=MOST_CACHED)(redact)
         self._zone = zone
         self._clock = clock
         self._known: dict[
@@ -82,11 +82,11 @@ class Prompter:
 
     def _fingerprint(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool]) -> str:
         # By identity: profiles and sets of tools are made once, and turns are many.
-        profile, where = turn.profile, place(turn)
+        profile, where = turn.profile, describe_place(turn)
         key = (id(profile), id(tools), choice.provider, choice.model, where)
         known = self._known.get(key)
         if known is None:
-            if len(self._known) >= KNOWN:
+            if len(self._known) >= MOST_CACHED:
                 self._known.clear()
             known = self._known[key] = (profile, tools, fingerprint(profile, choice, tools, where))
         return known[2]
@@ -118,12 +118,15 @@ class Prompter:
             context_file, Path(profile.workspace), shown, trust_of(turn), abandon_on_cancel=True
         )
         parts = [
-            PromptPart(name="identity", text=profile.soul or (IDENTITY if tools else TALKER)),
+            PromptPart(
+                name="identity",
+                text=profile.soul or (IDENTITY if tools else IDENTITY_WITHOUT_TOOLS),
+            ),
             PromptPart(name="instructions", text=profile.instructions),
-            PromptPart(name="place", text=place(turn)),
+            PromptPart(name="place", text=describe_place(turn)),
             PromptPart(name="workspace", text=_workspace(profile, choice)),
             *([found] if found else []),
-            *await self._remember(turn),
+            *await self._read_notes(turn),
             PromptPart(name="time", text=self._time()),
         ]
         return Prompt(
@@ -143,7 +146,7 @@ class Prompter:
         return f"This part of the conversation began on {began:%A, %d %B %Y} ({began:%Z})."
 
 
-def place(turn: Turn) -> str:
+def describe_place(turn: Turn) -> str:
     """Where the conversation takes place, in words that no message changes."""
     source = turn.source
     if turn.principal is not None:

@@ -58,11 +58,11 @@ async def _checked(wanted: ResponseFormat, message: AssistantMessage) -> Outcome
     if message.calls:
         return "it calls a tool"
     text = unfenced(message.text)
-    problem = await anyio.to_thread.run_sync(form_problem, wanted, text)
+    problem = await anyio.to_thread.run_sync(format_problem, wanted, text)
     return problem or Completed(message=replace(message, text=text))
 
 
-def form_problem(wanted: ResponseFormat, text: str) -> str:
+def format_problem(wanted: ResponseFormat, text: str) -> str:
     """What is wrong with the form of an answer; empty if nothing is."""
     if not text:
         return "it is empty"

@@ -12,13 +12,13 @@ from hermes.types.value import Value
 
 UNKNOWN_LENGTH = 128_000
 """Context length, in tokens, of a model whose length is not known."""
-EACH_IMAGE = 1600
+IMAGE_TOKENS = 1600
 """Tokens of an image: as many as the larger providers count for one of full size."""
 SECOND_BYTES, SECOND_TOKENS = 16_000, 32
 """Bytes and tokens of one second of audio."""
 PAGE_BYTES, PAGE_TOKENS = 100_000, 3000
 """Bytes and tokens of a page of a PDF file: its text, and an image of it."""
-EACH_MESSAGE = 6
+MESSAGE_TOKENS = 6
 """Tokens that a message costs besides its words."""
 
 
@@ -27,7 +27,7 @@ def context_length(choice: ModelChoice) -> int:
     return choice.context_length or UNKNOWN_LENGTH
 
 
-def tokens_in(size: int) -> int:
+def tokens_in_bytes(size: int) -> int:
     """About as many tokens as a tokenizer would make of so many bytes; rather more than fewer.
 
     Two tokens for seven bytes: 3.5 letters of English, 1.75 of Cyrillic, one of Chinese.
@@ -38,31 +38,33 @@ def tokens_in(size: int) -> int:
 def tokens(text: str) -> int:
     """About as many tokens as a tokenizer would make of the text; rather more than fewer."""
     size = len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
-    return tokens_in(size) + 1
+    return tokens_in_bytes(size) + 1
 
 
-def attachment_weight(attachment: Attachment) -> int:
+def attachment_tokens(attachment: Attachment) -> int:
     """Tokens of one attachment, roughly."""
     match attachment.kind:
         case "image":
-            return EACH_IMAGE
+            return IMAGE_TOKENS
         case "audio" | "video":
             return (attachment.size // SECOND_BYTES + 1) * SECOND_TOKENS
         case "file":
             return (attachment.size // PAGE_BYTES + 1) * PAGE_TOKENS
 
 
-def weight(message: Message) -> int:
+def message_tokens(message: Message) -> int:
     """Tokens of one message."""
     match message:
         case UserMessage(text=text, sender=sender, attachments=attachments):
-            said = EACH_MESSAGE + tokens(text) + tokens(sender or "")
-            return said + sum(map(attachment_weight, attachments))
+            said = MESSAGE_TOKENS + tokens(text) + tokens(sender or "")
+            return said + sum(map(attachment_tokens, attachments))
         case AssistantMessage(text=text, calls=calls, echo=echo):
-            asked = sum(EACH_MESSAGE + tokens(call.name) + tokens(call.arguments) for call in calls)
-            return EACH_MESSAGE + tokens(text) + asked + (tokens(echo.body) if echo else 0)
+            asked = sum(
+                MESSAGE_TOKENS + tokens(call.name) + tokens(call.arguments) for call in calls
+            )
+            return MESSAGE_TOKENS + tokens(text) + asked + (tokens(echo.body) if echo else 0)
         case ToolMessage(text=text):
-            return EACH_MESSAGE + tokens(text)
+            return MESSAGE_TOKENS + tokens(text)
 
 
 class Window(Value):
@@ -94,7 +96,7 @@ class Window(Value):
         return None if self.threshold is None else int(self.room * self.threshold)
 
 
-class Scale:
+class EstimateCorrection:
     """Corrects estimates by what a provider reported for the last call of the turn."""
 
     def __init__(self) -> None:

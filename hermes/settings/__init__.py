@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 
 from hermes.settings.keys import NEW_KEY_ADVICE, weakness
-from hermes.settings.schema import ANY_NAME, Also, FieldDoc, Schema, convert, describe_fields
+from hermes.settings.schema import ANY_NAME, Aliases, FieldDoc, Schema, convert, describe_fields
 from hermes.settings.sections import (
     AccessSettings,
     AgentSettings,
@@ -27,7 +27,7 @@ from hermes.settings.sections import (
     TerminalSettings,
     WebSettings,
 )
-from hermes.settings.sources import ConfigProblems, Explanation, Files, Sources, gather
+from hermes.settings.sources import ConfigFiles, ConfigProblems, Explanation, Sources, read_sources
 from hermes.state.paths import Home
 from hermes.state.privacy import protect
 from hermes.types.value import Value
@@ -73,9 +73,9 @@ class Settings(Value):
     """How long things are kept."""
     store: StoreSettings = StoreSettings()
     """The database, and the snapshots of it."""
-    workspace: Annotated[Path, Also(env=("HERMES_WORKSPACE",))] = Path("workspace")
+    workspace: Annotated[Path, Aliases(env=("HERMES_WORKSPACE",))] = Path("workspace")
     """The folder that file tools stay inside; a relative one is in the home."""
-    timezone: Annotated[str, Also(env=("HERMES_TIMEZONE",))] = ""
+    timezone: Annotated[str, Aliases(env=("HERMES_TIMEZONE",))] = ""
     """The IANA name of the zone for times shown and scheduled; empty for the machine's."""
     warnings: tuple[str, ...] = ()
     """What was read past, one line each."""
@@ -140,7 +140,7 @@ def load(home: Path | None = None, environ: Mapping[str, str] = ENVIRON) -> Sett
     """
     where = locate(home, environ)
     protect(where)
-    return assemble(where, Files.of(where), environ)
+    return assemble(where, ConfigFiles.of(where), environ)
 
 
 def locate(home: Path | None = None, environ: Mapping[str, str] = ENVIRON) -> Home:
@@ -149,9 +149,9 @@ def locate(home: Path | None = None, environ: Mapping[str, str] = ENVIRON) -> Ho
     return Home(root=root.expanduser().absolute())
 
 
-def assemble(home: Home, files: Files, environ: Mapping[str, str]) -> Settings:
+def assemble(home: Home, files: ConfigFiles, environ: Mapping[str, str]) -> Settings:
     """The settings that these files and this environment make."""
-    sources, problems = gather(schema(), home, files, environ)
+    sources, problems = read_sources(schema(), home, files, environ)
     values: dict[str, object] = {}
     for key, found in sources.found.items():
         try:

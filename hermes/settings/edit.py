@@ -10,7 +10,7 @@ from hermes.settings.config_file import dumped, edits, lost_comments
 from hermes.settings.env_file import with_assignment, without_assignments
 from hermes.settings.models import explain
 from hermes.settings.schema import Field, convert
-from hermes.settings.sources import ConfigProblems, Files, migrated, read_yaml, version
+from hermes.settings.sources import ConfigFiles, ConfigProblems, config_version, migrated, read_yaml
 from hermes.state.paths import Home, write_private
 from hermes.types.errors import ConfigError
 from hermes.types.value import Value
@@ -36,15 +36,15 @@ def set_value(
     A secret, and what is named by its variable, goes into .env.
     """
     where = locate(home, environ)
-    files = Files.of(where)
+    files = ConfigFiles.of(where)
     if _is_variable(key):
         return _set_variable(where, files, environ, key, text)
     field = schema().field(key)
-    if field.also.secret:
+    if field.aliases.secret:
         name = _variable(field, where, files, environ)
         return _set_variable(where, files, environ, name, text)
     config, kept = _with_value(where, files.config or "", field, _parsed(field, text))
-    fresh = Files(config=config, dotenv=files.dotenv)
+    fresh = ConfigFiles(config=config, dotenv=files.dotenv)
     overruled_by = _verified(where, files, fresh, environ, field.key, str(where.config))
     backup = None if kept else _backed_up(where, files.config or "")
     write_private(where.config, config)
@@ -56,7 +56,7 @@ def unset_value(
 ) -> tuple[Change, ...]:
     """Takes the setting out of both files, or the variable out of .env; a change for each file."""
     where = locate(home, environ)
-    files = Files.of(where)
+    files = ConfigFiles.of(where)
     config, kept = files.config or "", True
     if _is_variable(key):
         dotenv = without_assignments(files.dotenv or "", (key,))
@@ -64,8 +64,8 @@ def unset_value(
         field = schema().field(key)
         key = field.key
         config, kept = _without_value(where, config, field)
-        dotenv = without_assignments(files.dotenv or "", field.also.env)
-    fresh = Files(config=config, dotenv=dotenv)
+        dotenv = without_assignments(files.dotenv or "", field.aliases.env)
+    fresh = ConfigFiles(config=config, dotenv=dotenv)
     left = _verified(where, files, fresh, environ, key, "default")
     changes = []
     if config != (files.config or ""):
@@ -82,14 +82,14 @@ def unset_value(
 
 
 def _is_variable(key: str) -> bool:
-    return schema().named_by(key) is not None or key in Catalog.load().variables
+    return schema().field_of_variable(key) is not None or key in Catalog.load().variables
 
 
 def _set_variable(
-    home: Home, files: Files, environ: Mapping[str, str], name: str, text: str
+    home: Home, files: ConfigFiles, environ: Mapping[str, str], name: str, text: str
 ) -> Change:
     dotenv = with_assignment(files.dotenv or "", name, text)
-    fresh = Files(config=files.config, dotenv=dotenv)
+    fresh = ConfigFiles(config=files.config, dotenv=dotenv)
     overruled_by = _verified(home, files, fresh, environ, name, f"{home.dotenv} {name}")
     write_private(home.dotenv, dotenv)
     return Change(path=home.dotenv, name=name, overruled_by=overruled_by)
@@ -98,7 +98,7 @@ def _set_variable(
 def migrate(home: Path | None = None, environ: Mapping[str, str] = ENVIRON) -> Path | None:
     """Writes config.yaml in today's form; the backup of the old one, or None if it was current."""
     where = locate(home, environ)
-    text = Files.of(where).config or ""
+    text = ConfigFiles.of(where).config or ""
     raw = read_yaml(where.config, text).raw
     wanted, moved = migrated(raw)
     if not moved:
@@ -111,7 +111,7 @@ def migrate(home: Path | None = None, environ: Mapping[str, str] = ENVIRON) -> P
 def _backed_up(home: Home, text: str) -> Path | None:
     if not text.strip():
         return None
-    old = version(read_yaml(home.config, text).raw)
+    old = config_version(read_yaml(home.config, text).raw)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     backup = home.config.with_name(f"{home.config.name}.bak-{old}-{stamp}")
     write_private(backup, text)
@@ -135,7 +135,7 @@ def _parsed(field: Field, text: str) -> object:
 
 
 def _verified(
-    home: Home, old: Files, new: Files, environ: Mapping[str, str], key: str, ours: str
+    home: Home, old: ConfigFiles, new: ConfigFiles, environ: Mapping[str, str], key: str, ours: str
 ) -> str:
     """Who gives the value if not our change; raises for problems that the change brings."""
     try:
@@ -148,7 +148,7 @@ def _verified(
     return "" if found == "default" or found.startswith(ours) else found
 
 
-def _problems(home: Home, files: Files, environ: Mapping[str, str]) -> tuple[str, ...]:
+def _problems(home: Home, files: ConfigFiles, environ: Mapping[str, str]) -> tuple[str, ...]:
     try:
         assemble(home, files, environ)
     except ConfigProblems as error:
@@ -156,16 +156,16 @@ def _problems(home: Home, files: Files, environ: Mapping[str, str]) -> tuple[str
     return ()
 
 
-def _variable(field: Field, home: Home, files: Files, environ: Mapping[str, str]) -> str:
+def _variable(field: Field, home: Home, files: ConfigFiles, environ: Mapping[str, str]) -> str:
     """Where a secret goes: a provider's key has the provider's variable."""
     if field.key != "model.api_key":
-        return field.also.env[0]
+        return field.aliases.env[0]
     try:
         model = assemble(home, files, environ).model
     except ConfigProblems:
-        return field.also.env[0]
+        return field.aliases.env[0]
     if model.base_url:
-        return field.also.env[0]
+        return field.aliases.env[0]
     if model.provider in ("", "auto"):
         raise ConfigError(
             "model.api_key is for a model.base_url or a model.provider: set one of them first,"
@@ -188,7 +188,7 @@ def _without_value(home: Home, text: str, field: Field) -> tuple[str, bool]:
     raw = read_yaml(home.config, text).raw
     fresh, _ = migrated(raw)
     wanted = fresh
-    for place in (field.key, *field.also.keys):
+    for place in (field.key, *field.aliases.keys):
         # `model` is a place of model.default only where it is not the section.
         if place not in schema().sections or not isinstance(fresh.get(place), Mapping):
             wanted = _dropped(wanted, place)
@@ -201,7 +201,7 @@ def _rewritten(
     """The text with the wanted values, and whether its comments and its version were kept."""
     found = (one for one in edits(text, raw, wanted) if _reads_as(home, one, wanted))
     fresh = next(found, dumped(wanted))
-    return fresh, not lost_comments(text, fresh) and version(raw) == version(wanted)
+    return fresh, not lost_comments(text, fresh) and config_version(raw) == config_version(wanted)
 
 
 def _place(raw: Mapping[str, object], field: Field) -> str:
@@ -209,7 +209,7 @@ def _place(raw: Mapping[str, object], field: Field) -> str:
     section = field.key.partition(".")[0]
     if section == field.key or raw.get(section) is None or isinstance(raw[section], Mapping):
         return field.key
-    return section if section in field.also.keys else field.key
+    return section if section in field.aliases.keys else field.key
 
 
 def _dropped(raw: Mapping[str, object], key: str) -> dict[str, object]:

@@ -52,7 +52,7 @@ def _without_sequences(text: str) -> str:
     return rest + (run if len(run) < 4 else "")
 
 
-def kept_key(home: Home) -> str:
+def read_key(home: Home) -> str:
     """The key in the home's key file, "" without one; ConfigError if it can't be used."""
     path = home.api_key
     try:
@@ -64,7 +64,7 @@ def kept_key(home: Home) -> str:
     return key
 
 
-def make_key(home: Home) -> str:
+def create_key(home: Home) -> str:
     """A new random key, which replaces the one in the home's key file."""
     made = secrets.token_urlsafe(32)
     try:

@@ -49,9 +49,9 @@ def model_config(settings: Settings) -> ModelConfig:
             if key.startswith(_SECTIONS)
         },
         variables={
-            key: field.also.env[0]
+            key: field.aliases.env[0]
             for key, field in schema().fields.items()
-            if key.startswith(_SECTIONS) and field.also.env
+            if key.startswith(_SECTIONS) and field.aliases.env
         },
         environ=sources.environ,
         process=frozenset(sources.process),

@@ -83,7 +83,7 @@ def check_platforms(settings: Settings, platforms: Sequence[AnyPlatform]) -> tup
 def _found(settings: Settings, platform: str, field: Field) -> FoundValue | None:
     """The value that wins: from the environment, from .env, or from config.yaml."""
     sources = settings.sources
-    names = [name.format(platform.upper()) for name in field.also.env]
+    names = [name.format(platform.upper()) for name in field.aliases.env]
     dotenv = str(settings.home.dotenv)
     for layer, label, values in (
         (ENVIRONMENT, "environment", sources.process),
@@ -93,7 +93,7 @@ def _found(settings: Settings, platform: str, field: Field) -> FoundValue | None
             if name in values:
                 return FoundValue(layer=layer, source=f"{label} {name}", value=values[name])
     section = sources.platforms.get(platform, PlatformSection(source=""))
-    places = (field.key, *field.also.keys)
+    places = (field.key, *field.aliases.keys)
     return next((found for place in places if (found := _at(section, place))), None)
 
 
@@ -127,7 +127,7 @@ def _unknown_settings(settings: Settings, platform: AnyPlatform) -> Iterator[str
 
 def _undeclared(section: PlatformSection, platform: AnyPlatform) -> dict[str, FoundValue]:
     """The settings of the section that the manifest's type does not have."""
-    places = [(field.key, *field.also.keys) for field in own_fields(platform.config)]
+    places = [(field.key, *field.aliases.keys) for field in own_fields(platform.config)]
     declared = {place.partition(".")[0] for names in places for place in names}
     return {name: found for name, found in section.settings.items() if name not in declared}
 

@@ -84,7 +84,7 @@ ANY_NAME = "<name>"
 """Placeholder for a platform's name in the key of a setting that every platform has."""
 
 
-class Also(Value):
+class Aliases(Value):
     """A setting's other names, stated beside its type."""
 
     env: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ class Field(Value):
     key: str
     kind: object
     default: object
-    also: Also
+    aliases: Aliases
     owner: str
     """The class that declares it, which documents it."""
     name: str
@@ -127,12 +127,12 @@ def own_fields(section: type[msgspec.Struct]) -> Iterator[Field]:
 
 
 def _field(section: type[msgspec.Struct], info: msgspec.structs.FieldInfo) -> Field:
-    also = next((one for one in _annotations(info.type) if isinstance(one, Also)), Also())
+    aliases = next((one for one in _annotations(info.type) if isinstance(one, Aliases)), Aliases())
     return Field(
         key=info.name,
         kind=info.type,
         default=info.default,
-        also=also,
+        aliases=aliases,
         owner=section.__name__,
         name=info.name,
     )
@@ -148,11 +148,11 @@ def _per_platform(section: str, kind: type[msgspec.Struct]) -> Iterator[Field]:
 
 
 def _of_platform(field: Field, name: str) -> Field:
-    env = tuple(one.format(name.upper()) for one in field.also.env)
+    env = tuple(one.format(name.upper()) for one in field.aliases.env)
     return msgspec.structs.replace(
         field,
         key=field.key.replace(ANY_NAME, name),
-        also=msgspec.structs.replace(field.also, env=env),
+        aliases=msgspec.structs.replace(field.aliases, env=env),
     )
 
 
@@ -180,9 +180,9 @@ def describe_fields(root: type[msgspec.Struct], skip: Iterable[str] = ()) -> lis
     for field in fields(root, skip):
         docs[field.key] = FieldDoc(
             key=field.key,
-            type=in_words(field.kind),
+            type=describe_type(field.kind),
             default=field.default,
-            env=tuple(name.format(ANY_NAME.upper()) for name in field.also.env),
+            env=tuple(name.format(ANY_NAME.upper()) for name in field.aliases.env),
             text=texts.get((field.owner, field.name), ""),
         )
     return list(docs.values())
@@ -219,8 +219,8 @@ class Schema(Value):
         found = {field.key: field for field in fields(root, skip)}
         places = {key: key for key in found}
         for field in found.values():
-            places |= dict.fromkeys(field.also.keys, field.key)
-        variables = {name: field.key for field in found.values() for name in field.also.env}
+            places |= dict.fromkeys(field.aliases.keys, field.key)
+        variables = {name: field.key for field in found.values() for name in field.aliases.env}
         sections = {place.rsplit(".", n)[0] for place in places for n in range(1, 4)}
         return Schema(
             fields=found,
@@ -248,7 +248,7 @@ class Schema(Value):
     def is_section(self, place: str) -> bool:
         return place in self.sections or self.is_platform(place)
 
-    def named_by(self, variable: str) -> Field | None:
+    def field_of_variable(self, variable: str) -> Field | None:
         """The setting of an environment variable."""
         key = self.variables.get(variable)
         if key is not None and key in self.places:
@@ -262,7 +262,7 @@ class Schema(Value):
 
     def field(self, key: str) -> Field:
         """The setting that the key, another of its places or one of its variables names."""
-        if found := self.at(key) or self.named_by(key):
+        if found := self.at(key) or self.field_of_variable(key):
             return found
         hint = did_you_mean(key, {*self.fields, *self.variables})
         raise ConfigError(f"unknown setting {key!r}{hint}")
@@ -272,7 +272,7 @@ class Schema(Value):
         anywhere = f"{head}.*.{rest.partition('.')[2]}"
         return not unsupported_keys().isdisjoint((key, anywhere))
 
-    def meant(self, key: str, *, ours: bool = False, cutoff: float = 0.6) -> str | None:
+    def nearest_key(self, key: str, *, ours: bool = False, cutoff: float = 0.6) -> str | None:
         """The key of the same section that was probably meant."""
         section, dot, name = key.rpartition(".")
         known = {*self.places, *self.sections, *(() if ours else unsupported_keys())}
@@ -283,7 +283,7 @@ class Schema(Value):
 
 def convert(field: Field, value: object) -> object:
     """The value in the setting's type; ValueError says what was expected and what was found."""
-    kind = bare(field.kind)
+    kind = unannotated(field.kind)
     try:
         if kind is Path:
             return Path(msgspec.convert(value, _Filled)).expanduser()
@@ -304,10 +304,10 @@ def convert(field: Field, value: object) -> object:
             return msgspec.convert(value, bool)
         return msgspec.convert(value, field.kind, strict=not isinstance(value, str))
     except msgspec.ValidationError as error:
-        expected = in_words(field.kind)
+        expected = describe_type(field.kind)
         if not expected:
             raise ValueError(str(error)) from error
-        shown = "something else" if field.also.secret else _found(value)
+        shown = "something else" if field.aliases.secret else _found(value)
         raise ValueError(f"expected {expected}, found {shown}") from error
 
 
@@ -332,7 +332,7 @@ def _annotations(kind: object) -> tuple[object, ...]:
     return get_args(kind)[1:] if get_origin(kind) is Annotated else ()
 
 
-def bare(kind: object) -> object:
+def unannotated(kind: object) -> object:
     """The type without its annotations."""
     return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 
@@ -348,15 +348,15 @@ _NAMES = {
 }
 
 
-def in_words(kind: object) -> str:
+def describe_type(kind: object) -> str:
     """The type as a person would say it; empty for one that has settings of its own."""
-    inner = bare(kind)
+    inner = unannotated(kind)
     if get_origin(inner) is Literal:
         return "one of " + ", ".join(map(str, get_args(inner)))
     text = next((name for known, name in _NAMES.items() if known == inner), "")
     if get_origin(inner) in (Union, UnionType):
         # An optional setting is described by what it holds when it is set.
-        text = text or in_words(get_args(inner)[0])
+        text = text or describe_type(get_args(inner)[0])
     for meta in _annotations(kind):
         if isinstance(meta, msgspec.Meta):
             text += f" from {meta.ge}" if meta.ge is not None else ""

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from hermes.settings.schema import Also
+from hermes.settings.schema import Aliases
 from hermes.types.profile import Budget
 from hermes.types.value import Value
 
@@ -20,21 +20,21 @@ LARGE_BYTES = 1 << 30
 class ModelSettings(Value):
     default: Annotated[
         str,
-        Also(
+        Aliases(
             env=("HERMES_MODEL", "HERMES_INFERENCE_MODEL", "HERMES_DEFAULT_MODEL"),
             keys=("model", "model.model"),
         ),
     ] = ""
     """The model that answers, as its provider names it; empty for the provider's default."""
-    provider: Annotated[str, Also(env=("HERMES_INFERENCE_PROVIDER",))] = "auto"
+    provider: Annotated[str, Aliases(env=("HERMES_INFERENCE_PROVIDER",))] = "auto"
     """Who serves the model; `auto` is the first provider whose key is set."""
-    base_url: Annotated[str, Also(env=("HERMES_CUSTOM_BASE_URL",))] = ""
+    base_url: Annotated[str, Aliases(env=("HERMES_CUSTOM_BASE_URL",))] = ""
     """The address of any other endpoint, instead of a provider's own."""
-    api_key: Annotated[str, Also(env=("HERMES_CUSTOM_API_KEY",), secret=True)] = ""
+    api_key: Annotated[str, Aliases(env=("HERMES_CUSTOM_API_KEY",), secret=True)] = ""
     """The key for `base_url`; a provider's own key is better kept in .env."""
     context_length: Positive | None = None
     """Tokens that the model can read at once, if the provider does not say."""
-    max_tokens: Annotated[Positive | None, Also(env=("HERMES_MAX_TOKENS",))] = None
+    max_tokens: Annotated[Positive | None, Aliases(env=("HERMES_MAX_TOKENS",))] = None
     """The longest answer, in tokens; empty leaves it to the provider."""
     wire: str = "auto"
     """Name of the wire format that the endpoint speaks; `auto` is the provider's."""
@@ -53,13 +53,15 @@ class ModelSettings(Value):
 
 
 class AuxiliarySettings(Value):
-    provider: Annotated[str, Also(env=("HERMES_AUXILIARY_PROVIDER",))] = ""
+    provider: Annotated[str, Aliases(env=("HERMES_AUXILIARY_PROVIDER",))] = ""
     """Who serves the model for summaries and titles; empty for the main model."""
-    model: Annotated[str, Also(env=("HERMES_AUXILIARY_MODEL",), keys=("auxiliary.default",))] = ""
+    model: Annotated[str, Aliases(env=("HERMES_AUXILIARY_MODEL",), keys=("auxiliary.default",))] = (
+        ""
+    )
     """That model, as its provider names it; empty for the provider's default."""
-    base_url: Annotated[str, Also(env=("HERMES_AUXILIARY_BASE_URL",))] = ""
+    base_url: Annotated[str, Aliases(env=("HERMES_AUXILIARY_BASE_URL",))] = ""
     """The address of an endpoint of its own."""
-    api_key: Annotated[str, Also(env=("HERMES_AUXILIARY_API_KEY",), secret=True)] = ""
+    api_key: Annotated[str, Aliases(env=("HERMES_AUXILIARY_API_KEY",), secret=True)] = ""
     """The key for `auxiliary.base_url`."""
 
     def __repr__(self) -> str:
@@ -68,38 +70,40 @@ class AuxiliarySettings(Value):
 
 class ApiServerSettings(Value):
     enabled: Annotated[
-        bool, Also(env=("API_SERVER_ENABLED",), keys=("platforms.api_server.enabled",))
+        bool, Aliases(env=("API_SERVER_ENABLED",), keys=("platforms.api_server.enabled",))
     ] = True
     """Whether the HTTP API listens."""
     host: Annotated[
-        str, Also(env=("API_SERVER_HOST",), keys=("platforms.api_server.extra.host",))
+        str, Aliases(env=("API_SERVER_HOST",), keys=("platforms.api_server.extra.host",))
     ] = "127.0.0.1"
     """The address it listens on; one that others can reach needs a key."""
     port: Annotated[
         int,
         msgspec.Meta(ge=0, le=65535),
-        Also(env=("API_SERVER_PORT",), keys=("platforms.api_server.extra.port",)),
+        Aliases(env=("API_SERVER_PORT",), keys=("platforms.api_server.extra.port",)),
     ] = 8642
     """The port it listens on; 0 takes a free one."""
     key: Annotated[
         str,
-        Also(env=("API_SERVER_KEY",), keys=("platforms.api_server.extra.key",), secret=True),
+        Aliases(env=("API_SERVER_KEY",), keys=("platforms.api_server.extra.key",), secret=True),
     ] = ""
     """The bearer key of its clients, of 16 characters or more; empty makes one at the start."""
     model_name: Annotated[
         str,
-        Also(env=("API_SERVER_MODEL_NAME",), keys=("platforms.api_server.extra.model_name",)),
+        Aliases(env=("API_SERVER_MODEL_NAME",), keys=("platforms.api_server.extra.model_name",)),
     ] = "hermes-agent"
     """The model name that stands for the default agent."""
     cors_origins: Annotated[
         tuple[str, ...],
-        Also(env=("API_SERVER_CORS_ORIGINS",), keys=("platforms.api_server.extra.cors_origins",)),
+        Aliases(
+            env=("API_SERVER_CORS_ORIGINS",), keys=("platforms.api_server.extra.cors_origins",)
+        ),
     ] = ()
     """Web pages that may call it from a browser; `*` for all."""
     max_body_bytes: Annotated[int, msgspec.Meta(ge=1)] = 10_000_000
     """The largest request it reads."""
     max_concurrent_runs: Annotated[
-        Count, Also(keys=("gateway.api_server.max_concurrent_runs",))
+        Count, Aliases(keys=("gateway.api_server.max_concurrent_runs",))
     ] = 4096
     """Requests that may run at once; 0 for any number."""
 
@@ -108,33 +112,33 @@ class ApiServerSettings(Value):
 
 
 class AgentSettings(Value):
-    max_turns: Annotated[int, msgspec.Meta(ge=1), Also(env=("HERMES_MAX_ITERATIONS",))] = 90
+    max_turns: Annotated[int, msgspec.Meta(ge=1), Aliases(env=("HERMES_MAX_ITERATIONS",))] = 90
     """Model calls in one turn."""
     turn_timeout: Annotated[
         float,
         msgspec.Meta(ge=0),
-        Also(env=("HERMES_AGENT_TIMEOUT",), keys=("agent.gateway_timeout",)),
+        Aliases(env=("HERMES_AGENT_TIMEOUT",), keys=("agent.gateway_timeout",)),
     ] = 1800.0
     """Seconds that one turn may take; 0 for a week."""
     drain_seconds: Annotated[
         float,
         msgspec.Meta(ge=0),
-        Also(env=("HERMES_RESTART_DRAIN_TIMEOUT",), keys=("agent.restart_drain_timeout",)),
+        Aliases(env=("HERMES_RESTART_DRAIN_TIMEOUT",), keys=("agent.restart_drain_timeout",)),
     ] = 20.0
     """Seconds that running turns get to finish when the gateway stops."""
     api_max_retries: Count = 3
     """How often a failed model call is made again."""
     system_prompt: str = ""
     """Instructions added to every conversation."""
-    ephemeral_prompt: Annotated[str, Also(env=("HERMES_EPHEMERAL_SYSTEM_PROMPT",))] = ""
+    ephemeral_prompt: Annotated[str, Aliases(env=("HERMES_EPHEMERAL_SYSTEM_PROMPT",))] = ""
     """Instructions that go out with every model call and are stored nowhere."""
     prefill_messages_file: Annotated[
-        str, Also(env=("HERMES_PREFILL_MESSAGES_FILE",), keys=("prefill_messages_file",))
+        str, Aliases(env=("HERMES_PREFILL_MESSAGES_FILE",), keys=("prefill_messages_file",))
     ] = ""
     """A JSON list of messages that stand before every conversation and are stored nowhere."""
-    context_file_chars: Annotated[Count, Also(keys=("context_file_max_chars",))] = 20_000
+    context_file_chars: Annotated[Count, Aliases(keys=("context_file_max_chars",))] = 20_000
     """Characters of a context file (AGENTS.md …) that the model is shown; 0 for none."""
-    toolsets: Annotated[tuple[str, ...], Also(keys=("toolsets",))] = ("default",)
+    toolsets: Annotated[tuple[str, ...], Aliases(keys=("toolsets",))] = ("default",)
     """What the agent may use: names of toolsets and of single tools."""
     disabled_toolsets: tuple[str, ...] = ()
     """What it may not use, whatever else allows it."""
@@ -153,33 +157,33 @@ class AgentSettings(Value):
 
 
 class StreamingSettings(Value):
-    enabled: Annotated[bool, Also(keys=("gateway.streaming.enabled",))] = True
+    enabled: Annotated[bool, Aliases(keys=("gateway.streaming.enabled",))] = True
     """Whether an answer grows on the platform while it is written."""
     edit_interval: Annotated[
-        float, msgspec.Meta(ge=0), Also(keys=("gateway.streaming.edit_interval",))
+        float, msgspec.Meta(ge=0), Aliases(keys=("gateway.streaming.edit_interval",))
     ] = 0.8
     """Seconds between two edits of a message."""
-    buffer_threshold: Annotated[Count, Also(keys=("gateway.streaming.buffer_threshold",))] = 24
+    buffer_threshold: Annotated[Count, Aliases(keys=("gateway.streaming.buffer_threshold",))] = 24
     """New characters that make an edit worthwhile before the interval is over."""
-    cursor: Annotated[str, Also(keys=("gateway.streaming.cursor",))] = " ▉"
+    cursor: Annotated[str, Aliases(keys=("gateway.streaming.cursor",))] = " ▉"
     """Shown behind text that still grows."""
     first: Literal["text", "placeholder"] = "text"
     """What the first message shows: real text, or `…` so that no text can ever stand twice."""
 
 
 class AccessSettings(Value):
-    allowed_users: Annotated[tuple[str, ...], Also(env=("GATEWAY_ALLOWED_USERS",))] = ()
+    allowed_users: Annotated[tuple[str, ...], Aliases(env=("GATEWAY_ALLOWED_USERS",))] = ()
     """Users who may talk to the agent, on every platform."""
-    allow_all: Annotated[bool, Also(env=("GATEWAY_ALLOW_ALL_USERS",))] = False
+    allow_all: Annotated[bool, Aliases(env=("GATEWAY_ALLOW_ALL_USERS",))] = False
     """Lets everybody in, on every platform."""
 
 
 class PlatformSettings(Value):
     enabled: bool | None = None
     """Whether the platform is connected; empty connects it when its credentials are set."""
-    allowed_users: Annotated[tuple[str, ...], Also(env=("{}_ALLOWED_USERS",))] = ()
+    allowed_users: Annotated[tuple[str, ...], Aliases(env=("{}_ALLOWED_USERS",))] = ()
     """Users who may talk to the agent here."""
-    allow_all: Annotated[bool, Also(env=("{}_ALLOW_ALL_USERS",))] = False
+    allow_all: Annotated[bool, Aliases(env=("{}_ALLOW_ALL_USERS",))] = False
     """Lets everybody in here."""
     toolsets: tuple[str, ...] | None = None
     """What the agent may use here, instead of agent.toolsets; an empty list is nothing at all."""
@@ -189,17 +193,17 @@ class PlatformSettings(Value):
 
 class DisplaySettings(Value):
     busy_input_mode: Annotated[
-        Literal["queue", "steer", "interrupt"], Also(env=("HERMES_GATEWAY_BUSY_INPUT_MODE",))
+        Literal["queue", "steer", "interrupt"], Aliases(env=("HERMES_GATEWAY_BUSY_INPUT_MODE",))
     ] = "queue"
     """What becomes of a message that arrives while the agent works; only `queue` works so far."""
 
 
 class LoggingSettings(Value):
     level: Annotated[
-        Literal["DEBUG", "INFO", "WARNING", "ERROR"], Also(env=("HERMES_LOG_LEVEL",))
+        Literal["DEBUG", "INFO", "WARNING", "ERROR"], Aliases(env=("HERMES_LOG_LEVEL",))
     ] = "INFO"
     """How much the log tells."""
-    format: Annotated[Literal["text", "json"], Also(env=("HERMES_LOG_FORMAT",))] = "text"
+    format: Annotated[Literal["text", "json"], Aliases(env=("HERMES_LOG_FORMAT",))] = "text"
     """Whether a line of the log is text or a JSON object."""
     max_size_mb: Annotated[float, msgspec.Meta(gt=0)] = 5.0
     """The size at which the log file is rotated, in megabytes."""
@@ -236,21 +240,21 @@ class CompressionSettings(Value):
 
 
 class MemorySettings(Value):
-    enabled: Annotated[bool, Also(keys=("memory.memory_enabled",))] = True
+    enabled: Annotated[bool, Aliases(keys=("memory.memory_enabled",))] = True
     """Whether the agent remembers: MEMORY.md and USER.md."""
-    memory_chars: Annotated[Positive, Also(keys=("memory.memory_char_limit",))] = 2200
+    memory_chars: Annotated[Positive, Aliases(keys=("memory.memory_char_limit",))] = 2200
     """Characters that a MEMORY.md may hold."""
-    user_chars: Annotated[Positive, Also(keys=("memory.user_char_limit",))] = 1375
+    user_chars: Annotated[Positive, Aliases(keys=("memory.user_char_limit",))] = 1375
     """Characters that a USER.md may hold."""
     provider: Literal["", "local"] = ""
     """A memory beside the files; `local` recalls earlier conversations by full-text search."""
 
 
 class TerminalSettings(Value):
-    backend: Annotated[str, Also(env=("TERMINAL_ENV",))] = "none"
+    backend: Annotated[str, Aliases(env=("TERMINAL_ENV",))] = "none"
     """Where commands run: `none` (nowhere), `local` (on this machine with your rights), or the name
     of a plugin's backend."""
-    timeout: Annotated[Seconds, Also(env=("TERMINAL_TIMEOUT",))] = 180.0
+    timeout: Annotated[Seconds, Aliases(env=("TERMINAL_TIMEOUT",))] = 180.0
     """Seconds that a command gets, where the agent says nothing else."""
     env_passthrough: tuple[str, ...] = ()
     """Environment variables that commands may see besides PATH, HOME, LANG and their like."""
@@ -259,11 +263,13 @@ class TerminalSettings(Value):
 class WebSettings(Value):
     search: Literal["auto", "searxng", "brave", "tavily"] = "auto"
     """Who searches the web; `auto` is the first that is configured."""
-    searxng_url: Annotated[str, Also(env=("SEARXNG_URL",))] = ""
+    searxng_url: Annotated[str, Aliases(env=("SEARXNG_URL",))] = ""
     """The address of a SearXNG."""
-    brave_key: Annotated[str, Also(env=("BRAVE_SEARCH_API_KEY", "BRAVE_API_KEY"), secret=True)] = ""
+    brave_key: Annotated[
+        str, Aliases(env=("BRAVE_SEARCH_API_KEY", "BRAVE_API_KEY"), secret=True)
+    ] = ""
     """The key for Brave Search."""
-    tavily_key: Annotated[str, Also(env=("TAVILY_API_KEY",), secret=True)] = ""
+    tavily_key: Annotated[str, Aliases(env=("TAVILY_API_KEY",), secret=True)] = ""
     """The key for Tavily."""
 
     def __repr__(self) -> str:

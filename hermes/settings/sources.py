@@ -35,18 +35,18 @@ class ConfigProblems(ConfigError):
         self.problems = tuple(problems)
 
 
-class Files(Value):
+class ConfigFiles(Value):
     """The text of the two files of a home; None where there is none."""
 
     config: str | None = None
     dotenv: str | None = None
 
     def __repr__(self) -> str:
-        return "Files()"
+        return "ConfigFiles()"
 
     @staticmethod
-    def of(home: Home) -> "Files":
-        return Files(config=_text(home.config), dotenv=_text(home.dotenv))
+    def of(home: Home) -> "ConfigFiles":
+        return ConfigFiles(config=_text(home.config), dotenv=_text(home.dotenv))
 
 
 class FoundValue(Value):
@@ -119,7 +119,7 @@ class Sources(Value):
             value=value,
             source=source,
             shadowed=tuple(shadowed),
-            secret=field.also.secret,
+            secret=field.aliases.secret,
         )
 
 
@@ -130,30 +130,30 @@ def _converted(field: Field, found: FoundValue) -> object:
         return found.value
 
 
-class Tree(Value):
+class ParsedYaml(Value):
     """A YAML file as plain values, and the line on which each key stands."""
 
     raw: dict[str, object] = msgspec.field(default_factory=dict)
     lines: dict[str, int] = msgspec.field(default_factory=dict)
-    twice: tuple[str, ...] = ()
+    duplicates: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return f"Tree({', '.join(self.raw)})"
+        return f"ParsedYaml({', '.join(self.raw)})"
 
 
-def gather(
-    schema: Schema, home: Home, files: Files, environ: Mapping[str, str]
+def read_sources(
+    schema: Schema, home: Home, files: ConfigFiles, environ: Mapping[str, str]
 ) -> tuple[Sources, list[str]]:
     """All values of all layers, and the problems met on the way."""
     dotenv, warnings = read_dotenv(home.dotenv, files.dotenv or "")
     process = {name: value for name, value in environ.items() if value}
     merged = {**dotenv, **process}
     tree = read_yaml(home.config, files.config or "")
-    warnings += [f"{home.config}: {key} is given twice; the last counts" for key in tree.twice]
+    warnings += [f"{home.config}: {key} is given twice; the last counts" for key in tree.duplicates]
     raw, moved = migrated(tree.raw)
     if moved:
         warnings.append(f"{home.config} has an older form: `hermes config migrate` renews it")
-    config = _Config(schema, home.config, tree.lines, merged, foreign=version(raw) > VERSION)
+    config = _Config(schema, home.config, tree.lines, merged, foreign=config_version(raw) > VERSION)
     config.walk(raw)
     found: dict[str, list[FoundValue]] = {}
     # A setting's own place beats the other places it may stand in.
@@ -179,9 +179,9 @@ def gather(
 
 
 def _named(schema: Schema, values: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    fields = {field.key: field for name in values if (field := schema.named_by(name))}
+    fields = {field.key: field for name in values if (field := schema.field_of_variable(name))}
     for field in fields.values():
-        for name in reversed(field.also.env):
+        for name in reversed(field.aliases.env):
             if name in values:
                 yield field.key, name, values[name]
 
@@ -240,7 +240,7 @@ class _Config:
                 f"{self._where(key)}: {key} needs the variable {error.args[0]}, which is not set"
             )
             return
-        if value == "" and _rejects_nothing(field):
+        if value == "" and _rejects_empty_text(field):
             return
         found = FoundValue(layer=CONFIG, source=self._where(key), value=value)
         self.found.append((field.key, key, found))
@@ -249,14 +249,14 @@ class _Config:
         # A Hermes Agent has keys, and a section for each platform, that we do not know: only a key
         # that resembles one of ours is a mistake.
         lenient = self.foreign or (isinstance(value, Mapping) and "." not in key)
-        if lenient and not self.schema.meant(key, ours=True, cutoff=0.8):
+        if lenient and not self.schema.nearest_key(key, ours=True, cutoff=0.8):
             self.ignored.append(f"{self.path.name}: {key} is not known and is ignored")
             return
-        near = self.schema.meant(key) or nearest(key, self.schema.fields)
+        near = self.schema.nearest_key(key) or nearest(key, self.schema.fields)
         self.problems.append(f"{self._where(key)}: unknown key {key!r}{suggestion(near)}")
 
 
-def _rejects_nothing(field: Field) -> bool:
+def _rejects_empty_text(field: Field) -> bool:
     try:
         convert(field, "")
     except ValueError:
@@ -286,10 +286,10 @@ def _text(path: Path) -> str | None:
         raise ConfigError(f"{path} can't be read: {error}") from error
 
 
-def read_yaml(path: Path, text: str) -> Tree:
+def read_yaml(path: Path, text: str) -> ParsedYaml:
     """The file's mapping; ConfigError with the line for anything that is not one."""
     if not text.strip():
-        return Tree()
+        return ParsedYaml()
     import yaml  # noqa: PLC0415  # 20 ms that a home without config.yaml does not pay
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
@@ -303,16 +303,16 @@ def read_yaml(path: Path, text: str) -> Tree:
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: {error}") from error
     if raw is None:
-        return Tree()
+        return ParsedYaml()
     if not isinstance(raw, dict):
         raise ConfigError(f"{path} must be a mapping of settings, found {type(raw).__name__}")
     lines: dict[str, int] = {}
-    twice: list[str] = []
+    duplicates: list[str] = []
     for key, line in _lines(node):
         if key in lines:
-            twice.append(f"{key} (lines {lines[key]} and {line})")
+            duplicates.append(f"{key} (lines {lines[key]} and {line})")
         lines[key] = line
-    return Tree(raw=_with_text_keys(raw), lines=lines, twice=tuple(twice))
+    return ParsedYaml(raw=_with_text_keys(raw), lines=lines, duplicates=tuple(duplicates))
 
 
 def _with_text_keys(raw: Mapping[object, object]) -> dict[str, object]:
@@ -347,15 +347,15 @@ def _secrets(values: Mapping[str, object]) -> Iterator[str]:
                 if len(value) >= 8 and _SECRET_NAME.search(name):
                     yield value
                 for found in _IN_ADDRESS.findall(value):
-                    yield from filter(_is_no_word, (found, unquote(found)))
+                    yield from filter(_is_no_common_word, (found, unquote(found)))
 
 
-def _is_no_word(password: str) -> bool:
+def _is_no_common_word(password: str) -> bool:
     # `postgres:postgres@` is no reason to hide the word everywhere.
     return len(password) >= (12 if password.isalpha() else 8)
 
 
-def version(raw: Mapping[str, object]) -> int:
+def config_version(raw: Mapping[str, object]) -> int:
     """The form of the file: 0 when it does not say."""
     found = raw.get("_config_version", 0)
     return max(found, 0) if isinstance(found, int) else 0
@@ -382,7 +382,7 @@ CONFIG_MIGRATIONS: tuple[Callable[[dict[str, object]], dict[str, object]], ...] 
 def migrated(raw: dict[str, object]) -> tuple[dict[str, object], bool]:
     """The file in today's form, and whether that differs from what is written."""
     fresh = raw
-    for migration in CONFIG_MIGRATIONS[version(raw) : VERSION]:
+    for migration in CONFIG_MIGRATIONS[config_version(raw) : VERSION]:
         fresh = migration(fresh)
     if fresh == raw:
         return raw, False

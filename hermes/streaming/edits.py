@@ -5,7 +5,7 @@ import math
 from hermes.streaming.parts import tree_of
 from hermes.streaming.policy import StreamingPolicy
 from hermes.text.incremental import IncrementalTree
-from hermes.text.slices import ended_with, first, visible
+from hermes.text.slices import append_text, take_first, visible
 from hermes.text.split import Measure, Render, first_part
 from hermes.types.nodes import Document, Paragraph, Text
 from hermes.types.value import Value
@@ -144,7 +144,7 @@ class EditPlan:
         def render(tree: Document) -> str:
             nonlocal last
             if tree != last[0]:
-                last = tree, self._render(ended_with(tree, end))
+                last = tree, self._render(append_text(tree, end))
             return last[1]
 
         part: Document = ()
@@ -171,7 +171,7 @@ def placeholder_text(tree: Document) -> Document:
         # Some languages put no spaces between words.
         head = body[: -_LONG_WORD // 2].rstrip(_TAIL) if len(body) > _LONG_WORD else ""
     if head.strip():
-        return ended_with(first(tree, len(head))[0], f" {PLACEHOLDER}")
+        return append_text(take_first(tree, len(head))[0], f" {PLACEHOLDER}")
     if text == PLACEHOLDER:
-        return ended_with(_PLACEHOLDER, f" {PLACEHOLDER}")
+        return append_text(_PLACEHOLDER, f" {PLACEHOLDER}")
     return _PLACEHOLDER

@@ -4,7 +4,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from hermes.streaming.fold import BREAK, View, answer
+from hermes.streaming.fold import SEGMENT_SEPARATOR, View, answer
 from hermes.types.events import QuestionAsked, TurnFinished
 from hermes.types.messages import APPROVE, DENY, Choices, Content
 
@@ -25,10 +25,14 @@ def final_content(view: View) -> Content | None:
 def final_text(view: View) -> str:
     """The answer, the open questions and remarks on the end, as one text."""
     remarks = [f"({notice.text})" for notice in view.notices if notice.lasting]
-    return _joined(spoken(view), "" if view.outcome is None else remark(view.outcome), *remarks)
+    return _joined(
+        answer_with_questions(view),
+        "" if view.outcome is None else end_remark(view.outcome),
+        *remarks,
+    )
 
 
-def spoken(view: View) -> str:
+def answer_with_questions(view: View) -> str:
     """The answer so far, followed by the questions that a suspended turn waits for."""
     if not _suspended(view):
         return answer(view)
@@ -69,7 +73,7 @@ def _question_parts(question: QuestionAsked) -> tuple[str, str, str]:
     return question.prompt, choices, how
 
 
-def remark(end: TurnFinished) -> str:
+def end_remark(end: TurnFinished) -> str:
     """One line about an end that the answer does not explain, such as a cut; empty for others."""
     match end.outcome:
         case "completed":
@@ -89,4 +93,4 @@ def _suspended(view: View) -> bool:
 
 
 def _joined(*parts: str) -> str:
-    return BREAK.join(part for part in parts if part)
+    return SEGMENT_SEPARATOR.join(part for part in parts if part)

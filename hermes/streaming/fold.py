@@ -22,7 +22,7 @@ from hermes.types.events import (
 from hermes.types.identity import CallId
 from hermes.types.value import Value
 
-BREAK = "\n\n"
+SEGMENT_SEPARATOR = "\n\n"
 """Stands between two segments of one answer."""
 
 
@@ -70,13 +70,13 @@ class EventFold:
     def feed(self, seq: int, event: AgentEvent) -> None:
         match event:
             case TextDelta(text=text):
-                self._speak(seq, text)
+                self._add_text(seq, text)
             case SegmentEnded():
                 self._end_segment()
             case SegmentDiscarded(from_seq=from_seq):
                 self._discard(from_seq)
             case ToolStarted() | ToolProgress() | ToolFinished():
-                self._work(event)
+                self._update_tool(event)
             case QuestionAsked(call=call):
                 self._questions[call] = event
             case UsageReported():
@@ -104,13 +104,13 @@ class EventFold:
             outcome=self._outcome,
         )
 
-    def _speak(self, seq: int, text: str) -> None:
+    def _add_text(self, seq: int, text: str) -> None:
         if not self._current:
             self._start = seq
-            self._go_on()
+            self._resume()
         self._current.append(text)
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         if self._outcome is not None and self._outcome.outcome == "suspended":
             self._outcome = None
 
@@ -126,8 +126,8 @@ class EventFold:
         while self._segments and self._segments[-1][0] >= from_seq:
             self._segments.pop()
 
-    def _work(self, event: ToolStarted | ToolProgress | ToolFinished) -> None:
-        self._go_on()
+    def _update_tool(self, event: ToolStarted | ToolProgress | ToolFinished) -> None:
+        self._resume()
         line = self._tools.get(event.call)
         match event:
             case ToolStarted():
@@ -148,4 +148,4 @@ class EventFold:
 def answer(view: View) -> str:
     """The text of the answer so far."""
     current = (view.current,) if view.current.strip() else ()
-    return BREAK.join(view.segments + current)
+    return SEGMENT_SEPARATOR.join(view.segments + current)

@@ -1,6 +1,6 @@
 """The answer of a long turn, without holding its text: the events of the answer are read twice."""
 
-from hermes.streaming.fold import BREAK
+from hermes.streaming.fold import SEGMENT_SEPARATOR
 from hermes.streaming.wire import encode
 from hermes.types.events import (
     AgentEvent,
@@ -67,6 +67,6 @@ class AnswerJson:
             return b""
         if not isinstance(event, TextDelta):
             return b""
-        pause = BREAK if self._place and not self._begun else ""
+        pause = SEGMENT_SEPARATOR if self._place and not self._begun else ""
         self._begun = True
         return encode(pause + event.text)[1:-1]

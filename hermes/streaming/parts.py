@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hermes.streaming.fold import BREAK
+from hermes.streaming.fold import SEGMENT_SEPARATOR
 from hermes.text.markdown import parse
 from hermes.text.slices import visible
 from hermes.text.split import split
@@ -27,7 +27,7 @@ def parts_of(content: Content, adapter: PlatformAdapter) -> list[MessagePart]:
     texts = [content.text, *(one.text for one in content.choices if one not in asked)]
     if not limits.attachments:
         texts += [f"({_name(one)} can't be sent here.)" for one in content.attachments]
-    parts = list(_messages(BREAK.join(filter(None, texts)), adapter))
+    parts = list(_messages(SEGMENT_SEPARATOR.join(filter(None, texts)), adapter))
     for choices in asked:
         *before, last = _messages(choices.prompt.strip() or "?", adapter)
         parts += [*before, MessagePart(tree=last.tree, choices=choices)]

@@ -4,12 +4,12 @@ from msgspec.structs import replace
 
 from hermes.streaming.fold import EventFold, View
 from hermes.streaming.outline import AnswerOutline
-from hermes.streaming.sse import ANSWER_PLACE
+from hermes.streaming.sse import ANSWER_PLACEHOLDER
 from hermes.types.events import AgentEvent, TextDelta, TurnFinished
 
 LONG_ANSWER_CHARACTERS = 65_536
 """A longer text is not held: it is read again while it is sent."""
-_CONTENT = b'"content":"' + ANSWER_PLACE
+_CONTENT = b'"content":"' + ANSWER_PLACEHOLDER
 
 
 class PlainAnswer:
@@ -44,11 +44,11 @@ class PlainAnswer:
         return self._dropped and bool(self._outline.segments())
 
     def view(self) -> View:
-        """What stands. `ANSWER_PLACE` stands for a long text."""
+        """What stands. `ANSWER_PLACEHOLDER` stands for a long text."""
         view = self._folder.view()
         if not self._dropped:
             return view
-        place = (ANSWER_PLACE.decode(),) if self.is_long else ()
+        place = (ANSWER_PLACEHOLDER.decode(),) if self.is_long else ()
         return replace(view, segments=place, current="")
 
     def segments(self) -> list[tuple[int, int]]:
@@ -57,7 +57,7 @@ class PlainAnswer:
 
 
 def around_answer(completion: bytes) -> tuple[bytes, bytes]:
-    """A completion with `ANSWER_PLACE`, as its bytes before and after the text of the answer."""
+    """A completion with `ANSWER_PLACEHOLDER`, as its bytes before and after the text of the answer."""
     # Quotes in a string are escaped, so that no other field can be taken for the content.
     before, _, after = completion.partition(_CONTENT)
-    return before + _CONTENT.removesuffix(ANSWER_PLACE), after
+    return before + _CONTENT.removesuffix(ANSWER_PLACEHOLDER), after

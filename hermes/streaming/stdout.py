@@ -4,7 +4,7 @@ from typing import NamedTuple, assert_never
 
 import msgspec
 
-from hermes.streaming.final import question_text, remark
+from hermes.streaming.final import end_remark, question_text
 from hermes.streaming.wire import encode
 from hermes.text.console import printable, printable_json
 from hermes.types.events import (
@@ -27,7 +27,7 @@ from hermes.types.value import Value
 
 CUT = "— the connection to the model was cut; it starts again —"
 
-ASKING = "clarify"
+QUESTION_TOOL = "clarify"
 """The tool whose question is shown anyway: it needs no line of its own."""
 
 LABEL_WIDTH = 100
@@ -71,7 +71,7 @@ class StdoutStream:
             case TurnFinished():
                 self._labels.pop(self._open_call or CallId(""), None)
                 left = (self._line(f"{one} (not finished)", _RED) for one in self._labels.values())
-                words = remark(event)
+                words = end_remark(event)
                 return "".join(left) + (self._line(words, _RED) if words else self._fresh())
             case SegmentEnded():
                 self._speaking, self._held = False, ""
@@ -101,14 +101,14 @@ class StdoutStream:
         match event:
             case ToolStarted(call=call, name=name):
                 self._labels[call] = line = f"· {tool_label(event)}"
-                if self._open_call is not None or name == ASKING:
+                if self._open_call is not None or name == QUESTION_TOOL:
                     return ""
                 begin = self._fresh()
                 self._open_call, self._mid_line = call, True
                 return begin + self._painted(line, _DIM)
             case ToolFinished(call=call):
                 known = self._labels.pop(call, f"· {tool_label(event)}")
-                rest = took(event)
+                rest = outcome_text(event)
                 color = _RED if event.failed else _DIM
                 if self._open_call is None:
                     return self._line(known + rest, color)
@@ -133,7 +133,7 @@ class StdoutStream:
         return f"{color}{text}{_RESET}" if self._color else text
 
 
-class Written(NamedTuple):
+class SplitOutput(NamedTuple):
     """What an event adds to the answer, and what is said beside it."""
 
     answer: str = ""
@@ -148,19 +148,19 @@ class SplitStream:
         self._text = ""
         self._said = False
 
-    def feed(self, event: AgentEvent) -> Written:
+    def feed(self, event: AgentEvent) -> SplitOutput:
         match event:
             case TextDelta(text=text):
                 self._text += printable(text)
             case SegmentEnded():
-                return Written(self._settled())
+                return SplitOutput(self._settled())
             case SegmentDiscarded():
                 self._text = ""
                 return _aside(CUT)
             case ToolStarted(call=call):
                 self._labels[call] = tool_label(event)
             case ToolFinished(call=call):
-                return _aside(f"· {self._labels.pop(call, tool_label(event))}{took(event)}")
+                return _aside(f"· {self._labels.pop(call, tool_label(event))}{outcome_text(event)}")
             case QuestionAsked(call=call):
                 self._labels.pop(call, None)
                 return _aside(question_text(event))
@@ -168,12 +168,12 @@ class SplitStream:
                 return _aside(f"[{text}]")
             case TurnFinished():
                 unfinished = (f"· {label} (not finished)" for label in self._labels.values())
-                return Written(self._settled(), _aside(*unfinished, remark(event)).aside)
+                return SplitOutput(self._settled(), _aside(*unfinished, end_remark(event)).aside)
             case ReasoningDelta() | ToolProgress() | ContextCompacted() | UsageReported():
                 pass
             case _:
                 assert_never(event)
-        return Written()
+        return SplitOutput()
 
     def _settled(self) -> str:
         text, self._text = self._text.strip("\n"), ""
@@ -183,8 +183,8 @@ class SplitStream:
         return f"{begin}{text}\n"
 
 
-def _aside(*lines: str) -> Written:
-    return Written(aside="".join(f"{printable(line)}\n" for line in lines if line))
+def _aside(*lines: str) -> SplitOutput:
+    return SplitOutput(aside="".join(f"{printable(line)}\n" for line in lines if line))
 
 
 class Session(Value, tag=True):
@@ -220,7 +220,7 @@ def _arguments(event: ToolStarted) -> dict[str, object]:
         return {}
 
 
-def took(event: ToolFinished) -> str:
+def outcome_text(event: ToolFinished) -> str:
     """How a call ended, to be written behind its label: ` (failed, 0.1 s): No such file.`"""
     failed = "failed, " if event.failed else ""
     result = f": {_one_line(event.result, RESULT_WIDTH)}" if event.result else ""

@@ -149,7 +149,7 @@ class SegmentEnd(RunEvent, tag="hermes.segment.ended"):
     pass
 
 
-class SegmentCut(RunEvent, tag="hermes.segment.discarded"):
+class SegmentDiscard(RunEvent, tag="hermes.segment.discarded"):
     from_seq: int
 
 
@@ -189,7 +189,7 @@ class CompactionUpdate(RunEvent, tag="hermes.context.compacted"):
     messages: int
 
 
-class Remark(RunEvent, tag="notice"):
+class NoticeEvent(RunEvent, tag="notice"):
     text: str
 
 

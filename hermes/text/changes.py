@@ -7,18 +7,18 @@ from difflib import SequenceMatcher
 
 from hermes.types.value import Value
 
-TOLERANT = 500
+MOST_TOLERANT_LINES = 500
 """Lines of an old text that may stand with other spaces."""
-AROUND = 2
+CONTEXT_LINES = 2
 """Lines that are shown around a change."""
 MOST_DIFF_LINES = 200
 """Lines from the first to the last change that are shown: comparing takes their cube in time."""
-WIDTH = 200
+DIFF_WIDTH = 200
 LONGEST_DIFF = 4000
 """Characters of a diff."""
 
 
-class Spot(Value):
+class Replacement(Value):
     """A piece of a text, and what takes its place."""
 
     start: int
@@ -27,7 +27,7 @@ class Spot(Value):
     exact: bool = True
 
 
-def spots(text: str, old: str, new: str) -> list[Spot]:
+def find_replacements(text: str, old: str, new: str) -> list[Replacement]:
     """Where the old text stands: exactly, or else at whole lines that differ in their spaces.
 
     What takes its place has the line ends of the text, and the indentation of the lines.
@@ -35,30 +35,30 @@ def spots(text: str, old: str, new: str) -> list[Spot]:
     newline = "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
     old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
     exact = list(_exact(text, old.replace("\n", newline), new.replace("\n", newline)))
-    return exact or list(_alike(text, old, new, newline))
+    return exact or list(_similar_lines(text, old, new, newline))
 
 
-def replaced(text: str, found: list[Spot]) -> str:
+def apply_replacements(text: str, found: list[Replacement]) -> str:
     pieces, last = [], 0
-    for spot in found:
-        pieces += [text[last : spot.start], spot.new]
-        last = spot.end
+    for one in found:
+        pieces += [text[last : one.start], one.new]
+        last = one.end
     return "".join([*pieces, text[last:]])
 
 
 def diff(before: str, after: str) -> str:
     """What changed, in the unified form, as far as it is short."""
     old, new = before.split("\n"), after.split("\n")
-    top, below = _same(old, new), _same(old[::-1], new[::-1])
+    top, below = _equal_lines(old, new), _equal_lines(old[::-1], new[::-1])
     below = min(below, len(old) - top, len(new) - top)
-    first = max(top - AROUND, 0)
-    old = old[first : len(old) - max(below - AROUND, 0)]
-    new = new[first : len(new) - max(below - AROUND, 0)]
+    first = max(top - CONTEXT_LINES, 0)
+    old = old[first : len(old) - max(below - CONTEXT_LINES, 0)]
+    new = new[first : len(new) - max(below - CONTEXT_LINES, 0)]
     if max(len(old), len(new)) > MOST_DIFF_LINES:
         return "[the changes are too far apart to be shown]"
     shown, room = [], LONGEST_DIFF
     for line in _hunks(old, new, first):
-        cut = line if len(line) <= WIDTH else line[:WIDTH] + "…"
+        cut = line if len(line) <= DIFF_WIDTH else line[:DIFF_WIDTH] + "…"
         room -= len(cut) + 1
         if room < 0:
             shown.append("[more changes than are shown]")
@@ -67,17 +67,17 @@ def diff(before: str, after: str) -> str:
     return "\n".join(shown)
 
 
-def _exact(text: str, old: str, new: str) -> Iterator[Spot]:
+def _exact(text: str, old: str, new: str) -> Iterator[Replacement]:
     start = text.find(old)
     while start >= 0:
         end = start + len(old)
-        yield Spot(start=start, end=end, new=new)
+        yield Replacement(start=start, end=end, new=new)
         start = text.find(old, end)
 
 
-def _alike(text: str, old: str, new: str, newline: str) -> Iterator[Spot]:
-    was, wanted = _shape(old.removesuffix("\n").split("\n"))
-    if not any(wanted) or len(wanted) > TOLERANT:
+def _similar_lines(text: str, old: str, new: str, newline: str) -> Iterator[Replacement]:
+    was, wanted = _dedented(old.removesuffix("\n").split("\n"))
+    if not any(wanted) or len(wanted) > MOST_TOLERANT_LINES:
         return
     lines = text.split("\n")
     starts = list(itertools.accumulate((len(line) + 1 for line in lines), initial=0))
@@ -92,12 +92,12 @@ def _alike(text: str, old: str, new: str, newline: str) -> Iterator[Spot]:
             end = min(starts[behind], len(text))
         else:
             end = starts[behind] - 1 - lines[behind - 1].endswith("\r")
-        moved = newline.join(_moved(line, was, now) for line in new.split("\n"))
-        yield Spot(start=starts[number], end=end, new=moved, exact=False)
+        moved = newline.join(_reindented(line, was, now) for line in new.split("\n"))
+        yield Replacement(start=starts[number], end=end, new=moved, exact=False)
         number = behind
 
 
-def _shape(lines: list[str]) -> tuple[str, list[str]]:
+def _dedented(lines: list[str]) -> tuple[str, list[str]]:
     """The indentation that the lines share, and the lines without it and without spaces behind."""
     indents = [line[: len(line) - len(line.lstrip())] for line in lines if line.strip()]
     shared = os.path.commonprefix(indents)  # noqa: RUF071  # of texts, not of paths
@@ -117,7 +117,7 @@ def _indentation(lines: list[str], first: int, wanted: list[str]) -> str | None:
     return indent if same else None
 
 
-def _moved(line: str, was: str, now: str) -> str:
+def _reindented(line: str, was: str, now: str) -> str:
     """The line as far to the right as the lines whose indentation was that and is this now."""
     if not line.strip():
         return line
@@ -128,7 +128,7 @@ def _moved(line: str, was: str, now: str) -> str:
     return now + line.removeprefix(was)
 
 
-def _same(old: list[str], new: list[str]) -> int:
+def _equal_lines(old: list[str], new: list[str]) -> int:
     """How many lines at the beginning are the same."""
     pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False))
     return sum(1 for _ in pairs)
@@ -136,7 +136,7 @@ def _same(old: list[str], new: list[str]) -> int:
 
 def _hunks(old: list[str], new: list[str], first: int) -> Iterator[str]:
     matcher = SequenceMatcher(None, old, new, autojunk=False)
-    for group in matcher.get_grouped_opcodes(AROUND):
+    for group in matcher.get_grouped_opcodes(CONTEXT_LINES):
         (_, old_from, _, new_from, _), (_, _, old_to, _, new_to) = group[0], group[-1]
         old_span = f"{first + old_from + 1},{old_to - old_from}"
         new_span = f"{first + new_from + 1},{new_to - new_from}"

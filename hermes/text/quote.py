@@ -10,21 +10,21 @@ _JOINERS = "\u200c\u200d"
 _TEMPLATE = re.compile(r"<(?=[|\uff5c])")
 
 
-def plain(text: str) -> str:
+def remove_invisible(text: str) -> str:
     """The text without what nobody sees: control characters, reversed or hidden letters."""
     return "\n".join("".join(filter(_visible, line)).rstrip() for line in text.splitlines())
 
 
 def quote(text: str) -> str:
     """The text with a mark before each line, so that none can be a heading, a fence or a role."""
-    lines = _TEMPLATE.sub("< ", plain(text)).split("\n")
+    lines = _TEMPLATE.sub("< ", remove_invisible(text)).split("\n")
     return "\n".join(f"> {line}".rstrip() for line in lines)
 
 
 def shorten(text: str, longest: int) -> str:
     """The text on one line, cut where it is too long."""
     looked_at = text[: _LOOK * longest]
-    line = " ".join(_TEMPLATE.sub("< ", plain(looked_at)).split())
+    line = " ".join(_TEMPLATE.sub("< ", remove_invisible(looked_at)).split())
     if len(line) <= longest and len(looked_at) == len(text):
         return line
     return f"{line[: longest - 1].rstrip()}…"

@@ -20,7 +20,7 @@ ATOM = "\ufffc"
 _T = TypeVar("_T")
 
 
-class Outline:
+class VisibleText:
     """The visible characters of a tree up to a number, and what each one belongs to."""
 
     def __init__(self, tree: nodes.Document, stop: int | None = None) -> None:
@@ -104,10 +104,10 @@ def _inlines(children: nodes.Inlines, kind: CharKind) -> Iterator[_Run]:
 
 def visible(tree: nodes.Document) -> str:
     """The visible characters of the tree."""
-    return Outline(tree).text
+    return VisibleText(tree).text
 
 
-def ended_with(tree: nodes.Document, text: str) -> nodes.Document:
+def append_text(tree: nodes.Document, text: str) -> nodes.Document:
     """The tree with the text after its last words, or in a paragraph of its own below a block."""
     if not text:
         return tree
@@ -118,9 +118,9 @@ def ended_with(tree: nodes.Document, text: str) -> nodes.Document:
                 words = (*last.children, nodes.Text(text=text))
                 return (*before, replace(last, children=words))
             case nodes.Quote(children=children):
-                return (*before, replace(last, children=ended_with(children, text)))
+                return (*before, replace(last, children=append_text(children, text)))
             case nodes.List(items=(*items, item)):
-                return (*before, replace(last, items=(*items, ended_with(item, text))))
+                return (*before, replace(last, items=(*items, append_text(item, text))))
             case _:
                 pass
     return (*tree, nodes.Paragraph(children=(nodes.Text(text=text.strip()),)))
@@ -129,7 +129,7 @@ def ended_with(tree: nodes.Document, text: str) -> nodes.Document:
 # --- the first characters --------------------------------------------------------------------
 
 
-def first(tree: nodes.Document, count: int) -> tuple[nodes.Document, bool]:
+def take_first(tree: nodes.Document, count: int) -> tuple[nodes.Document, bool]:
     """The tree up to so many visible characters (one or more), and whether that is all of it."""
     taken, left = _take_each(tree, count, _take_block, gap=1)
     return taken, left >= 0
@@ -209,7 +209,7 @@ def _take_inline(node: nodes.Inline, count: int) -> _Taken[nodes.Inline]:
 # --- the rest --------------------------------------------------------------------------------
 
 
-def without(tree: nodes.Document, count: int) -> nodes.Document:
+def drop_first(tree: nodes.Document, count: int) -> nodes.Document:
     """The tree after so many visible characters.
 
     The rest of a list's item comes without its marker; the items after it are numbered as before.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from msgspec.structs import replace
 
 from hermes.text.dialect import Plain
-from hermes.text.slices import Outline, first, without
+from hermes.text.slices import VisibleText, drop_first, take_first
 from hermes.types import nodes
 
 Render = Callable[[nodes.Document], str]
@@ -73,12 +73,12 @@ class _Splitter:
             if reach <= self._limit // _ROOM and (plainer := _plainer(tree)) is not None:
                 tree = _without_space(plainer)
                 continue
-            text = Outline(tree, max(reach, 1) + _AHEAD)
+            text = VisibleText(tree, max(reach, 1) + _AHEAD)
             cut = self._cut(tree, text, max(reach, 1))
             end = cut
             while end and text.is_space(end - 1):
                 end -= 1
-            part = first(tree, end)[0] if text.text[:end].strip() else ()
+            part = take_first(tree, end)[0] if text.text[:end].strip() else ()
             tree = _after(tree, text, cut)
             if part:
                 return part, tree
@@ -91,7 +91,7 @@ class _Splitter:
         """How many characters of the tree fit into one part; None when all of them do."""
         low, low_size, high = 0, 0, self._limit
         while True:
-            taken, whole = first(tree, high)
+            taken, whole = take_first(tree, high)
             high_size = self._size(taken)
             if high_size > self._limit:
                 break
@@ -103,22 +103,22 @@ class _Splitter:
             share = (self._limit - low_size) / (high_size - low_size)
             middle = low + round((high - low) * min(max(share, 0.1), 0.9))
             middle = min(max(middle, low + 1), high - 1)
-            size = self._size(first(tree, middle)[0])
+            size = self._size(take_first(tree, middle)[0])
             if size <= self._limit:
                 low, low_size = middle, size
             else:
                 high, high_size = middle, size
         return low
 
-    def _cut(self, tree: nodes.Document, text: Outline, reach: int) -> int:
+    def _cut(self, tree: nodes.Document, text: VisibleText, reach: int) -> int:
         """The best place to cut at, among those that leave a part that fits."""
         for cut in _cuts(text, reach):
-            if text.text[:cut].strip() and self._size(first(tree, cut)[0]) <= self._limit:
+            if text.text[:cut].strip() and self._size(take_first(tree, cut)[0]) <= self._limit:
                 return cut
         return reach
 
 
-def _cuts(text: Outline, reach: int) -> Iterator[int]:
+def _cuts(text: VisibleText, reach: int) -> Iterator[int]:
     """Where the text may be cut, the best place first."""
     kinds, early = text.kinds, reach // 4
     ends = range(min(reach, len(kinds) - 1), 0, -1)
@@ -138,20 +138,20 @@ def _cuts(text: Outline, reach: int) -> Iterator[int]:
     yield _before_grapheme(text.text, reach)
 
 
-def _ends_code_line(text: Outline, cut: int) -> bool:
+def _ends_code_line(text: VisibleText, cut: int) -> bool:
     return text.kinds[cut] == "fence" and text.text[cut] == "\n"
 
 
-def _after(tree: nodes.Document, text: Outline, cut: int) -> nodes.Document:
+def _after(tree: nodes.Document, text: VisibleText, cut: int) -> nodes.Document:
     """The tree after the cut, without white space; of code only the end of a line is dropped."""
     if cut < len(text.kinds) and text.kinds[cut] == "fence":
-        return without(tree, cut + _ends_code_line(text, cut))
-    return _without_space(without(tree, cut))
+        return drop_first(tree, cut + _ends_code_line(text, cut))
+    return _without_space(drop_first(tree, cut))
 
 
 def _without_space(tree: nodes.Document) -> nodes.Document:
     while tree:
-        text = Outline(tree, _WINDOW)
+        text = VisibleText(tree, _WINDOW)
         count = 0
         while count < len(text.text) and text.is_space(count):
             count += 1
@@ -159,7 +159,7 @@ def _without_space(tree: nodes.Document) -> nodes.Document:
             return ()
         if not count:
             break
-        tree = without(tree, count)
+        tree = drop_first(tree, count)
     return tree
 
 

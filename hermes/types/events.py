@@ -84,7 +84,7 @@ class UsageReported(Value, tag=True):
         )
 
 
-NOTHING_USED = UsageReported(prompt_tokens=0, completion_tokens=0, cost=0.0)
+NO_USAGE = UsageReported(prompt_tokens=0, completion_tokens=0, cost=0.0)
 
 
 class Notice(Value, tag=True):

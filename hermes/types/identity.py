@@ -17,7 +17,7 @@ OwnerId = NewType("OwnerId", str)
 """A process that works on the store; alive while it holds its lock file."""
 TurnId = NewType("TurnId", str)
 CallId = NewType("CallId", str)
-"""Ours, `<turn>_<step>_<index>`: providers repeat theirs. `call_place` reads it."""
+"""Ours, `<turn>_<step>_<index>`: providers repeat theirs. `parse_call_id` reads it."""
 
 OWNER = PersonId("owner")
 """The person who installed Hermes: uses its terminal, or the API's own key."""
@@ -25,20 +25,20 @@ OWNER = PersonId("owner")
 Trigger = Literal["message", "api", "job", "webhook", "a2a", "hook"]
 """The kind of event that causes a turn."""
 
-_chance = random.Random(os.urandom(32))  # noqa: S311  # ids are names, not secrets
+_random = random.Random(os.urandom(32))  # noqa: S311  # ids are names, not secrets
 
 
 def new_id() -> str:
     """A unique id that sorts by time: 11 hex digits of milliseconds, 10 of chance."""
-    return f"{time.time_ns() // 1_000_000:011x}{_chance.getrandbits(40):010x}"
+    return f"{time.time_ns() // 1_000_000:011x}{_random.getrandbits(40):010x}"
 
 
-def id_at(instant: float) -> str:
+def id_prefix_at(instant: float) -> str:
     """Less than every id made after this time, and more than all made before."""
     return f"{int(instant * 1000):011x}"
 
 
-class CallPlace(Value):
+class CallPosition(Value):
     """The place of a tool call: the turn, the step in it, and the index in that step."""
 
     turn: TurnId
@@ -46,11 +46,11 @@ class CallPlace(Value):
     index: int
 
 
-def call_place(call: str) -> CallPlace | None:
+def parse_call_id(call: str) -> CallPosition | None:
     """The place that a call id of ours names; None for any other text."""
     if found := _CALL.fullmatch(call):
         turn, step, index = found.groups()
-        return CallPlace(turn=TurnId(turn), step=int(step), index=int(index))
+        return CallPosition(turn=TurnId(turn), step=int(step), index=int(index))
     return None
 
 
@@ -103,13 +103,15 @@ class SessionKey(Value):
     thread: str | None = None
 
     def __str__(self) -> str:
-        text = f"agent:{_q(self.agent)}:{_q(self.platform)}:{self.kind}:{_q(self.chat)}"
+        text = (
+            f"agent:{_quoted(self.agent)}:{_quoted(self.platform)}:{self.kind}:{_quoted(self.chat)}"
+        )
         if self.account is not None:
-            text += f":account:{_q(self.account)}"
+            text += f":account:{_quoted(self.account)}"
         if self.user is not None:
-            text += f":user:{_q(self.user)}"
+            text += f":user:{_quoted(self.user)}"
         if self.thread is not None:
-            text += f":thread:{_q(self.thread)}"
+            text += f":thread:{_quoted(self.thread)}"
         return text
 
     @classmethod
@@ -119,14 +121,14 @@ class SessionKey(Value):
         if len(parts) < 5 or len(parts) % 2 == 0 or parts[0] != "agent":
             raise ValueError(f"not a session key: {text!r}")
         _, agent, platform, kind, chat, *rest = parts
-        named = dict(zip(rest[::2], map(_unq, rest[1::2]), strict=True))
+        named = dict(zip(rest[::2], map(_unquoted, rest[1::2]), strict=True))
         if kind not in ("private", "group", "channel") or not named.keys() <= _OPTIONAL:
             raise ValueError(f"not a session key: {text!r}")
         key = cls(
-            agent=AgentId(_unq(agent)),
-            platform=_unq(platform),
+            agent=AgentId(_unquoted(agent)),
+            platform=_unquoted(platform),
             kind=kind,  # type: ignore[arg-type]  # checked above
-            chat=_unq(chat),
+            chat=_unquoted(chat),
             **named,
         )
         if str(key) != text:
@@ -139,10 +141,10 @@ _OPTIONAL = {"account", "user", "thread"}
 
 # A turn writes its session's key several times.
 @lru_cache(maxsize=4096)
-def _q(part: str) -> str:
+def _quoted(part: str) -> str:
     # surrogatepass: a lone surrogate from a hostile client must not raise or collide.
     return quote(part, safe="-_.~@+!#$&=,", errors="surrogatepass")
 
 
-def _unq(part: str) -> str:
+def _unquoted(part: str) -> str:
     return unquote(part, errors="surrogatepass")

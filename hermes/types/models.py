@@ -140,7 +140,7 @@ class WireFormat(Protocol):
         """The declaration of a tool, to be encoded as JSON."""
         ...
 
-    def left_out(self, choice: ModelChoice, sampling: Sampling) -> Collection[str]:
+    def ignored_options(self, choice: ModelChoice, sampling: Sampling) -> Collection[str]:
         """Names of the options in `sampling` that `body` does not pass on to this model."""
         ...
 

@@ -10,7 +10,7 @@ class ChosenModel(Value):
     """A model, and the source of each of its properties."""
 
     choice: ModelChoice
-    why: dict[str, str]
+    sources: dict[str, str]
     """By field of the choice; a property that is not known has no source."""
 
 
@@ -24,7 +24,7 @@ class ProviderOffer(Value):
     """The variable for its key; empty if it needs none."""
     ready: bool
     """Whether nothing is missing to call it."""
-    place: ModelChoice | None = None
+    endpoint: ModelChoice | None = None
     """The endpoint that has its list of models."""
 
 
@@ -89,7 +89,7 @@ class ModelOffers(Protocol):
         """One provider; ConfigError with the nearest name for an unknown one."""
         ...
 
-    def places(self) -> tuple[ModelChoice, ...]:
+    def endpoints(self) -> tuple[ModelChoice, ...]:
         """The endpoints whose lists can be requested: all with a key, and the one in use."""
         ...
 
@@ -101,11 +101,11 @@ class ModelOffers(Protocol):
         """Reads a person's `model`, `provider/model`, `provider` or model file."""
         ...
 
-    def moves(self, name: ModelName) -> bool:
+    def changes_provider(self, name: ModelName) -> bool:
         """Whether the name belongs to another provider than the configured one."""
         ...
 
-    def doubt(self, name: ModelName) -> str:
+    def why_unlikely(self, name: ModelName) -> str:
         """Why the model probably does not exist, as a sentence; empty if all seems well."""
         ...
 

@@ -129,7 +129,7 @@ class Platform(Value, Generic[ConfigT]):
     name: str
     """The name of its section in config.yaml and of its environment variables: `telegram`."""
     config: type[ConfigT]
-    """The type of its section. A field may name environment variables with `Also`."""
+    """The type of its section. A field may name environment variables with `Aliases`."""
     accounts: Callable[[ConfigT], Sequence[str]]
     """The accounts that are configured: the platform's name for the default one, then
     `<platform>.<name>`. Empty where the credentials are missing."""

@@ -26,7 +26,7 @@ class Provider(Value):
     wire: str = "chat"
     """Name of its wire format."""
     quirks: Quirks = Quirks()
-    elsewhere: str = ""
+    custom_address_provider: str = ""
     """Name of the provider whose wire format and quirks apply at another address; empty for its
     own."""
     tools: bool = True
@@ -44,19 +44,19 @@ class Provider(Value):
     def names(self) -> tuple[str, ...]:
         return (self.name, *self.aliases)
 
-    def key_name(self, environ: Mapping[str, str]) -> str:
+    def key_variable(self, environ: Mapping[str, str]) -> str:
         """The variable that holds its key; empty if none is set."""
         return next((name for name in self.keys if environ.get(name)), "")
 
     def key(self, environ: Mapping[str, str]) -> str:
-        return environ.get(self.key_name(environ), "")
+        return environ.get(self.key_variable(environ), "")
 
-    def address_name(self, environ: Mapping[str, str]) -> str:
+    def address_variable(self, environ: Mapping[str, str]) -> str:
         """The variable that holds another address; empty if none is set."""
         return next((name for name in self.base_url_env if environ.get(name)), "")
 
     def address(self, environ: Mapping[str, str]) -> str:
-        return environ.get(self.address_name(environ), self.base_url)
+        return environ.get(self.address_variable(environ), self.base_url)
 
     def ready(self, environ: Mapping[str, str]) -> bool:
         """Whether nothing is missing to call it."""

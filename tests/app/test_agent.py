@@ -78,7 +78,7 @@ async def test_the_default_prompt_is_short(tmp_path: Path) -> None:
         tools = {tool.name: tool for tool in builder.tools()}
         turn = a_turn(source=replace(PRIVATE, platform="telegram"))
         turn = replace(turn, profile=profile_of(chosen, models_of(chosen), DEFAULT_AGENT))
-        prompt = await builder.prompter().prompt(turn, CHOICE, tools)
+        prompt = await builder.prompt_writer().prompt(turn, CHOICE, tools)
     sizes = {part.name: len(part.text) for part in prompt.parts}
     sizes |= {f"tool {name}": len(tools_json((tool,))) for name, tool in tools.items()}
     assert list(sizes) == [
@@ -103,7 +103,7 @@ async def test_a_full_memory_and_persona_stay_within_the_bound(tmp_path: Path) -
         turn = replace(
             a_turn(person=OWNER), profile=profile_of(chosen, models_of(chosen), DEFAULT_AGENT)
         )
-        prompt = await builder.prompter().prompt(turn, CHOICE, tools)
+        prompt = await builder.prompt_writer().prompt(turn, CHOICE, tools)
     assert {"memory", "user"} <= {part.name for part in prompt.parts}
     assert len(prompt.text) + prompt.tools <= MOST
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.app.models import ask_model, ignored_options, reachable
+from hermes.app.models import call_model, ignored_options, reachable
 from hermes.settings import load
 from hermes.state.paths import STORE_NAME
 from hermes.testing.upstream import STREAM, answering, choice_of
@@ -40,7 +40,7 @@ async def test_one_question_is_put_to_a_model_without_a_gateway(tmp_path: Path) 
     payload = (PAYLOADS / "chat_openai_text.sse").read_bytes()
     events: list[AgentEvent] = []
     async with answering(STREAM + payload) as url:
-        answer = await ask_model(load(tmp_path, {}), choice_of("chat", url), "Hi", events.append)
+        answer = await call_model(load(tmp_path, {}), choice_of("chat", url), "Hi", events.append)
     said = "".join(event.text for event in events if isinstance(event, TextDelta))
     assert answer.text == said != ""
     assert not (tmp_path / STORE_NAME).exists()

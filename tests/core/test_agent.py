@@ -8,13 +8,13 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from hermes.core.agent import AgentLoop, repeated, run_calls, unanswered
+from hermes.core.agent import AgentLoop, repeated_call, run_calls, unanswered
 from hermes.core.auxiliary import Auxiliary
 from hermes.core.compaction import Compactor
-from hermes.core.prompt import Prompter
+from hermes.core.prompt import PromptWriter
 from hermes.core.tools.call import CUT_CALL, UNKNOWN_OUTCOME, ToolRuntime
 from hermes.core.tools.registry import Registry
-from hermes.core.tools.results import Results
+from hermes.core.tools.results import ResultFilter
 from hermes.state.spill import Spill
 from hermes.testing.commands import FILES_ONLY
 from hermes.testing.running import refused
@@ -293,8 +293,8 @@ def test_a_summary_does_not_hide_what_was_repeated() -> None:
     call = ToolCall(id=CallId("c"), name="look", arguments="{}")
     once = (AssistantMessage(calls=(call,)), ToolMessage(call=call.id, text="same"))
     notes = UserMessage(text="notes", summary=True)
-    assert repeated([HI, *once, notes, *once, *once]) == call
-    assert repeated([HI, *once, HI, *once, *once]) is None
+    assert repeated_call([HI, *once, notes, *once, *once]) == call
+    assert repeated_call([HI, *once, HI, *once, *once]) is None
 
 
 async def test_what_was_done_for_an_earlier_request_does_not_count() -> None:
@@ -310,7 +310,7 @@ async def test_a_long_result_is_trimmed_and_can_be_read_in_full(tmp_path: Path) 
     spill = Spill(tmp_path)
     text = "\n".join(f"line {number}" for number in range(20_000))
     model = ScriptedModel([calls(("look", {})), says("done")])
-    agent = an_agent(model, (look(True, [text]),), results=Results(spill, longest=1000))
+    agent = an_agent(model, (look(True, [text]),), results=ResultFilter(spill, longest=1000))
     turn = a_turn()
     await agent.run(turn, lambda event: None, Notebook())
     (result,) = (m for m in model.requests[1].messages if isinstance(m, ToolMessage))
@@ -354,7 +354,7 @@ async def test_where_nothing_is_summarised_the_model_says_what_is_too_long() -> 
         model,
         Registry(()),
         lambda profile, named: CHOICE,
-        Prompter(),
+        PromptWriter(),
         Compactor(Auxiliary(model, lambda main: main)),
         RUNTIME,
         threshold=None,

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.core.auxiliary import Auxiliary
-from hermes.core.compaction import Compactor, choose, chunks, last_request
-from hermes.core.window import Window, tokens, weight
+from hermes.core.compaction import Compactor, choose_range, chunks, last_request
+from hermes.core.window import Window, message_tokens, tokens
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.testing.turns import CHOICE
 from hermes.types.identity import CallId
@@ -50,7 +50,7 @@ histories = st.lists(
 def test_a_cut_never_parts_a_call_from_its_result_nor_takes_the_last_request(
     history: list[Message],
 ) -> None:
-    cut = choose(history, WINDOW)
+    cut = choose_range(history, WINDOW)
     if cut is None:
         return
     assert 0 <= cut.first < cut.last <= len(history) - 1
@@ -63,30 +63,30 @@ def test_a_cut_never_parts_a_call_from_its_result_nor_takes_the_last_request(
 @given(histories)
 def test_what_can_be_shortened_is_shortened(history: list[Message]) -> None:
     """A conversation much larger than the window has a cut that leaves less than half of it."""
-    total = sum(map(weight, history))
-    largest = max(sum(map(weight, history[i : i + 2])) for i in range(len(history)))
+    total = sum(map(message_tokens, history))
+    largest = max(sum(map(message_tokens, history[i : i + 2])) for i in range(len(history)))
     if total < 6 * WINDOW.room or largest > WINDOW.room // 4:
         return
-    cut = choose(history, WINDOW)
+    cut = choose_range(history, WINDOW)
     assert cut is not None
-    left = total - sum(map(weight, history[cut.first : cut.last]))
+    left = total - sum(map(message_tokens, history[cut.first : cut.last]))
     assert left < total / 2
 
 
 def test_the_beginning_is_kept_while_it_is_short() -> None:
     history = [m for n in range(12) for m in exchange(n)]
-    cut = choose(history, WINDOW)
+    cut = choose_range(history, WINDOW)
     assert cut is not None
     assert cut.first == 2
     long_beginning = [*exchange(0, 4000), *history]
-    again = choose(long_beginning, WINDOW)
+    again = choose_range(long_beginning, WINDOW)
     assert again is not None
     assert again.first == 0
 
 
 def test_long_work_on_one_request_is_cut_behind_the_request() -> None:
     history: list[Message] = [UserMessage(text="do it"), *(m for n in range(20) for m in step(n))]
-    cut = choose(history, WINDOW)
+    cut = choose_range(history, WINDOW)
     assert cut is not None
     assert cut.first >= 1
     assert isinstance(history[cut.first], AssistantMessage)
@@ -98,7 +98,7 @@ def test_a_summary_is_not_taken_for_the_request_that_it_follows() -> None:
     early = [m for n in range(8) for m in exchange(n)]
     late = [m for n in range(20) for m in step(n)]
     history: list[Message] = [*early, request, notes, *late]
-    cut = choose(history, WINDOW)
+    cut = choose_range(history, WINDOW)
     assert cut is not None
     assert not cut.first <= history.index(request) < cut.last
     assert last_request(history) == history.index(request)
@@ -118,8 +118,8 @@ async def test_who_writes_like_a_summary_is_still_taken_for_a_person() -> None:
 
 def test_beside_a_long_request_less_of_the_end_is_kept() -> None:
     work = [m for n in range(4) for m in step(n)]
-    assert choose([UserMessage(text="do it"), *work], WINDOW) is None
-    cut = choose([UserMessage(text="do it " * 800), *work], WINDOW)
+    assert choose_range([UserMessage(text="do it"), *work], WINDOW) is None
+    cut = choose_range([UserMessage(text="do it " * 800), *work], WINDOW)
     assert cut is not None
     assert cut.last == len(work) - 1
 
@@ -127,14 +127,14 @@ def test_beside_a_long_request_less_of_the_end_is_kept() -> None:
 def test_a_summary_alone_is_not_summarised_again() -> None:
     notes = UserMessage(text="n" * 30_000, summary=True)
     request = UserMessage(text="do it " * 3000)
-    assert choose([request, notes, *step(1)], WINDOW) is None
+    assert choose_range([request, notes, *step(1)], WINDOW) is None
     said = UserMessage(text=notes.text)
-    assert choose([said, request, *step(1)], WINDOW) is not None
+    assert choose_range([said, request, *step(1)], WINDOW) is not None
 
 
 def test_two_messages_are_not_worth_a_summary() -> None:
-    assert choose([*exchange(0), *exchange(1)], WINDOW) is None
-    assert choose([], WINDOW) is None
+    assert choose_range([*exchange(0), *exchange(1)], WINDOW) is None
+    assert choose_range([], WINDOW) is None
 
 
 @given(

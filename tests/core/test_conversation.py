@@ -10,7 +10,7 @@ from hermes.control import sessions
 from hermes.core.auxiliary import Auxiliary
 from hermes.core.compaction import SUMMARY_SYSTEM, Compactor
 from hermes.core.conversation import ModelConversation
-from hermes.core.prompt import Prompter
+from hermes.core.prompt import PromptWriter
 from hermes.core.window import UNKNOWN_LENGTH, Window
 from hermes.settings.sections import ModelSettings
 from hermes.testing.platforms import ChatServer, PlainAdapter
@@ -136,7 +136,7 @@ async def conversation(
     history = [UserMessage(text=text) for text in texts]
     window = Window.of(size, 100, threshold)
     made = ModelConversation(a_turn(*history), CHOICE, {}, window, lambda event: None, Notebook())
-    await made.begin(Prompter())
+    await made.begin(PromptWriter())
     return made
 
 
@@ -144,7 +144,7 @@ async def conversation(
 async def test_what_the_provider_counts_decides(reported: int, long: bool) -> None:
     made = await conversation("x" * 2100)
     made.is_long()
-    made.heard(UsageReported(prompt_tokens=reported, completion_tokens=1))
+    made.emit(UsageReported(prompt_tokens=reported, completion_tokens=1))
     assert made.is_long() is long
 
 
@@ -162,7 +162,7 @@ async def test_what_stays_long_is_summarised_again_only_after_it_has_grown() -> 
     compactor = Compactor(Auxiliary(Summariser(), lambda main: main))
     made.add(*(AssistantMessage(text="FACT-1 is so " * 30) for _ in range(6)))
     assert made.is_long()
-    assert await made.shrink(compactor, Prompter())
+    assert await made.compact(compactor, PromptWriter())
     assert not made.is_long()
     made.add(AssistantMessage(text="y" * 100))
     assert not made.is_long()
@@ -174,17 +174,17 @@ async def test_what_the_model_finds_too_long_is_summarised_however_little_it_has
     made = await conversation("do it " * 400)
     compactor = Compactor(Auxiliary(Summariser(), lambda main: main))
     made.add(*(AssistantMessage(text="FACT-1 is so " * 30) for _ in range(6)))
-    await made.shrink(compactor, Prompter())
+    await made.compact(compactor, PromptWriter())
     made.add(*(AssistantMessage(text="y" * 100) for _ in range(2)))
     assert not made.is_long()
-    made.narrow()
-    assert await made.shrink(compactor, Prompter())
+    made.reduce_window()
+    assert await made.compact(compactor, PromptWriter())
 
 
 async def test_without_a_threshold_nothing_is_ever_long() -> None:
     made = await conversation("x" * 9000, threshold=None)
     assert not made.is_long()
-    made.narrow()
+    made.reduce_window()
     assert not made.is_long()
 
 
@@ -194,7 +194,7 @@ async def test_prefilled_messages_stand_before_all_others() -> None:
     turn = replace(turn, profile=replace(turn.profile, prefill=prefill))
     window = Window.of(UNKNOWN_LENGTH, None, 0.75)
     made = ModelConversation(turn, CHOICE, {}, window, lambda event: None, Notebook())
-    await made.begin(Prompter())
+    await made.begin(PromptWriter())
     assert [m.text for m in made.request(0).messages] == ["ping", "pong", "hi"]
 
 
@@ -213,9 +213,9 @@ async def test_only_a_conversation_that_may_be_long_is_weighed(size: int, looked
     turn = replace(a_turn(UserMessage(text="x" * 2000), UserMessage(text="hi")), size=size)
     window = Window.of(8000, 1000, 0.75)
     made = ModelConversation(turn, CHOICE, {}, window, lambda event: None, Notebook())
-    await made.begin(Prompter())
+    await made.begin(PromptWriter())
     assert not made.is_long()
-    assert (made._weight is not None) is looked
+    assert (made._counted is not None) is looked
 
 
 async def test_a_conversation_of_few_words_and_many_images_may_be_long() -> None:
@@ -223,5 +223,5 @@ async def test_a_conversation_of_few_words_and_many_images_may_be_long() -> None
     turn = replace(a_turn(*[image] * 5, UserMessage(text="hi")), size=500)
     window = Window.of(8000, 1000, 0.75)
     made = ModelConversation(turn, CHOICE, {}, window, lambda event: None, Notebook())
-    await made.begin(Prompter())
+    await made.begin(PromptWriter())
     assert made.is_long()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hermes.core.prompt import IDENTITY, TALKER, Prompter, ephemeral
+from hermes.core.prompt import IDENTITY, IDENTITY_WITHOUT_TOOLS, PromptWriter, ephemeral
 from hermes.testing.tools import append, ask
 from hermes.testing.turns import CHOICE, GROUP, PRIVATE, a_turn
 from hermes.types.identity import OWNER, PersonId, Principal, Source
@@ -17,7 +17,7 @@ TOOLS: dict[str, AnyTool] = {"append": append}
 
 
 async def written(turn: Turn) -> Prompt:
-    return await Prompter(clock=lambda: 0.0, zone=UTC).prompt(turn, CHOICE, TOOLS)
+    return await PromptWriter(clock=lambda: 0.0, zone=UTC).prompt(turn, CHOICE, TOOLS)
 
 
 def names(prompt: Prompt) -> list[str]:
@@ -30,8 +30,8 @@ async def test_stable_parts_come_first_and_empty_ones_are_left_out(tmp_path: Pat
     async def remember(turn: Turn) -> list[PromptPart]:
         return [PromptPart(name="memory", text="likes tea")]
 
-    prompter = Prompter(remember, clock=lambda: 0.0, zone=UTC)
-    prompt = await prompter.prompt(a_turn(workspace=tmp_path), CHOICE, TOOLS)
+    prompt_writer = PromptWriter(remember, clock=lambda: 0.0, zone=UTC)
+    prompt = await prompt_writer.prompt(a_turn(workspace=tmp_path), CHOICE, TOOLS)
     assert names(prompt) == ["identity", "place", "workspace", "AGENTS.md", "memory", "time"]
     assert prompt.text.startswith(IDENTITY)
     assert "likes tea" in prompt.text
@@ -78,17 +78,17 @@ async def test_an_epoch_keeps_its_prompt_whatever_is_remembered_later() -> None:
         return [PromptPart(name="memory", text=notes[0])]
 
     turn = a_turn()
-    first = await Prompter(remember).prompt(turn, CHOICE, TOOLS)
+    first = await PromptWriter(remember).prompt(turn, CHOICE, TOOLS)
     notes[0] = "two"
-    again = await Prompter(remember).prompt(replace(turn, prompt=first), CHOICE, TOOLS)
+    again = await PromptWriter(remember).prompt(replace(turn, prompt=first), CHOICE, TOOLS)
     assert again is first
-    assert "two" in (await Prompter(remember).prompt(turn, CHOICE, TOOLS)).text
+    assert "two" in (await PromptWriter(remember).prompt(turn, CHOICE, TOOLS)).text
 
 
 @pytest.mark.parametrize("change", ["model", "tools", "soul", "person"])
 async def test_another_model_set_of_tools_persona_or_person_begins_an_epoch(change: str) -> None:
-    prompter, turn = Prompter(), a_turn()
-    first = await prompter.prompt(turn, CHOICE, TOOLS)
+    prompt_writer, turn = PromptWriter(), a_turn()
+    first = await prompt_writer.prompt(turn, CHOICE, TOOLS)
     later = replace(turn, prompt=first)
     choice, tools = CHOICE, dict(TOOLS)
     match change:
@@ -100,7 +100,7 @@ async def test_another_model_set_of_tools_persona_or_person_begins_an_epoch(chan
             later = replace(later, person=PersonId("somebody else"))
         case _:
             later = replace(later, profile=replace(turn.profile, soul="You are Ada."))
-    assert await prompter.prompt(later, choice, tools) != first
+    assert await prompt_writer.prompt(later, choice, tools) != first
 
 
 async def test_what_is_for_one_call_is_not_in_it() -> None:
@@ -114,15 +114,15 @@ async def test_what_is_for_one_call_is_not_in_it() -> None:
 async def test_a_secret_is_hidden() -> None:
     turn = a_turn()
     turn = replace(turn, profile=replace(turn.profile, instructions="the key is hunter2hunter2"))
-    prompter = Prompter(redact=lambda text: text.replace("hunter2hunter2", "…"))
-    assert "hunter2" not in (await prompter.prompt(turn, CHOICE, TOOLS)).text
+    prompt_writer = PromptWriter(redact=lambda text: text.replace("hunter2hunter2", "…"))
+    assert "hunter2" not in (await prompt_writer.prompt(turn, CHOICE, TOOLS)).text
 
 
 async def test_a_small_model_is_shown_less_of_a_context_file(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("x" * 50_000)
     turn = a_turn(workspace=tmp_path)
     small = replace(CHOICE, context_length=2048)
-    prompt = await Prompter().prompt(turn, small, TOOLS)
+    prompt = await PromptWriter().prompt(turn, small, TOOLS)
     assert len(prompt.text) < 2500
     assert "AGENTS.md" in names(prompt)
 
@@ -130,7 +130,7 @@ async def test_a_small_model_is_shown_less_of_a_context_file(tmp_path: Path) -> 
 async def test_a_model_without_tools_is_told_nothing_of_files(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("use tabs")
     talker = replace(CHOICE, tools=False)
-    prompt = await Prompter().prompt(a_turn(workspace=tmp_path), talker, {})
+    prompt = await PromptWriter().prompt(a_turn(workspace=tmp_path), talker, {})
     assert names(prompt) == ["identity", "place", "time"]
 
 
@@ -141,13 +141,13 @@ async def test_requests_without_a_session_share_a_prompt_for_a_moment() -> None:
         asked.append(turn)
         return []
 
-    prompter = Prompter(remember)
+    prompt_writer = PromptWriter(remember)
     for _ in range(3):
-        await prompter.prompt(replace(a_turn(), stateless=True), CHOICE, TOOLS)
+        await prompt_writer.prompt(replace(a_turn(), stateless=True), CHOICE, TOOLS)
     assert len(asked) == 1
-    await prompter.prompt(replace(a_turn(person="bob"), stateless=True), CHOICE, TOOLS)
+    await prompt_writer.prompt(replace(a_turn(person="bob"), stateless=True), CHOICE, TOOLS)
     assert len(asked) == 2
-    await prompter.prompt(a_turn(), CHOICE, TOOLS)
+    await prompt_writer.prompt(a_turn(), CHOICE, TOOLS)
     assert len(asked) == 3
 
 
@@ -170,15 +170,15 @@ async def test_what_one_chat_remembers_is_never_told_in_another() -> None:
         (PRIVATE, "bob"),
         (replace(PRIVATE, account="q", chat_id="2"), "carol"),
     ]
-    prompter = Prompter(remember)
+    prompt_writer = PromptWriter(remember)
     for source, person in chats:
         turn = replace(a_turn(source=source, person=person), stateless=True)
-        prompt = await prompter.prompt(turn, CHOICE, TOOLS)
+        prompt = await prompt_writer.prompt(turn, CHOICE, TOOLS)
         told = [memory_of(*chat) for chat in chats if memory_of(*chat) in prompt.text]
         assert told == [memory_of(source, person)]
 
 
 async def test_a_model_that_only_talks_is_told_nothing_of_tools() -> None:
-    prompt = await Prompter().prompt(a_turn(), replace(CHOICE, tools=False), {})
-    assert prompt.text.startswith(TALKER)
+    prompt = await PromptWriter().prompt(a_turn(), replace(CHOICE, tools=False), {})
+    assert prompt.text.startswith(IDENTITY_WITHOUT_TOOLS)
     assert "tools" not in prompt.text

@@ -5,7 +5,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from hermes.core.structured import form_problem, unfenced
+from hermes.core.structured import format_problem, unfenced
 from hermes.testing.running import refused
 from hermes.testing.scripted import Answer, ScriptedModel, calls, fails, says
 from hermes.testing.tools import TEST_TOOLS
@@ -144,7 +144,7 @@ async def test_a_provider_that_fails_in_the_repair_fails_the_turn() -> None:
     ],
 )
 def test_any_object_will_do_where_no_schema_is_given(text: str, problem: str) -> None:
-    found = form_problem(OBJECT, text)
+    found = format_problem(OBJECT, text)
     assert problem in found
     assert bool(found) == bool(problem)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.settings.keys import NEW_KEY_ADVICE, kept_key, make_key, weakness
+from hermes.settings.keys import NEW_KEY_ADVICE, create_key, read_key, weakness
 from hermes.state.paths import Home
 from hermes.types.errors import ConfigError
 
@@ -64,10 +64,10 @@ def test_random_keys_are_never_refused() -> None:
 
 def test_a_new_key_is_good_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
     home = Home(root=tmp_path)
-    assert kept_key(home) == ""
-    first, second = make_key(home), make_key(home)
+    assert read_key(home) == ""
+    first, second = create_key(home), create_key(home)
     assert first != second
-    assert kept_key(home) == second
+    assert read_key(home) == second
     assert home.api_key.stat().st_mode & 0o777 == 0o600
 
 
@@ -76,7 +76,7 @@ def test_a_key_file_that_can_not_be_used_is_refused(tmp_path: Path, data: bytes)
     home = Home(root=tmp_path)
     home.api_key.write_bytes(data)
     with pytest.raises(ConfigError) as refused:
-        kept_key(home)
+        read_key(home)
     assert str(home.api_key) in str(refused.value)
     assert NEW_KEY_ADVICE in str(refused.value) or "can't be read" in str(refused.value)
     assert "changeme" not in str(refused.value)

@@ -9,7 +9,7 @@ import pytest
 
 from hermes.settings import Settings, load
 from hermes.settings.platforms import check_platforms, platform_config
-from hermes.settings.schema import Also
+from hermes.settings.schema import Aliases
 from hermes.settings.sources import ConfigProblems
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.types.platforms import AnyPlatform, Platform
@@ -22,8 +22,8 @@ class Bot(Value):
 
 
 class ChatConfig(Value):
-    token: Annotated[str, Also(env=("CHAT_BOT_TOKEN", "{}_TOKEN"), keys=("extra.token",))] = ""
-    port: Annotated[int, msgspec.Meta(ge=1), Also(env=("CHAT_PORT",))] = 1
+    token: Annotated[str, Aliases(env=("CHAT_BOT_TOKEN", "{}_TOKEN"), keys=("extra.token",))] = ""
+    port: Annotated[int, msgspec.Meta(ge=1), Aliases(env=("CHAT_PORT",))] = 1
     rooms: tuple[str, ...] = ()
     mode: Literal["poll", "push"] = "poll"
     bots: dict[str, Bot] = msgspec.field(default_factory=dict)

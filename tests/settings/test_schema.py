@@ -9,15 +9,15 @@ import pytest
 from hermes.core.models.catalog import Catalog
 from hermes.settings import Settings, schema
 from hermes.settings.schema import (
-    Also,
+    Aliases,
     Field,
     Schema,
-    bare,
     convert,
     describe_fields,
+    describe_type,
     fields,
-    in_words,
     own_fields,
+    unannotated,
     unsupported_keys,
 )
 from hermes.types.errors import ConfigError
@@ -25,7 +25,7 @@ from hermes.types.value import Value
 
 
 class Inner(Value):
-    mode: Annotated[Literal["slow", "Fast"], Also(env=("MODE",), keys=("old.mode",))] = "slow"
+    mode: Annotated[Literal["slow", "Fast"], Aliases(env=("MODE",), keys=("old.mode",))] = "slow"
     """How fast it goes."""
     size: Annotated[int, msgspec.Meta(ge=1, le=9)] = 3
 
@@ -37,14 +37,14 @@ class Outer(Value):
 
 
 def field(kind: object, *, secret: bool = False) -> Field:
-    also = Also(secret=secret)
-    return Field(key="a.b", kind=kind, default=None, also=also, owner="A", name="b")
+    aliases = Aliases(secret=secret)
+    return Field(key="a.b", kind=kind, default=None, aliases=aliases, owner="A", name="b")
 
 
 def test_fields_have_dotted_keys_and_their_other_names() -> None:
     found = {one.key: one for one in fields(Outer, ("skipped",))}
     assert list(found) == ["inner.mode", "inner.size", "folder"]
-    assert found["inner.mode"].also.env == ("MODE",)
+    assert found["inner.mode"].aliases.env == ("MODE",)
     assert (found["inner.mode"].owner, found["inner.mode"].default) == ("Inner", "slow")
 
 
@@ -66,11 +66,11 @@ def test_an_unknown_setting_suggests_a_known_one(key: str, hint: str) -> None:
 
 def test_a_misspelt_key_means_one_of_its_section() -> None:
     known = schema()
-    assert known.meant("model.defualt") == "model.default"
-    assert known.meant("model.zzzzzz") is None
-    assert known.meant("model.service_tiers") is None, "another section has such a key"
-    assert known.meant("agent.service_tiers") == "agent.service_tier"
-    assert known.meant("agent.service_tiers", ours=True) is None
+    assert known.nearest_key("model.defualt") == "model.default"
+    assert known.nearest_key("model.zzzzzz") is None
+    assert known.nearest_key("model.service_tiers") is None, "another section has such a key"
+    assert known.nearest_key("agent.service_tiers") == "agent.service_tier"
+    assert known.nearest_key("agent.service_tiers", ours=True) is None
 
 
 @pytest.mark.parametrize(
@@ -120,9 +120,9 @@ def test_a_wrong_secret_is_not_shown() -> None:
 
 
 def test_a_type_is_described_in_words() -> None:
-    assert in_words(int | None) == "a whole number"
-    assert in_words(Annotated[float, msgspec.Meta(gt=0)]) == "a number above 0"
-    assert bare(Annotated[int, msgspec.Meta(ge=1)]) is int
+    assert describe_type(int | None) == "a whole number"
+    assert describe_type(Annotated[float, msgspec.Meta(gt=0)]) == "a number above 0"
+    assert unannotated(Annotated[int, msgspec.Meta(ge=1)]) is int
 
 
 def test_every_setting_is_described_once_with_its_text() -> None:
@@ -146,17 +146,17 @@ def test_no_key_is_both_a_setting_and_ignored() -> None:
 
 
 class Counted(Value):
-    count: Annotated[int, msgspec.Meta(ge=1), Also(env=("COUNT",))] = 3
+    count: Annotated[int, msgspec.Meta(ge=1), Aliases(env=("COUNT",))] = 3
 
 
 class PerName(Value):
-    open: Annotated[bool, Also(env=("{}_OPEN",))] = False
+    open: Annotated[bool, Aliases(env=("{}_OPEN",))] = False
 
 
 class Root(Value):
     inner: Counted = Counted()
     names: dict[str, PerName] = msgspec.field(default_factory=dict)
-    color: Annotated[Literal["red", "blue"], Also(keys=("old.color",))] = "red"
+    color: Annotated[Literal["red", "blue"], Aliases(keys=("old.color",))] = "red"
 
 
 SCHEMA = Schema.of(Root)
@@ -178,7 +178,7 @@ def test_a_setting_is_found_by_each_of_its_names(name: str, key: str) -> None:
 
 
 def test_the_variable_of_a_named_section_has_its_name() -> None:
-    assert SCHEMA.field("names.any.open").also.env == ("ANY_OPEN",)
+    assert SCHEMA.field("names.any.open").aliases.env == ("ANY_OPEN",)
 
 
 @pytest.mark.parametrize(
@@ -238,4 +238,4 @@ def test_text_becomes_the_setting_s_type(key: str, value: str, expected: object)
     ],
 )
 def test_a_type_is_written_in_words(kind: object, words: str) -> None:
-    assert in_words(kind) == words
+    assert describe_type(kind) == words

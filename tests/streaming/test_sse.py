@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from hermes.streaming.final import spoken
+from hermes.streaming.final import answer_with_questions
 from hermes.streaming.fold import EventFold, View, answer
 from hermes.streaming.sse import (
-    ANSWER_PLACE,
+    ANSWER_PLACEHOLDER,
     DONE,
     KEEPALIVE,
     ChatStream,
@@ -127,7 +127,7 @@ def test_the_contents_of_a_suspended_turn_end_with_its_questions(
         for n in range(count)
     ]
     events = [*events, *questions, SUSPENDED]
-    assert content(sent(events)) == spoken(folded(events))
+    assert content(sent(events)) == answer_with_questions(folded(events))
 
 
 @given(st.lists(speech), st.booleans())
@@ -167,7 +167,7 @@ def test_the_reason_of_the_end_is_the_models(reason: FinishReason) -> None:
 
 
 def test_the_calls_of_a_suspended_run_can_not_move_its_answer() -> None:
-    arguments = json.dumps({"at": ANSWER_PLACE.decode()})
+    arguments = json.dumps({"at": ANSWER_PLACEHOLDER.decode()})
     call = ToolCall(id=CallId("t_0_0"), name="look", arguments=arguments)
     end = TurnFinished(outcome="suspended", calls=(call,))
     head, tail = RunStream("run_1").end(5, end, None)
@@ -442,7 +442,7 @@ def test_the_last_frame_of_a_run_has_the_answer_between_its_halves(
 
 
 def test_a_run_that_failed_has_no_answer_whatever_the_error_says() -> None:
-    failed = TurnFinished(outcome="failed", text=ANSWER_PLACE.decode(), code="rate_limited")
+    failed = TurnFinished(outcome="failed", text=ANSWER_PLACEHOLDER.decode(), code="rate_limited")
     whole, tail = RunStream("run_1").end(5, failed, None)
     assert tail == b""
     told = {"event": "run.failed", "run_id": "run_1", "error": failed.text, "code": failed.code}

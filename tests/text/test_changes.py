@@ -6,7 +6,14 @@ import time
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hermes.text.changes import LONGEST_DIFF, MOST_DIFF_LINES, TOLERANT, diff, replaced, spots
+from hermes.text.changes import (
+    LONGEST_DIFF,
+    MOST_DIFF_LINES,
+    MOST_TOLERANT_LINES,
+    apply_replacements,
+    diff,
+    find_replacements,
+)
 
 words = st.text(st.sampled_from("xy("), min_size=1, max_size=4)
 code = st.lists(st.tuples(st.integers(0, 2), words), min_size=1, max_size=5).map(
@@ -16,7 +23,7 @@ pieces = st.text(st.sampled_from("ab \n\r\té"), max_size=12)
 
 
 def changed(text: str, old: str, new: str) -> str:
-    return replaced(text, spots(text, old, new))
+    return apply_replacements(text, find_replacements(text, old, new))
 
 
 @settings(deadline=None)
@@ -31,10 +38,10 @@ def test_an_exact_text_is_replaced_as_by_python(text: str, old: str, new: str) -
 @given(pieces, pieces.filter(bool), pieces)
 def test_spots_are_pieces_in_order(text: str, old: str, new: str) -> None:
     last = 0
-    for spot in spots(text, old, new):
-        assert last <= spot.start < spot.end <= len(text)
-        assert text[spot.start : spot.end].split() == old.split()
-        last = spot.end
+    for one in find_replacements(text, old, new):
+        assert last <= one.start < one.end <= len(text)
+        assert text[one.start : one.end].split() == old.split()
+        last = one.end
 
 
 @settings(deadline=None)
@@ -90,9 +97,9 @@ def test_tabs_take_the_place_of_spaces() -> None:
 
 
 def test_other_words_and_other_shapes_are_not_found() -> None:
-    assert spots("a\n  b\n", "a\nb\n", "x") == []
-    assert spots("a b\n", "a  b\n", "x") == []
-    assert spots("a\n", "  \n ", "x") == []
+    assert find_replacements("a\n  b\n", "a\nb\n", "x") == []
+    assert find_replacements("a b\n", "a  b\n", "x") == []
+    assert find_replacements("a\n", "  \n ", "x") == []
 
 
 def test_a_diff_shows_each_change_with_its_lines() -> None:
@@ -131,6 +138,6 @@ def test_changes_that_are_far_apart_are_not_shown() -> None:
 
 def test_a_text_that_is_nearly_everywhere_is_looked_for_in_bounded_time() -> None:
     since = time.process_time()
-    assert spots("x\n" * 10_000, "x\n" * (TOLERANT - 1) + "y\n", "z") == []
-    assert spots("x \n" * 10_000, "x\n" * (TOLERANT + 1), "z") == []
+    assert find_replacements("x\n" * 10_000, "x\n" * (MOST_TOLERANT_LINES - 1) + "y\n", "z") == []
+    assert find_replacements("x \n" * 10_000, "x\n" * (MOST_TOLERANT_LINES + 1), "z") == []
     assert time.process_time() - since < 10

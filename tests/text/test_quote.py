@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.text.quote import plain, quote, shorten
+from hermes.text.quote import quote, remove_invisible, shorten
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from hermes.text.quote import plain, quote, shorten
     ],
 )
 def test_what_nobody_sees_is_left_out(text: str, seen: str) -> None:
-    assert plain(text) == seen
+    assert remove_invisible(text) == seen
 
 
 @given(st.text())

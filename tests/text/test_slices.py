@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.text.markdown import parse, print_markdown
-from hermes.text.slices import Outline, ended_with, first, visible, without
+from hermes.text.slices import VisibleText, append_text, drop_first, take_first, visible
 from hermes.types.nodes import Document
 
 LINES = (
@@ -26,8 +26,8 @@ def squeezed(text: str) -> str:
 @given(trees, st.integers(1, 60))
 def test_the_beginning_and_the_rest_are_the_whole(tree: Document, count: int) -> None:
     text = visible(tree)
-    begun, whole = first(tree, count)
-    rest = without(tree, count)
+    begun, whole = take_first(tree, count)
+    rest = drop_first(tree, count)
     assert squeezed(visible(begun)) == squeezed(text[:count])
     assert squeezed(visible(rest)) == squeezed(text[count:])
     assert whole or count < len(text) or not squeezed(text[count:])
@@ -37,17 +37,17 @@ def test_the_beginning_and_the_rest_are_the_whole(tree: Document, count: int) ->
 @given(trees, st.integers(1, 60))
 def test_an_outline_is_as_long_as_it_is_asked_for(tree: Document, stop: int) -> None:
     text = visible(tree)
-    outline = Outline(tree, stop)
+    outline = VisibleText(tree, stop)
     assert outline.text == text[:stop]
     assert len(outline.kinds) == len(outline.text)
 
 
 def beginning(text: str, count: int) -> str:
-    return print_markdown(first(parse(text), count)[0])
+    return print_markdown(take_first(parse(text), count)[0])
 
 
 def rest(text: str, count: int) -> str:
-    return print_markdown(without(parse(text), count))
+    return print_markdown(drop_first(parse(text), count))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_table_goes_on_without_its_header_and_in_the_same_columns() -> None:
 
 
 def test_white_space_of_code_is_no_white_space_at_a_cut() -> None:
-    outline = Outline(parse("a ` b` c\n\n```\n d\n```"))
+    outline = VisibleText(parse("a ` b` c\n\n```\n d\n```"))
     droppable = [index for index in range(len(outline.text)) if outline.is_space(index)]
     assert [outline.kinds[index] for index in droppable] == ["word", "word", "block"]
 
@@ -100,5 +100,5 @@ def test_white_space_of_code_is_no_white_space_at_a_cut() -> None:
 )
 def test_a_text_is_added_after_the_last_words(text: str, ended: str) -> None:
     tree = parse(text)
-    assert print_markdown(ended_with(tree, " …")) == ended
-    assert ended_with(tree, "") == tree
+    assert print_markdown(append_text(tree, " …")) == ended
+    assert append_text(tree, "") == tree

@@ -7,8 +7,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from hermes.core.models.anthropic_schema import enforced_schema
+from hermes.core.models.message_cache import EncodedMessageCache, encode_all
 from hermes.core.models.message_events import MessageEvents
-from hermes.core.models.prefixes import Prefixes, joined
+from hermes.core.models.reasoning import echo_body, insert_reasoning
 from hermes.core.models.request_fields import (
     cache_name,
     call_arguments,
@@ -18,8 +19,7 @@ from hermes.core.models.request_fields import (
     user_parts,
     user_text,
 )
-from hermes.core.models.response_formats import form_in_words
-from hermes.core.models.thoughts import echoed, woven
+from hermes.core.models.response_formats import format_instruction
 from hermes.core.tools.schema import parameters_of, tools_json
 from hermes.types.client_tools import ToolChoice
 from hermes.types.messages import (
@@ -50,7 +50,7 @@ THINKING_TOKENS = {
 NO_TEXT = "(no text)"
 """Sent in place of empty text, which the protocol refuses."""
 
-_MARK = b',"cache_control":{"type":"ephemeral"}'
+_CACHE_MARKER = b',"cache_control":{"type":"ephemeral"}'
 
 
 class _Text(Struct, tag_field="type", tag="text"):
@@ -92,7 +92,7 @@ class AnthropicMessages:
     attachments: frozenset[AttachmentKind] = frozenset({"image", "file"})
 
     def __init__(self) -> None:
-        self._prefixes = Prefixes()
+        self._cache = EncodedMessageCache()
 
     def url(self, choice: ModelChoice) -> str:
         return f"{_root(choice)}/messages"
@@ -108,7 +108,7 @@ class AnthropicMessages:
         schema = parameters_of(tool)
         return {"name": tool.name, "description": tool.description, "input_schema": schema}
 
-    def left_out(self, choice: ModelChoice, sampling: Sampling) -> Collection[str]:
+    def ignored_options(self, choice: ModelChoice, sampling: Sampling) -> Collection[str]:
         options = _options(choice, sampling)
         passed_on = {
             "max_tokens": True,
@@ -125,15 +125,23 @@ class AnthropicMessages:
         options = _options(choice, request.sampling)
         if schema is not None:
             options.output_config["format"] = {"type": "json_schema", "schema": schema}
-        form = form_in_words(request.response_format, request.response_format if schema else None)
+        form = format_instruction(
+            request.response_format, request.response_format if schema else None
+        )
         parts = [b"{", extra_fields(choice), b'"stream":true,"model":']
         parts += _encoder.encode(choice.model), b",", _encoder.encode(options)[1:-1]
         if request.tools:
             tools = tools_json(request.tools, self.declare)
-            parts += b',"tools":', tools[:-2], _MARK, b"}]", _tool_choice(request.tool_choice)
+            parts += (
+                b',"tools":',
+                tools[:-2],
+                _CACHE_MARKER,
+                b"}]",
+                _tool_choice(request.tool_choice),
+            )
         if system := _system(request, form):
             parts += b',"system":[', system, b"]"
-        parts += b',"messages":[', _messages(request, self._prefixes), b"]}]}"
+        parts += b',"messages":[', _messages(request, self._cache), b"]}]}"
         return b"".join(parts)
 
     def parser(self, answer: AnswerBuilder) -> MessageEvents:
@@ -158,7 +166,7 @@ def _root(choice: ModelChoice) -> str:
 def _system(request: ModelRequest, form: str) -> bytes:
     blocks = []
     if request.system:
-        blocks.append(_marked(_encoder.encode(_Text(request.system))))
+        blocks.append(_with_cache_marker(_encoder.encode(_Text(request.system))))
     blocks += [_encoder.encode(_Text(text)) for text in (request.ephemeral, form) if text]
     return b",".join(blocks)
 
@@ -186,19 +194,19 @@ def _options(choice: ModelChoice, sampling: Sampling) -> _Options:
     return options
 
 
-def _messages(request: ModelRequest, prefixes: Prefixes) -> bytes:
+def _messages(request: ModelRequest, cache: EncodedMessageCache) -> bytes:
     """All messages but the last brackets, marked where the model spoke last and where it is to."""
     said, encode = request.messages, partial(_encoded, request)
     parts: list[bytes] = []
     start = 0
     for end in _ends(said):
         if start:
-            parts.append(_marked(joined(said[start - 1], said[start:end], encode)))
+            parts.append(_with_cache_marker(encode_all(said[start - 1], said[start:end], encode)))
         else:
             # All of it comes again in the next call, without the mark.
-            parts.append(_marked(prefixes.joined(cache_name(request), said[:end], encode)))
+            parts.append(_with_cache_marker(cache.encoded(cache_name(request), said[:end], encode)))
         start = end
-    parts.append(joined(said[start - 1] if start else None, said[start:], encode))
+    parts.append(encode_all(said[start - 1] if start else None, said[start:], encode))
     return b"".join(parts)
 
 
@@ -216,8 +224,8 @@ def _ends(said: Sequence[Message]) -> list[int]:
     return found
 
 
-def _marked(blocks: bytes) -> bytes:
-    return blocks[:-1] + _MARK + b"}"
+def _with_cache_marker(blocks: bytes) -> bytes:
+    return blocks[:-1] + _CACHE_MARKER + b"}"
 
 
 def _encoded(request: ModelRequest, before: Message | None, message: Message) -> bytes:
@@ -248,7 +256,9 @@ def _blocks(request: ModelRequest, message: Message) -> list[bytes]:
         case AssistantMessage(text=text, calls=calls):
             said = [_text(text)] if text.strip() or not calls else []
             used = [_Use(call.id, call.name, Raw(call_arguments(call).encode())) for call in calls]
-            return woven([*said, *map(_encoder.encode, used)], echoed(message, request.choice))
+            return insert_reasoning(
+                [*said, *map(_encoder.encode, used)], echo_body(message, request.choice)
+            )
 
 
 def _block(request: ModelRequest, part: str | Attachment) -> bytes:

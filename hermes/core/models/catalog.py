@@ -126,8 +126,8 @@ class Catalog(Value):
 
     def behaviour(self, provider: Provider, base_url: str) -> Provider:
         """The provider whose wire format and quirks apply at the address."""
-        moved = bool(provider.elsewhere) and base_url.rstrip("/") != provider.base_url
-        return self.named(provider.elsewhere) if moved else provider
+        moved = bool(provider.custom_address_provider) and base_url.rstrip("/") != provider.base_url
+        return self.named(provider.custom_address_provider) if moved else provider
 
     def quirks(self, provider: Provider, model: str, wire: str) -> Quirks:
         """The quirks of a provider's model in a wire format."""

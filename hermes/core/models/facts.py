@@ -14,11 +14,11 @@ from hermes.types.profile import Price
 from hermes.types.providers import Provider
 
 
-def measured(
+def with_known_facts(
     catalog: Catalog, cache: ModelCache, provider: Provider, chosen: ChosenModel
 ) -> ChosenModel:
     """The model with the facts that the provider's list or our table has."""
-    choice, why = chosen.choice, dict(chosen.why)
+    choice, sources = chosen.choice, dict(chosen.sources)
     listed, family = cache.find(choice), catalog.family(choice.model)
     lengths = {
         f"the list of {provider.label}": listed and listed.context_length,
@@ -36,33 +36,33 @@ def measured(
     }
     for where, length in lengths.items():
         if length and choice.context_length is None:
-            choice, why["context_length"] = replace(choice, context_length=length), where
+            choice, sources["context_length"] = replace(choice, context_length=length), where
     for where, price in prices.items():
         if price and choice.price is None:
-            choice, why["price"] = replace(choice, price=price), where
+            choice, sources["price"] = replace(choice, price=price), where
     for where, kinds in accepted.items():
         if kinds is not None and choice.attachments is None:
-            choice, why["attachments"] = replace(choice, attachments=kinds), where
-    return ChosenModel(choice=choice, why=why)
+            choice, sources["attachments"] = replace(choice, attachments=kinds), where
+    return ChosenModel(choice=choice, sources=sources)
 
 
-def overruled(config: ModelConfig, chosen: ChosenModel) -> ChosenModel:
+def with_settings(config: ModelConfig, chosen: ChosenModel) -> ChosenModel:
     """The model with the settings about it, which take precedence over lists and tables."""
-    choice, why = chosen.choice, dict(chosen.why)
+    choice, sources = chosen.choice, dict(chosen.sources)
     if config.context_length is not None:
         choice = replace(choice, context_length=config.context_length)
-        why["context_length"] = config.source("model.context_length")
+        sources["context_length"] = config.source("model.context_length")
     if config.max_tokens is not None:
         choice = replace(choice, max_tokens=config.max_tokens)
-        why["max_tokens"] = config.source("model.max_tokens")
+        sources["max_tokens"] = config.source("model.max_tokens")
     if config.attachments is not None:
         choice = replace(choice, attachments=_kinds(config.attachments))
-        why["attachments"] = config.source("model.attachments")
+        sources["attachments"] = config.source("model.attachments")
     for key in ("model.input_price", "model.output_price"):
         if config.layer(key) > SettingLayer.DEFAULT:
             choice = replace(choice, price=_price(config, chosen.choice.price))
-            why["price"] = config.source(key)
-    return ChosenModel(choice=choice, why=why)
+            sources["price"] = config.source(key)
+    return ChosenModel(choice=choice, sources=sources)
 
 
 def _kinds(words: tuple[str, ...]) -> tuple[AttachmentKind, ...]:

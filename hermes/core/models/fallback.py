@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from hermes.core.models.retry import Spoken
+from hermes.core.models.retry import TrackedEmit
 from hermes.types.errors import AuthFailed, Disconnected, RateLimited
 from hermes.types.events import Notice
 from hermes.types.messages import AssistantMessage
@@ -39,17 +39,17 @@ class Fallback:
         self._failing: dict[ModelChoice, float] = {}
 
     async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
-        spoken = Spoken(emit)
+        tracked = TrackedEmit(emit)
         failures: dict[ModelChoice, Failure] = {}
         choices = self._order(request)
         for choice, following in zip(choices, [*choices[1:], None], strict=True):
             try:
-                answer = await self._provider.complete(_asking(request, choice), spoken)
+                answer = await self._provider.complete(_asking(request, choice), tracked)
             except (RateLimited, Disconnected, AuthFailed) as error:
                 failures[choice] = error
                 self._remember(choice, error)
                 if following is not None:
-                    spoken.discard()
+                    tracked.discard()
                     emit(Notice(text=f"{error}. Asking {_name(following)} instead."))
             else:
                 self._failing.pop(choice, None)

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from hermes.boundary.execution.environment import child_environment
 from hermes.core.models.download import SMOLLM2, fetch
-from hermes.core.models.local_child import LISTENING, Order
+from hermes.core.models.local_child import LISTENING, ServerOptions
 from hermes.core.window import context_length
 from hermes.types.errors import ConfigError, Disconnected, HermesError
 from hermes.types.events import Notice
@@ -85,17 +85,17 @@ class LocalModel:
     async def _engine_for(self, choice: ModelChoice, emit: Emit) -> AsyncIterator["Engine"]:
         """The process that serves the choice; it stays until the block ends."""
         check_installed()
-        if choice.model == EMBEDDED and not SMOLLM2.present(self._models):
+        if choice.model == EMBEDDED and not SMOLLM2.is_downloaded(self._models):
             emit(Notice(text="the embedded model is downloaded first, once"))
             await fetch(self._models, lambda done, total: None, self._environ)
-        order = order_for(choice, self._models)
+        options = server_options(choice, self._models)
         # Held while another model finishes its answers: later requests wait behind this one.
         async with self._choosing:
             engine = self._engine
-            if engine is None or not engine.serves(order):
+            if engine is None or not engine.serves(options):
                 if engine is not None:
                     await engine.retire()
-                engine = self._engine = Engine(order)
+                engine = self._engine = Engine(options)
                 self._group.start_soon(
                     engine.run, child_environment(self._environ, PASSED_VARIABLES)
                 )
@@ -112,11 +112,11 @@ def check_installed() -> None:
 
 
 def _addressed(request: ModelRequest, engine: "Engine") -> ModelRequest:
-    url, key = f"{engine.url}/v1", engine.order.key
+    url, key = f"{engine.url}/v1", engine.options.key
     return replace(request, choice=replace(request.choice, base_url=url, api_key=key, wire="chat"))
 
 
-def order_for(choice: ModelChoice, models: Path) -> Order:
+def server_options(choice: ModelChoice, models: Path) -> ServerOptions:
     """The instructions for a child process; ConfigError if there is no such file."""
     embedded = choice.model == EMBEDDED
     path = SMOLLM2.path(models) if embedded else models / Path(choice.model).expanduser()
@@ -124,7 +124,7 @@ def order_for(choice: ModelChoice, models: Path) -> Order:
         raise ConfigError(
             f"there is no file {str(path)!r}: set model.default to the path of a GGUF file"
         )
-    return Order(
+    return ServerOptions(
         path=str(path.absolute()),
         context=context_length(choice),
         key=secrets.token_urlsafe(32),
@@ -137,8 +137,8 @@ def order_for(choice: ModelChoice, models: Path) -> Order:
 class Engine:
     """A child process with one model loaded."""
 
-    def __init__(self, order: Order) -> None:
-        self.order = order
+    def __init__(self, options: ServerOptions) -> None:
+        self.options = options
         self.url = ""
         """Its address, once it listens."""
         self.users = 0
@@ -151,9 +151,9 @@ class Engine:
         self._failure: HermesError | None = None
         self._said: deque[str] = deque(maxlen=50)
 
-    def serves(self, order: Order) -> bool:
+    def serves(self, options: ServerOptions) -> bool:
         """Whether it is alive and has the right model loaded."""
-        same = (self.order.path, self.order.context) == (order.path, order.context)
+        same = (self.options.path, self.options.context) == (options.path, options.context)
         return same and not self.ended.is_set()
 
     async def wait(self, emit: Emit) -> None:
@@ -201,7 +201,7 @@ class Engine:
         async with process:
             assert process.stdin is not None
             assert process.stdout is not None
-            await process.stdin.send(msgspec.json.encode(self.order) + b"\n")
+            await process.stdin.send(msgspec.json.encode(self.options) + b"\n")
             async for line in _lines(process.stdout):
                 if not self.url and line.startswith(LISTENING):
                     self.url = line.removeprefix(LISTENING)
@@ -220,13 +220,13 @@ class Engine:
             log.warning("the local model's process %s", self.end)
         elif named:
             self._failure = Disconnected(
-                f"the local model's process {how} while it loaded {self.order.path!r}: the model"
+                f"the local model's process {how} while it loaded {self.options.path!r}: the model"
                 " may need more memory than there is"
             )
         else:
             # llama.cpp says the cause first, Python last.
             cause = said[-1] if said[0].startswith("Traceback") else said[0]
-            self._failure = ConfigError(f"{self.order.path!r} can't be loaded: {cause}")
+            self._failure = ConfigError(f"{self.options.path!r} can't be loaded: {cause}")
 
 
 async def _lines(stream: anyio.abc.ByteReceiveStream) -> AsyncIterator[str]:

@@ -14,7 +14,7 @@ CACHED_MEGABYTES = 256
 """Cache for other conversations; llama.cpp's own default is eight gigabytes."""
 
 
-class Order(Value):
+class ServerOptions(Value):
     """The model to serve, as the first line of stdin."""
 
     path: str
@@ -26,24 +26,24 @@ class Order(Value):
     """Whether the model is so small that it repeats itself without a penalty."""
 
     def __repr__(self) -> str:
-        return f"Order(path={self.path!r}, context={self.context})"
+        return f"ServerOptions(path={self.path!r}, context={self.context})"
 
 
 def main() -> None:
     """Serves on a free port. The parent holds stdin, so that we end when it ends."""
-    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
+    options = msgspec.json.decode(sys.stdin.buffer.readline(), type=ServerOptions)
     import xllamacpp  # type: ignore[import-untyped] # noqa: PLC0415  # only this process has it
 
     params = xllamacpp.CommonParams()
-    params.model.path = order.path
+    params.model.path = options.path
     params.hostnames = ["127.0.0.1"]
     params.port = 0
-    params.api_keys = [order.key]
-    params.n_ctx = order.context
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = order.threads
+    params.api_keys = [options.key]
+    params.n_ctx = options.context
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads
     params.cache_ram_mib = CACHED_MEGABYTES
     params.verbosity = ERRORS_ONLY
-    if order.tiny:
+    if options.tiny:
         # For requests that say nothing else.
         params.n_predict = 512
         params.sampling.temp, params.sampling.top_p = 0.2, 0.9

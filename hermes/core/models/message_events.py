@@ -6,7 +6,7 @@ from msgspec.structs import astuple
 
 from hermes.core.models.finish_reasons import cut_by
 from hermes.core.models.provider_errors import ProviderProblem, interruption
-from hermes.core.models.thoughts import Thought, kept
+from hermes.core.models.reasoning import ReasoningPart, encode_reasoning
 from hermes.types.events import UsageReported
 from hermes.types.models import AnswerBuilder, CallBuilder
 
@@ -89,9 +89,11 @@ class _OpenThought(Struct):
     signature: list[str] = []
     data: str | None = None
 
-    def closed(self) -> Thought:
+    def closed(self) -> ReasoningPart:
         part = _Thinking("".join(self.thinking), "".join(self.signature))
-        return Thought(self.at, Raw(_encoder.encode(_Redacted(self.data) if self.data else part)))
+        return ReasoningPart(
+            self.at, Raw(_encoder.encode(_Redacted(self.data) if self.data else part))
+        )
 
 
 class MessageEvents:
@@ -155,4 +157,6 @@ class MessageEvents:
     def _finish(self, reason: str | None) -> None:
         self._answer.finished = True
         self._answer.cut = cut_by(reason)
-        self._answer.echo = kept([thought.closed() for thought in self._thoughts.values()])
+        self._answer.echo = encode_reasoning(
+            [thought.closed() for thought in self._thoughts.values()]
+        )

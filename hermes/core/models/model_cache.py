@@ -32,24 +32,24 @@ class CachedList(Value):
 
 
 class ModelCache:
-    """The lists in one folder. A `place` is a choice whose provider and address count."""
+    """The lists in one folder. A `endpoint` is a choice whose provider and address count."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
         self._folder = folder
         self._clock = clock
 
-    def last(self, place: ModelChoice) -> CachedList | None:
-        """The last list from the place, however old."""
-        path = self._path(place)
+    def last(self, endpoint: ModelChoice) -> CachedList | None:
+        """The last list from the endpoint, however old."""
+        path = self._path(endpoint)
         try:
             found = _read(path, path.stat().st_mtime_ns)
         except (OSError, msgspec.DecodeError):
             return None
-        return found if found.base_url == redact_tokens(place.base_url) else None
+        return found if found.base_url == redact_tokens(endpoint.base_url) else None
 
-    def current(self, place: ModelChoice, age: float) -> CachedList | None:
+    def current(self, endpoint: ModelChoice, age: float) -> CachedList | None:
         """The last list, if it is younger than so many seconds."""
-        last = self.last(place)
+        last = self.last(endpoint)
         return last if last and 0 <= self._clock() - last.asked_at < age else None
 
     def find(self, choice: ModelChoice) -> ListedModel | None:
@@ -58,15 +58,15 @@ class ModelCache:
         models = last.models if last else ()
         return next((one for one in models if one.id == choice.model), None)
 
-    def save(self, place: ModelChoice, models: tuple[ListedModel, ...]) -> CachedList:
+    def save(self, endpoint: ModelChoice, models: tuple[ListedModel, ...]) -> CachedList:
         fresh = CachedList(
-            base_url=redact_tokens(place.base_url), asked_at=self._clock(), models=models
+            base_url=redact_tokens(endpoint.base_url), asked_at=self._clock(), models=models
         )
-        write_private(self._path(place), msgspec.json.encode(fresh).decode())
+        write_private(self._path(endpoint), msgspec.json.encode(fresh).decode())
         return fresh
 
-    def _path(self, place: ModelChoice) -> Path:
-        return self._folder / f"{place.provider}.json"
+    def _path(self, endpoint: ModelChoice) -> Path:
+        return self._folder / f"{endpoint.provider}.json"
 
 
 @lru_cache(maxsize=16)

@@ -29,7 +29,7 @@ _TIMEOUT = aiohttp.ClientTimeout(total=20.0)
 
 
 class ModelDiscovery:
-    """Reads lists of models over HTTP. A `place` is a choice whose provider and address count."""
+    """Reads lists of models over HTTP. A `endpoint` is a choice whose provider and address count."""
 
     def __init__(
         self, session: aiohttp.ClientSession, wires: WireFormats, cache: ModelCache
@@ -38,59 +38,59 @@ class ModelDiscovery:
         self._wires = wires
         self._cache = cache
 
-    async def current(self, place: ModelChoice, *, age: float = FRESH_LIST) -> CachedList:
+    async def current(self, endpoint: ModelChoice, *, age: float = FRESH_LIST) -> CachedList:
         """The list, renewed if it is older than `age`; the old one if that fails."""
-        if current := self._cache.current(place, age):
+        if current := self._cache.current(endpoint, age):
             return current
         try:
-            return await self.renew(place)
+            return await self.renew(endpoint)
         except (RateLimited, Disconnected, AuthFailed, Rejected):
-            if last := self._cache.last(place):
+            if last := self._cache.last(endpoint):
                 return last
             raise
 
-    async def renew(self, place: ModelChoice) -> CachedList:
+    async def renew(self, endpoint: ModelChoice) -> CachedList:
         """Requests the list, and keeps it."""
-        models = await self.fetch(place)
-        return await anyio.to_thread.run_sync(self._cache.save, place, models)
+        models = await self.fetch(endpoint)
+        return await anyio.to_thread.run_sync(self._cache.save, endpoint, models)
 
     async def refresh(
         self,
-        places: Sequence[ModelChoice],
+        endpoints: Sequence[ModelChoice],
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
-        """Keeps the lists of the places current, until cancelled."""
+        """Keeps the lists of the endpoints current, until cancelled."""
         while True:
-            for place in places:
+            for endpoint in endpoints:
                 try:
-                    await self.current(place, age=REFRESH_PERIOD)
+                    await self.current(endpoint, age=REFRESH_PERIOD)
                 except (HermesError, OSError) as error:
-                    log.debug("no list of models from %s: %s", place.provider, error)
+                    log.debug("no list of models from %s: %s", endpoint.provider, error)
             await sleep(REFRESH_PERIOD)
 
-    async def fetch(self, place: ModelChoice) -> tuple[ListedModel, ...]:
+    async def fetch(self, endpoint: ModelChoice) -> tuple[ListedModel, ...]:
         """Requests the list; raises one of our errors if the provider has none."""
-        wire = find_wire(self._wires, place.wire)
+        wire = find_wire(self._wires, endpoint.wire)
         try:
             async with self._session.get(
-                wire.list_url(place),
-                headers=wire.headers(place),
+                wire.list_url(endpoint),
+                headers=wire.headers(endpoint),
                 timeout=_TIMEOUT,
                 # A redirect would carry the key to another host.
                 allow_redirects=False,
             ) as response:
                 body = await response.read()
                 if response.status not in (200, 404):
-                    raise refusal(place, response.status, response.headers, body)
+                    raise refusal(endpoint, response.status, response.headers, body)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise unreachable(place, error) from error
+            raise unreachable(endpoint, error) from error
         try:
             page = _pages.decode(body)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            where = redact_tokens(place.base_url)
-            raise Rejected(f"{place.provider} has no list of models at {where!r}") from error
+            where = redact_tokens(endpoint.base_url)
+            raise Rejected(f"{endpoint.provider} has no list of models at {where!r}") from error
         entries = page if isinstance(page, list) else page.data
-        prefix = place.quirks.list_prefix
+        prefix = endpoint.quirks.list_prefix
         return tuple(one for raw in entries if (one := read_entry(raw, prefix)) is not None)
 
 

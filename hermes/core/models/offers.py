@@ -14,7 +14,7 @@ from hermes.types.providers import Provider
 
 
 class OfferedModels:
-    """The models that could be chosen in place of the configured one."""
+    """The models that could be chosen in endpoint of the configured one."""
 
     def __init__(self, configured: ConfiguredModels) -> None:
         self._configured = configured
@@ -31,21 +31,21 @@ class OfferedModels:
         """One provider; ConfigError with the nearest name for an unknown one."""
         return self._offer(self._catalog.named(provider), self._used())
 
-    def places(self) -> tuple[ModelChoice, ...]:
+    def endpoints(self) -> tuple[ModelChoice, ...]:
         """The endpoints whose lists can be requested: all with a key, and the one in use."""
         used = self._used()
         return tuple(
-            one.place
+            one.endpoint
             for one in self.all()
-            if one.place and one.ready and (one.key or (used and used.provider == one.name))
+            if one.endpoint and one.ready and (one.key or (used and used.provider == one.name))
         )
 
-    def listed(self, place: ModelChoice) -> tuple[ModelChoice, ...]:
-        """The models of the last list from the place; none without a list."""
-        last = self._cache.last(place)
+    def listed(self, endpoint: ModelChoice) -> tuple[ModelChoice, ...]:
+        """The models of the last list from the endpoint; none without a list."""
+        last = self._cache.last(endpoint)
         return tuple(
             replace(
-                place,
+                endpoint,
                 model=one.id,
                 context_length=one.context_length,
                 price=one.price,
@@ -59,14 +59,14 @@ class OfferedModels:
         if provider == LOCAL:
             names = self._on_this_machine()
             return tuple(ModelChoice(provider=LOCAL, model=name, base_url="") for name in names)
-        place = self.of(provider).place
-        return self.listed(place) if place else ()
+        endpoint = self.of(provider).endpoint
+        return self.listed(endpoint) if endpoint else ()
 
     def demo_is_downloaded(self) -> bool:
         """Whether the embedded demo model is on this machine."""
         from hermes.core.models.download import SMOLLM2  # noqa: PLC0415  # slow, rarely needed
 
-        return SMOLLM2.present(self._config.models)
+        return SMOLLM2.is_downloaded(self._config.models)
 
     def read_name(self, name: str, provider: str = "") -> ModelName:
         """Reads a person's `model`, `provider/model`, `provider` or model file."""
@@ -86,12 +86,12 @@ class OfferedModels:
             return ModelName(model=name, provider=self._instead_of_demo())
         return ModelName(model=name if name == meant.default_model else rest, provider=meant.name)
 
-    def moves(self, name: ModelName) -> bool:
+    def changes_provider(self, name: ModelName) -> bool:
         """Whether the name belongs to another provider than the configured one."""
         configured = self._catalog.find(self._config.main.provider)
         return bool(name.provider) and (configured is None or configured.name != name.provider)
 
-    def doubt(self, name: ModelName) -> str:
+    def why_unlikely(self, name: ModelName) -> str:
         """Why the model probably does not exist, as a sentence; empty if all seems well."""
         choice = self._used()
         provider = name.provider or (choice.provider if choice else "")
@@ -144,7 +144,7 @@ class OfferedModels:
         environ = self._config.environ
         address = provider.address(environ).rstrip("/")
         behaviour = self._catalog.behaviour(provider, address)
-        place = ModelChoice(
+        endpoint = ModelChoice(
             provider=provider.name,
             model="",
             base_url=address,
@@ -153,12 +153,12 @@ class OfferedModels:
             quirks=behaviour.quirks,
         )
         if used and used.provider == provider.name:
-            place = used
+            endpoint = used
         return ProviderOffer(
             name=provider.name,
             label=provider.label,
             default_model=provider.default_model,
             key=provider.keys[0] if provider.key_required else "",
-            ready=provider.ready(environ) or place is used,
-            place=place if place.base_url else None,
+            ready=provider.ready(environ) or endpoint is used,
+            endpoint=endpoint if endpoint.base_url else None,
         )

@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hermes.core.models.catalog import CUSTOM, LOCAL, MODEL_FILE
-from hermes.core.models.facts import measured, overruled
+from hermes.core.models.facts import with_known_facts, with_settings
 from hermes.core.models.model_cache import ModelCache
 from hermes.core.models.model_config import EndpointConfig, ModelConfig, SettingLayer
 from hermes.core.models.registry import ModelRegistry
@@ -37,7 +37,7 @@ class _Endpoint(Value):
     base_url: str = ""
     api_key: str = ""
     wire: str = ""
-    why: dict[str, str] = msgspec.field(default_factory=dict)
+    sources: dict[str, str] = msgspec.field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"_Endpoint(provider={self.provider.name!r})"
@@ -127,14 +127,14 @@ class ConfiguredModels:
         if endpoint is None:
             return None
         if demo:
-            reason = f"{endpoint.why['provider']}, instead of the demo model of {demo}"
-            endpoint = replace(endpoint, why={**endpoint.why, "provider": reason})
+            reason = f"{endpoint.sources['provider']}, instead of the demo model of {demo}"
+            endpoint = replace(endpoint, sources={**endpoint.sources, "provider": reason})
         if self.config.wire != "auto":
-            why = {**endpoint.why, "wire": self.config.source("model.wire")}
-            endpoint = replace(endpoint, wire=self.config.wire, why=why)
+            sources = {**endpoint.sources, "wire": self.config.source("model.wire")}
+            endpoint = replace(endpoint, wire=self.config.wire, sources=sources)
         named = endpoint.provider.model(wanted.model)
         reason = self.config.source("model.default") if wanted.model else ""
-        return overruled(self.config, self._chosen(endpoint, named, reason))
+        return with_settings(self.config, self._chosen(endpoint, named, reason))
 
     def explain_auxiliary(self) -> ChosenModel | None:
         """The model for summaries and titles, with its sources; None if it is the main model."""
@@ -195,7 +195,7 @@ class ConfiguredModels:
             base_url=choice.base_url,
             api_key=choice.api_key,
             wire=choice.wire,
-            why={name: main.why[name] for name in fields if name in main.why},
+            sources={name: main.sources[name] for name in fields if name in main.sources},
         )
 
     def _endpoint(self, wanted: EndpointConfig) -> _Endpoint | None:
@@ -217,9 +217,9 @@ class ConfiguredModels:
         first = self.catalog.auto(config.environ, wanted.model)
         if first is None:
             return None
-        found = config.variable_source(first.key_name(config.environ))
+        found = config.variable_source(first.key_variable(config.environ))
         reason = f"the first key found, {found}" if found else "a model file"
-        return _Endpoint(provider=first, why={"provider": reason})
+        return _Endpoint(provider=first, sources={"provider": reason})
 
     def _addressed(self, wanted: EndpointConfig) -> _Endpoint:
         """The endpoint at the address that a section names."""
@@ -231,12 +231,12 @@ class ConfiguredModels:
             or config.layer(f"{section}.api_key") >= SettingLayer.DOTENV
         )
         key = wanted.api_key if own else ""
-        why = self._sources(section, base_url=wanted.base_url, api_key=key)
+        sources = self._sources(section, base_url=wanted.base_url, api_key=key)
         return _Endpoint(
             provider=provider,
             base_url=wanted.base_url,
             api_key=key,
-            why={"provider": f"the address in {why['base_url']}", **why},
+            sources={"provider": f"the address in {sources['base_url']}", **sources},
         )
 
     def _of_provider(self, wanted: EndpointConfig, provider: Provider) -> _Endpoint:
@@ -250,8 +250,8 @@ class ConfiguredModels:
             key = ""
         base_url = wanted.base_url if own else ""
         used = {"provider": wanted.provider, "base_url": base_url, "api_key": key}
-        why = self._sources(section, **used)
-        return _Endpoint(provider=provider, base_url=base_url, api_key=key, why=why)
+        sources = self._sources(section, **used)
+        return _Endpoint(provider=provider, base_url=base_url, api_key=key, sources=sources)
 
     def _sources(self, section: str, **used: str) -> dict[str, str]:
         """The sources of the settings of a section that have a value."""
@@ -289,12 +289,12 @@ class ConfiguredModels:
         found = {
             "provider": "named with the model",
             "model": reason or f"the default of {provider.label}",
-            "base_url": config.variable_source(provider.address_name(config.environ)) or usual,
-            "api_key": config.variable_source(provider.key_name(config.environ)),
+            "base_url": config.variable_source(provider.address_variable(config.environ)) or usual,
+            "api_key": config.variable_source(provider.key_variable(config.environ)),
             "wire": usual if behaviour == provider else "usual for another address",
         }
-        chosen = ChosenModel(choice=choice, why={**found, **endpoint.why})
-        return measured(self.catalog, self.cache, provider, chosen)
+        chosen = ChosenModel(choice=choice, sources={**found, **endpoint.sources})
+        return with_known_facts(self.catalog, self.cache, provider, chosen)
 
     def _key(self, endpoint: _Endpoint) -> str:
         provider = endpoint.provider

@@ -40,7 +40,7 @@ def enforced(request: ModelRequest) -> ResponseFormat | None:
     return ResponseFormat(kind="json_object") if "json_object" in able else None
 
 
-def form_in_words(wanted: ResponseFormat | None, enforced: ResponseFormat | None) -> str:
+def format_instruction(wanted: ResponseFormat | None, enforced: ResponseFormat | None) -> str:
     """The instruction for the model; empty if the endpoint enforces the schema itself."""
     if wanted is None or (wanted.kind == "json_schema" and wanted == enforced):
         return ""

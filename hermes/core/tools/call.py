@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec.structs import replace
 
-from hermes.core.tools.results import Redact, Results, redacted
+from hermes.core.tools.results import Redact, ResultFilter, redacted
 from hermes.core.tools.summary import summarize, summarize_result
 from hermes.text.role_markers import restore_arguments
 from hermes.types.errors import ClaimLost, StoreUnavailable, ToolFailed
@@ -78,7 +78,7 @@ class CallContext:
 class ToolRuntime:
     """Supplies the tool calls of every turn with a sandbox and a place for long results."""
 
-    def __init__(self, backend: ExecutionBackend, results: Results) -> None:
+    def __init__(self, backend: ExecutionBackend, results: ResultFilter) -> None:
         self._backend = backend
         self._results = results
 
@@ -99,7 +99,7 @@ class CallRunner:
         sandbox: Sandbox,
         emit: Emit,
         checkpoint: Checkpoint,
-        results: Results,
+        results: ResultFilter,
     ) -> None:
         self._turn = turn
         self._tools = tools
@@ -140,7 +140,7 @@ class CallRunner:
             fault = redacted(f"{type(error).__name__}: {error}", self._results.redact, FAULT_LENGTH)
             text, failed = f"The tool failed: {fault}", True
         result = ToolMessage(
-            call=call.id, text=await self._results.fit(self._turn, call.id, text), failed=failed
+            call=call.id, text=await self._results.apply(self._turn, call.id, text), failed=failed
         )
         shown_as = summarize_result(result.text)
         self._emit(

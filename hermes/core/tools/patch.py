@@ -7,7 +7,7 @@ import anyio.to_thread
 import msgspec
 
 from hermes.core.context_files import prepare_write
-from hermes.text.changes import Spot, diff, replaced, spots
+from hermes.text.changes import Replacement, apply_replacements, diff, find_replacements
 from hermes.text.secret_files import is_secret_file
 from hermes.types.errors import ToolFailed
 from hermes.types.tools import Tool, ToolContext
@@ -37,9 +37,9 @@ async def _patch(context: ToolContext, arguments: Patch) -> str:
 def patched(before: str, wanted: Patch) -> tuple[str, str]:
     """The text after the change, and a description of the change for the model."""
     path = wanted.path
-    found = spots(before, wanted.old, wanted.new)
+    found = find_replacements(before, wanted.old, wanted.new)
     _check(before, found, wanted)
-    after = replaced(before, found)
+    after = apply_replacements(before, found)
     if after == before:
         raise ToolFailed(f"That changes nothing in {path!r}: `old` and `new` are the same.")
     times = "once" if len(found) == 1 else f"{len(found)} times, at lines {_lines(before, found)},"
@@ -59,7 +59,7 @@ def _text(data: bytes, path: str) -> str:
     return text
 
 
-def _check(text: str, found: list[Spot], wanted: Patch) -> None:
+def _check(text: str, found: list[Replacement], wanted: Patch) -> None:
     if not found:
         raise ToolFailed(
             f"`old` is not in {wanted.path!r}: read the file again, and copy the text exactly."
@@ -71,7 +71,7 @@ def _check(text: str, found: list[Spot], wanted: Patch) -> None:
         )
 
 
-def _lines(text: str, found: list[Spot]) -> str:
+def _lines(text: str, found: list[Replacement]) -> str:
     numbers = [str(text.count("\n", 0, spot.start) + 1) for spot in found[:MOST_PLACES]]
     return ", ".join([*numbers, "…"] if len(found) > MOST_PLACES else numbers)
 

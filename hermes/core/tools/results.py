@@ -19,7 +19,7 @@ Redact = Callable[[str], str]
 """Masks the secrets in a text."""
 
 
-class Results:
+class ResultFilter:
     """Redacts secrets and spills long results."""
 
     def __init__(
@@ -36,7 +36,7 @@ class Results:
         self._spill = spill
         self._longest = longest
 
-    async def fit(self, turn: Turn, call: CallId, text: str) -> str:
+    async def apply(self, turn: Turn, call: CallId, text: str) -> str:
         if len(text) <= LONGEST_RESULT:
             safe = self.redact(text)
         else:
@@ -50,13 +50,13 @@ class Results:
 
 def redacted(text: str, redact: Redact, longest: int) -> str:
     """The text without secrets, cut if it is too long. The cut leaves no part of a secret."""
-    kept = beginning(text, redact, longest)
+    kept = redacted_beginning(text, redact, longest)
     if len(text) <= longest:
         return kept
     return f"{kept}…\n[the rest of {len(text)} characters was dropped]"
 
 
-def beginning(text: str, redact: Redact, longest: int) -> str:
+def redacted_beginning(text: str, redact: Redact, longest: int) -> str:
     """At most so many characters of the text, without secrets or parts of them."""
     kept = redact(text[: longest + SECRET_MARGIN])
     if len(text) > longest + SECRET_MARGIN:

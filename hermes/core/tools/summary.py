@@ -65,14 +65,14 @@ def _summary(arguments: str, redact: Redact, margin: int) -> CallSummary:
         return _shortened(text, redact, margin)
 
     def shorten_line(text: str) -> str:
-        if _is_secretive(text):
+        if _is_secret_path(text):
             return shorten(text)
         return _cut(redact(masked_values(text[: SHOWN_VALUE + margin])), SHOWN_VALUE)
 
     try:
         decoded = msgspec.json.decode(arguments or "{}", type=dict[str, object])
         # The other texts of a call that names a file with secrets are lines of the file.
-        text_of = shorten_line if any(map(_is_secretive, _texts(decoded))) else shorten
+        text_of = shorten_line if any(map(_is_secret_path, _texts(decoded))) else shorten
         kept: dict[str, object] = {}
         for name, value in decoded.items():
             more = {**kept, shorten(name): _shown(value, name, shorten, text_of)}
@@ -111,7 +111,7 @@ def _texts(value: object) -> Iterator[str]:
             pass
 
 
-def _is_secretive(text: str) -> bool:
+def _is_secret_path(text: str) -> bool:
     """Whether the text is the path of a file that is there to hold secrets."""
     return len(text) <= _LONGEST_PATH and is_secret_file(str(PurePosixPath(text)))
 

@@ -49,7 +49,7 @@ def todo_tool(folder: Path) -> Tool[Todo]:
     )
 
 
-def forget_todos(folder: Path, session: str, *, before: float) -> None:
+def delete_todos(folder: Path, session: str, *, before: float) -> None:
     """Drops the session's list, unless it was written later."""
     path = _path(folder, session)
     with contextlib.suppress(FileNotFoundError):

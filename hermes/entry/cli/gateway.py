@@ -30,7 +30,7 @@ from hermes.entry.http.waiting import waiting_app
 from hermes.entry.messaging import configured_routes, make_adapters, serve
 from hermes.entry.output import say, say_json
 from hermes.settings import Settings
-from hermes.settings.keys import make_key
+from hermes.settings.keys import create_key
 from hermes.settings.platforms import check_platforms
 from hermes.settings.sources import ENVIRONMENT
 from hermes.types.deployment import GatewayRegistration, RunningGateway
@@ -303,7 +303,7 @@ def new_key() -> None:
     It replaces the one in the home's key file. A running service uses it after a restart.
     """
     home = configuration.locate()
-    make_key(home)
+    create_key(home)
     say(f"A new key is in {home.api_key}")
     try:
         source = configuration.load().explain("api_server.key").source

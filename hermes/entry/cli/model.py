@@ -61,11 +61,11 @@ def show(runtime: Runtime, as_json: bool) -> None:
             "auxiliary": _described(auxiliary.choice) if auxiliary else None,
             "fallbacks": [_described(one) for one in fallbacks],
         }
-        say_json(_json({**_described(chosen.choice), "why": chosen.why, **beside}))
+        say_json(_json({**_described(chosen.choice), "why": chosen.sources, **beside}))
         return
     rows = [*_rows(chosen)]
     if auxiliary:
-        rows.append(("summaries", _name(auxiliary.choice), auxiliary.why["model"]))
+        rows.append(("summaries", _name(auxiliary.choice), auxiliary.sources["model"]))
     else:
         rows.append(("summaries", "the same model", "auxiliary.* is empty"))
     rows += [("fallback", _name(one), "model.fallbacks") for one in fallbacks]
@@ -88,10 +88,10 @@ def use(runtime: Runtime, name: str, provider: str, force: bool) -> None:
     settings = configuration.load()
     offers = runtime.offers(settings)
     meant = offers.read_name(name, provider)
-    if not force and (reason := offers.doubt(meant)):
+    if not force and (reason := offers.why_unlikely(meant)):
         raise ConfigError(f"{reason} (--force takes it anyway)")
     changes = [("model.default", meant.model)]
-    if offers.moves(meant):
+    if offers.changes_provider(meant):
         changes = [*_leaving(settings, meant), ("model.provider", meant.provider), *changes]
     for key, value in changes:
         change = set_value(key, value)
@@ -126,7 +126,7 @@ def _confirm(runtime: Runtime, meant: ModelName) -> None:
         return
     say(f"{_name(chosen.choice)} answers; a running gateway asks it after its next start")
     if meant.provider and meant.provider != chosen.choice.provider:
-        say(f"note: it is chosen by {chosen.why['provider']}", err=True)
+        say(f"note: it is chosen by {chosen.sources['provider']}", err=True)
 
 
 @model.command(name="list")
@@ -144,8 +144,8 @@ def list_(runtime: Runtime, provider: str | None, refresh: bool, as_json: bool) 
     offers = runtime.offers(settings)
     shown = [offers.of(provider)] if provider else list(offers.all())
     if provider or refresh:
-        places = [shown[0].place] if provider else offers.places()
-        anyio.run(_refresh, runtime, settings, places, refresh)
+        endpoints = [shown[0].endpoint] if provider else offers.endpoints()
+        anyio.run(_refresh, runtime, settings, endpoints, refresh)
     if provider and not offers.models(shown[0].name):
         raise ConfigError(f"{shown[0].label} has not said which models it has")
     if as_json:
@@ -165,12 +165,12 @@ def _state(one: ProviderOffer) -> str:
 
 
 async def _refresh(
-    runtime: Runtime, settings: Settings, places: Iterable[ModelChoice | None], fresh: bool
+    runtime: Runtime, settings: Settings, endpoints: Iterable[ModelChoice | None], fresh: bool
 ) -> None:
-    for place in places:
+    for endpoint in endpoints:
         try:
-            if place is not None:
-                await runtime.refresh_models(settings, place, fresh=fresh)
+            if endpoint is not None:
+                await runtime.refresh_models(settings, endpoint, fresh=fresh)
         except HermesError as error:
             say(f"note: {error}", err=True)
 
@@ -188,7 +188,7 @@ def test(runtime: Runtime, name: str | None, as_json: bool) -> None:
         settings = configuration.load()
         choice = _wanted(runtime, settings, name)
         trial = Trial()
-        anyio.run(trial.run, partial(runtime.ask_model, settings), choice)
+        anyio.run(trial.run, partial(runtime.call_model, settings), choice)
     except HermesError as error:
         if as_json:
             say_json(_json({"error": str(error)}))
@@ -218,7 +218,7 @@ def _wanted(runtime: Runtime, settings: Settings, name: str | None) -> ModelChoi
 
 
 def _rows(chosen: ChosenModel) -> Iterator[tuple[str, str, str]]:
-    choice, why = chosen.choice, chosen.why
+    choice, why = chosen.choice, chosen.sources
     yield "model", choice.model, why["model"]
     yield "provider", choice.provider, why["provider"]
     yield "address", redact_tokens(choice.base_url) or "this machine", why["base_url"]

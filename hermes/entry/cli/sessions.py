@@ -160,7 +160,7 @@ def delete(runtime: Runtime, name: str, yes: bool) -> None:
         if not confirm(printable_line(question)):
             raise click.Abort
     _run(runtime, conversations.delete, found.key)
-    runtime.forget_session(configuration.load(), found.key)
+    runtime.delete_session_files(configuration.load(), found.key)
     say(f"deleted {found.key}")
 
 

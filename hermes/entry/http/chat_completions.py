@@ -33,12 +33,12 @@ from hermes.entry.http.models import Models
 from hermes.entry.http.response_format import response_format
 from hermes.entry.http.responses import JsonResponse
 from hermes.entry.http.sse import EventStream, EventStreamResponse, next_or_keepalive
-from hermes.streaming.final import spoken
+from hermes.streaming.final import answer_with_questions
 from hermes.streaming.fold import View
 from hermes.streaming.plain import PlainAnswer, around_answer
 from hermes.streaming.sse import ChatStream, plain_completion
 from hermes.types.events import AgentEvent, TextDelta, TurnFinished
-from hermes.types.identity import Source, TurnId, call_place, new_id
+from hermes.types.identity import Source, TurnId, new_id, parse_call_id
 from hermes.types.messages import (
     Accepted,
     Asked,
@@ -125,7 +125,7 @@ class ChatCompletions:
         finish = view.outcome or UNFINISHED
         if finish.outcome == "failed":
             raise failed_turn(finish)
-        if finish.outcome == "stopped" and not spoken(view):
+        if finish.outcome == "stopped" and not answer_with_questions(view):
             raise stopped_turn(finish)
         return answer
 
@@ -253,7 +253,7 @@ def to_event(
 
 def _results_key(said: ReadMessages) -> tuple[str, str]:
     """A name for the results of one step, and a fingerprint of what they say."""
-    place = call_place(said.results[0].call)
+    place = parse_call_id(said.results[0].call)
     assert place is not None, "only results for calls of ours are read as results"
     ordered = sorted(said.results, key=lambda result: result.call)
     content = msgspec.json.encode((ordered, said.messages))

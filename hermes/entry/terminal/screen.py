@@ -10,8 +10,8 @@ from rich.text import Text
 from hermes.entry.terminal.markdown import render
 from hermes.entry.terminal.page import Page
 from hermes.entry.terminal.status import Status, spent
-from hermes.streaming.final import question_text, remark
-from hermes.streaming.stdout import CUT, took, tool_label
+from hermes.streaming.final import end_remark, question_text
+from hermes.streaming.stdout import CUT, outcome_text, tool_label
 from hermes.text.console import printable
 from hermes.text.incremental import IncrementalMarkdown, Piece, pieces
 from hermes.types.events import (
@@ -128,9 +128,9 @@ class Screen:
                 why = "" if end.text in ("", "by you") else f": {end.text}"
                 self._remark(Text(printable(f"Stopped{why}."), "yellow"))
             case "failed":
-                self._remark(Text(printable(remark(end)), "red"))
+                self._remark(Text(printable(end_remark(end)), "red"))
             case "completed":
-                if words := remark(end):
+                if words := end_remark(end):
                     self._remark(Text(words, "yellow"))
             case "suspended":
                 pass
@@ -195,7 +195,7 @@ def _dim(text: str) -> Text:
 
 
 def _tool(event: ToolFinished, label: str) -> Text:
-    line = f"{label}{took(event)}"
+    line = f"{label}{outcome_text(event)}"
     return Text(f"✗ {line}", "red") if event.failed else _dim(line)
 
 

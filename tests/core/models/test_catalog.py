@@ -28,7 +28,7 @@ def test_every_provider_can_be_reached(one: Provider) -> None:
     assert not one.base_url.endswith("/")
     assert one.keys or not one.key_required
     assert one.wire in wire_formats(builtin_wire_formats())
-    assert not one.elsewhere or CATALOG.find(one.elsewhere)
+    assert not one.custom_address_provider or CATALOG.find(one.custom_address_provider)
     assert one.default_model or one.base_url_env
 
 
@@ -149,7 +149,7 @@ def test_the_environment_moves_a_provider() -> None:
 def test_the_first_key_that_is_set_counts() -> None:
     moonshot = CATALOG.named("moonshot")
     environ = {"KIMI_API_KEY": "", "MOONSHOT_API_KEY": "k"}
-    assert moonshot.key_name(environ) == "MOONSHOT_API_KEY"
+    assert moonshot.key_variable(environ) == "MOONSHOT_API_KEY"
     assert moonshot.key(environ) == "k"
     assert moonshot.key({}) == ""
 

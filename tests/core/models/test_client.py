@@ -101,7 +101,7 @@ def chatting(model: FakeModel, said: str, *, live: bool = True) -> ModelRequest:
 async def test_silence_is_a_lost_connection() -> None:
     async with FakeModel() as model:
         with pytest.raises(Disconnected, match="in time"):
-            await ask(chatting(model, "hang"), silence=0.05)
+            await ask(chatting(model, "hang"), read_timeout=0.05)
 
 
 async def test_a_connection_is_used_again() -> None:

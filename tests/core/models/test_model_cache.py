@@ -23,9 +23,9 @@ def test_a_list_is_kept_for_its_owner_without_the_key(tmp_path: Path) -> None:
 
 
 def test_a_list_is_kept_without_a_password_in_the_address(tmp_path: Path) -> None:
-    place = replace(PLACE, base_url="http://me:opensesame@x/v1")
-    ModelCache(tmp_path).save(place, (MODEL,))
-    assert ModelCache(tmp_path).find(place) == MODEL
+    endpoint = replace(PLACE, base_url="http://me:opensesame@x/v1")
+    ModelCache(tmp_path).save(endpoint, (MODEL,))
+    assert ModelCache(tmp_path).find(endpoint) == MODEL
     assert "opensesame" not in (tmp_path / "openrouter.json").read_text("utf-8")
 
 

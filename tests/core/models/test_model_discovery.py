@@ -63,14 +63,17 @@ async def serving(directory: Directory) -> AsyncIterator[ModelChoice]:
 
 
 async def listed(body: object) -> tuple[ListedModel, ...]:
-    async with serving(Directory(body)) as place, aiohttp.ClientSession() as session:
-        return await discovery(session).fetch(place)
+    async with serving(Directory(body)) as endpoint, aiohttp.ClientSession() as session:
+        return await discovery(session).fetch(endpoint)
 
 
 async def test_the_openai_form_with_a_key() -> None:
     directory = Directory({"object": "list", "data": [{"id": "a"}, {"id": "b"}]})
-    async with serving(directory) as place, aiohttp.ClientSession() as session:
-        assert await discovery(session).fetch(place) == (ListedModel(id="a"), ListedModel(id="b"))
+    async with serving(directory) as endpoint, aiohttp.ClientSession() as session:
+        assert await discovery(session).fetch(endpoint) == (
+            ListedModel(id="a"),
+            ListedModel(id="b"),
+        )
     ((path, headers),) = directory.seen
     assert path == "/api/v1/models"
     assert headers["Authorization"] == "Bearer secret"
@@ -78,8 +81,8 @@ async def test_the_openai_form_with_a_key() -> None:
 
 async def test_the_anthropic_form() -> None:
     directory = Directory({"data": [{"type": "model", "id": "c", "max_input_tokens": 200_000}]})
-    async with serving(directory) as place, aiohttp.ClientSession() as session:
-        asked = replace(place, wire="anthropic")
+    async with serving(directory) as endpoint, aiohttp.ClientSession() as session:
+        asked = replace(endpoint, wire="anthropic")
         assert await discovery(session).fetch(asked) == (
             ListedModel(id="c", context_length=200_000),
         )
@@ -128,8 +131,8 @@ async def test_a_bare_list_with_odd_entries() -> None:
 async def test_a_prefix_that_only_the_list_has_is_dropped() -> None:
     quirks = Quirks(list_prefix="models/")
     body = {"data": [{"id": "models/x"}, {"id": "y"}]}
-    async with serving(Directory(body)) as place, aiohttp.ClientSession() as session:
-        found = await discovery(session).fetch(replace(place, quirks=quirks))
+    async with serving(Directory(body)) as endpoint, aiohttp.ClientSession() as session:
+        found = await discovery(session).fetch(replace(endpoint, quirks=quirks))
     assert found == (ListedModel(id="x"), ListedModel(id="y"))
 
 
@@ -146,9 +149,9 @@ async def test_a_prefix_that_only_the_list_has_is_dropped() -> None:
 async def test_a_server_without_a_list_is_one_of_our_errors(
     status: int, body: object, error: type[Exception]
 ) -> None:
-    async with serving(Directory(body, status)) as place, aiohttp.ClientSession() as session:
+    async with serving(Directory(body, status)) as endpoint, aiohttp.ClientSession() as session:
         with pytest.raises(error):
-            await discovery(session).fetch(place)
+            await discovery(session).fetch(endpoint)
 
 
 async def test_a_server_that_is_away_is_out_of_reach() -> None:
@@ -161,14 +164,14 @@ async def test_a_list_is_asked_for_once_a_day(tmp_path: Path) -> None:
     now = 1000.0
     cache = ModelCache(tmp_path, clock=lambda: now)
     directory = Directory({"data": [{"id": "a"}]})
-    async with serving(directory) as place, aiohttp.ClientSession() as session:
-        await discovery(session, cache).current(place)
+    async with serving(directory) as endpoint, aiohttp.ClientSession() as session:
+        await discovery(session, cache).current(endpoint)
         now += FRESH_LIST - 1
-        await discovery(session, cache).current(place)
+        await discovery(session, cache).current(endpoint)
         assert len(directory.seen) == 1
         now += 2
-        await discovery(session, cache).current(place)
-        await discovery(session, cache).renew(place)
+        await discovery(session, cache).current(endpoint)
+        await discovery(session, cache).renew(endpoint)
     assert len(directory.seen) == 3
 
 
@@ -199,11 +202,11 @@ async def test_lists_are_refreshed_in_the_background(
         await anyio.lowlevel.checkpoint()
 
     async with FakeModel() as server, aiohttp.ClientSession() as session:
-        place = replace(AWAY, provider="other", base_url=server.base_url)
+        endpoint = replace(AWAY, provider="other", base_url=server.base_url)
         with anyio.CancelScope() as scope:
-            await discovery(session, cache).refresh([AWAY, place], sleep)
+            await discovery(session, cache).refresh([AWAY, endpoint], sleep)
     assert slept == [REFRESH_PERIOD]
-    kept = cache.last(place)
+    kept = cache.last(endpoint)
     assert kept
     assert kept.models == (ListedModel(id="fake"),)
     assert caplog.records == []

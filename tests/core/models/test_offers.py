@@ -24,7 +24,7 @@ def test_every_provider_is_offered_with_what_it_lacks(tmp_path: Path) -> None:
     assert not found["openai"].ready
     assert found["ollama"].ready
     assert found["ollama"].key == ""
-    assert found["local"].place is None, "there is nobody to ask"
+    assert found["local"].endpoint is None, "there is nobody to ask"
     assert not found["custom"].ready
 
 
@@ -32,8 +32,8 @@ def test_the_endpoint_in_use_is_ready(tmp_path: Path) -> None:
     found = settings(tmp_path, "model: {default: m, base_url: 'http://x/v1', api_key: k}\n")
     custom = offers_of(found).of("custom")
     assert custom.ready
-    assert custom.place
-    assert (custom.place.base_url, custom.place.api_key) == ("http://x/v1", "k")
+    assert custom.endpoint
+    assert (custom.endpoint.base_url, custom.endpoint.api_key) == ("http://x/v1", "k")
 
 
 def test_an_unknown_provider_names_the_nearest(tmp_path: Path) -> None:
@@ -45,8 +45,8 @@ def test_an_unknown_provider_names_the_nearest(tmp_path: Path) -> None:
 
 def test_lists_are_asked_for_where_there_is_a_key_and_in_use(tmp_path: Path) -> None:
     found = settings(tmp_path, "model: {provider: ollama, default: m}\n", GROQ_API_KEY="k")
-    assert [place.provider for place in offers_of(found).places()] == ["groq", "ollama"]
-    assert offers_of(settings(tmp_path)).places() == ()
+    assert [endpoint.provider for endpoint in offers_of(found).endpoints()] == ["groq", "ollama"]
+    assert offers_of(settings(tmp_path)).endpoints() == ()
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,9 @@ def test_a_name_is_read_as_it_is_meant(
 
 def test_a_list_settles_whether_a_slash_names_a_provider(tmp_path: Path) -> None:
     found = settings(tmp_path, OPENROUTER_API_KEY="k", OPENAI_API_KEY="k")
-    place = offers_of(found).of("openrouter").place
-    assert place
-    models_of(found).cache.save(place, (ListedModel(id="openai/gpt-x"),))
+    endpoint = offers_of(found).of("openrouter").endpoint
+    assert endpoint
+    models_of(found).cache.save(endpoint, (ListedModel(id="openai/gpt-x"),))
     assert offers_of(found).read_name("openai/gpt-x") == ModelName(model="openai/gpt-x")
     assert offers_of(found).read_name("openai/gpt-y") == ModelName(model="gpt-y", provider="openai")
     assert offers_of(found).read_name("anthropic/claude-y") == ModelName(model="anthropic/claude-y")
@@ -111,7 +111,7 @@ def test_a_model_file_is_named_by_its_path(tmp_path: Path, monkeypatch: pytest.M
     file = tmp_path / "some.gguf"
     missing = offers_of(found).read_name("some.gguf")
     assert missing == ModelName(model="some.gguf", provider="local")
-    assert offers_of(found).doubt(missing) == (
+    assert offers_of(found).why_unlikely(missing) == (
         "there is no model file 'some.gguf': here are smollm2-135m-instruct,"
         " or name a .gguf by its path"
     )
@@ -121,7 +121,7 @@ def test_a_model_file_is_named_by_its_path(tmp_path: Path, monkeypatch: pytest.M
     assert offers_of(found).read_name(f"local/{file}") == ModelName(
         model=str(file), provider="local"
     )
-    assert offers_of(found).doubt(ModelName(model=str(file), provider="local")) == ""
+    assert offers_of(found).why_unlikely(ModelName(model=str(file), provider="local")) == ""
 
 
 def test_a_file_in_the_folder_of_models_needs_no_path(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_file_in_the_folder_of_models_needs_no_path(tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "some.gguf").touch()
     SMOLLM2.path(tmp_path / "models").touch()
-    assert offers_of(found).doubt(ModelName(model="some.gguf", provider="local")) == ""
+    assert offers_of(found).why_unlikely(ModelName(model="some.gguf", provider="local")) == ""
     assert [one.model for one in offers_of(found).models("local")] == [
         "smollm2-135m-instruct",
         "some.gguf",
@@ -138,10 +138,10 @@ def test_a_file_in_the_folder_of_models_needs_no_path(tmp_path: Path) -> None:
 
 def test_on_this_machine_only_what_is_here_can_be_used(tmp_path: Path) -> None:
     found = settings(tmp_path, "model: {provider: local}\n")
-    assert "there is no model file 'nonsense'" in offers_of(found).doubt(
+    assert "there is no model file 'nonsense'" in offers_of(found).why_unlikely(
         ModelName(model="nonsense")
     )
-    assert offers_of(found).doubt(ModelName(model="smollm2-135m-instruct")) == ""
+    assert offers_of(found).why_unlikely(ModelName(model="smollm2-135m-instruct")) == ""
 
 
 def test_a_name_beside_the_demo_model_names_the_provider_whose_key_beats_it(tmp_path: Path) -> None:
@@ -168,22 +168,22 @@ def test_the_demo_model_is_here_when_it_is_whole(tmp_path: Path) -> None:
 def test_a_name_that_the_list_does_not_have_is_doubted(tmp_path: Path) -> None:
     found = settings(tmp_path, OPENAI_API_KEY="k")
     wrong = ModelName(model="gtp-5.6-luna")
-    assert offers_of(found).doubt(wrong) == "", "without a list nobody knows"
-    place = offers_of(found).of("openai").place
-    assert place
-    models_of(found).cache.save(place, (ListedModel(id="gpt-5.6-luna"), ListedModel(id="o9")))
-    assert [one.model for one in offers_of(found).listed(place)] == ["gpt-5.6-luna", "o9"]
+    assert offers_of(found).why_unlikely(wrong) == "", "without a list nobody knows"
+    endpoint = offers_of(found).of("openai").endpoint
+    assert endpoint
+    models_of(found).cache.save(endpoint, (ListedModel(id="gpt-5.6-luna"), ListedModel(id="o9")))
+    assert [one.model for one in offers_of(found).listed(endpoint)] == ["gpt-5.6-luna", "o9"]
     expected = "openai does not list 'gtp-5.6-luna': did you mean 'gpt-5.6-luna'?"
-    assert offers_of(found).doubt(wrong) == expected
-    assert offers_of(found).doubt(ModelName(model="zzzz")) == "openai does not list 'zzzz'"
-    assert offers_of(found).doubt(ModelName(model="o9", provider="openai")) == ""
-    assert offers_of(found).doubt(ModelName(model="zzzz", provider="groq")) == ""
-    assert offers_of(settings(tmp_path)).doubt(wrong) == ""
+    assert offers_of(found).why_unlikely(wrong) == expected
+    assert offers_of(found).why_unlikely(ModelName(model="zzzz")) == "openai does not list 'zzzz'"
+    assert offers_of(found).why_unlikely(ModelName(model="o9", provider="openai")) == ""
+    assert offers_of(found).why_unlikely(ModelName(model="zzzz", provider="groq")) == ""
+    assert offers_of(settings(tmp_path)).why_unlikely(wrong) == ""
 
 
 def test_a_move_is_to_another_provider_than_the_configured_one(tmp_path: Path) -> None:
     kimi = settings(tmp_path, "model: {provider: kimi}\n")
-    assert not offers_of(kimi).moves(ModelName(model="m", provider="moonshot"))
-    assert offers_of(kimi).moves(ModelName(model="m", provider="groq"))
-    assert not offers_of(kimi).moves(ModelName(model="m"))
-    assert offers_of(settings(tmp_path)).moves(ModelName(model="m", provider="groq"))
+    assert not offers_of(kimi).changes_provider(ModelName(model="m", provider="moonshot"))
+    assert offers_of(kimi).changes_provider(ModelName(model="m", provider="groq"))
+    assert not offers_of(kimi).changes_provider(ModelName(model="m"))
+    assert offers_of(settings(tmp_path)).changes_provider(ModelName(model="m", provider="groq"))

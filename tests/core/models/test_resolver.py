@@ -157,11 +157,11 @@ def test_a_key_in_place_of_the_demo_model_is_a_reason(tmp_path: Path) -> None:
         settings(tmp_path, "model:\n  provider: local\n", GROQ_API_KEY="k")
     ).explain_main()
     assert chosen
-    assert chosen.why["provider"] == (
+    assert chosen.sources["provider"] == (
         "the first key found, environment GROQ_API_KEY,"
         f" instead of the demo model of {tmp_path / 'config.yaml'} line 2"
     )
-    assert chosen.why["model"] == "the default of Groq"
+    assert chosen.sources["model"] == "the default of Groq"
 
 
 @pytest.mark.parametrize(
@@ -192,21 +192,21 @@ def test_reasons_name_the_source_of_each_thing(tmp_path: Path) -> None:
         settings(tmp_path, "model:\n  provider: groq\n", HERMES_MODEL="a/b")
     ).explain_main()
     assert chosen
-    assert chosen.why["model"] == "environment HERMES_MODEL"
-    assert chosen.why["provider"] == f"{tmp_path / 'config.yaml'} line 2"
-    assert chosen.why["api_key"] == f"{tmp_path / '.env'} GROQ_API_KEY"
-    assert chosen.why["base_url"] == "usual for Groq"
-    assert chosen.why["wire"] == "usual for Groq"
+    assert chosen.sources["model"] == "environment HERMES_MODEL"
+    assert chosen.sources["provider"] == f"{tmp_path / 'config.yaml'} line 2"
+    assert chosen.sources["api_key"] == f"{tmp_path / '.env'} GROQ_API_KEY"
+    assert chosen.sources["base_url"] == "usual for Groq"
+    assert chosen.sources["wire"] == "usual for Groq"
 
 
 def test_reasons_of_a_key_alone(tmp_path: Path) -> None:
     environ = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://proxy/v1"}
     chosen = models_of(settings(tmp_path, **environ)).explain_main()
     assert chosen
-    assert chosen.why["model"] == "the default of OpenAI"
-    assert chosen.why["provider"] == "the first key found, environment OPENAI_API_KEY"
-    assert chosen.why["base_url"] == "environment OPENAI_BASE_URL"
-    assert chosen.why["wire"] == "usual for another address"
+    assert chosen.sources["model"] == "the default of OpenAI"
+    assert chosen.sources["provider"] == "the first key found, environment OPENAI_API_KEY"
+    assert chosen.sources["base_url"] == "environment OPENAI_BASE_URL"
+    assert chosen.sources["wire"] == "usual for another address"
 
 
 def test_reasons_of_an_endpoint(tmp_path: Path) -> None:
@@ -214,10 +214,10 @@ def test_reasons_of_an_endpoint(tmp_path: Path) -> None:
     chosen = models_of(settings(tmp_path, config)).explain_main()
     assert chosen
     where = str(tmp_path / "config.yaml")
-    assert chosen.why["provider"] == f"the address in {where} line 2"
-    assert chosen.why["base_url"] == f"{where} line 2"
-    assert chosen.why["api_key"] == f"{where} line 3"
-    assert chosen.why["wire"] == f"{where} line 5"
+    assert chosen.sources["provider"] == f"the address in {where} line 2"
+    assert chosen.sources["base_url"] == f"{where} line 2"
+    assert chosen.sources["api_key"] == f"{where} line 3"
+    assert chosen.sources["wire"] == f"{where} line 5"
 
 
 def auxiliary(home: Path, config: str = "", **environ: str) -> tuple[str, str, str, str] | None:
@@ -255,7 +255,7 @@ def test_an_auxiliary_model_alone_is_at_the_main_provider(tmp_path: Path) -> Non
     chosen = models_of(settings(tmp_path, config)).explain_auxiliary()
     assert chosen
     assert chosen.choice.wire == "responses"
-    assert chosen.why["model"] == f"{tmp_path / 'config.yaml'} line 2"
+    assert chosen.sources["model"] == f"{tmp_path / 'config.yaml'} line 2"
     assert auxiliary(tmp_path, "auxiliary: {model: small}\n") is None, "there is no provider"
 
 

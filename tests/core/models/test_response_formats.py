@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hermes.core.models.anthropic import AnthropicMessages
 from hermes.core.models.openai_chat import OpenAIChat
 from hermes.core.models.openai_responses import OpenAIResponses
-from hermes.core.models.response_formats import enforced, form_in_words
+from hermes.core.models.response_formats import enforced, format_instruction
 from hermes.testing.structured_contract import (
     ANY_OBJECT,
     SCHEMA,
@@ -108,7 +108,7 @@ def test_an_endpoint_without_schemas_enforces_an_object_and_is_told_the_schema()
     request = replace(request_to(choice), response_format=WANTED)
     form = enforced(request)
     assert form == ANY_OBJECT
-    assert SCHEMA in form_in_words(WANTED, form)
+    assert SCHEMA in format_instruction(WANTED, form)
 
 
 @pytest.mark.parametrize("effort", [None, "high"])

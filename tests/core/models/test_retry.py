@@ -4,7 +4,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from hermes.core.models.retry import Retrying, Spoken
+from hermes.core.models.retry import Retrying, TrackedEmit
 from hermes.testing.scripted import Answer, ScriptedModel, fails, says
 from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
 from hermes.types.events import AgentEvent, Notice, SegmentDiscarded, SegmentEnded, TextDelta
@@ -37,7 +37,7 @@ def request(base_url: str = "http://a/v1") -> ModelRequest:
 
 def retrying(clock: Clock, *answers: Answer) -> tuple[Retrying, ScriptedModel]:
     model = ScriptedModel(answers)
-    return Retrying(model, sleep=clock.sleep, clock=clock, chance=lambda: 0.0), model
+    return Retrying(model, sleep=clock.sleep, clock=clock, jitter=lambda: 0.0), model
 
 
 async def test_a_cut_answer_is_said_anew_and_the_cut_text_dropped() -> None:
@@ -148,7 +148,7 @@ async def test_a_pause_that_another_turn_prolongs_beyond_patience_is_told() -> N
         await clock.sleep(seconds)
 
     model = ScriptedModel([late, fails(RateLimited("slow down", 10.0)), says("never said")])
-    retried = Retrying(model, sleep=sleep, clock=clock, chance=lambda: 0.0)
+    retried = Retrying(model, sleep=sleep, clock=clock, jitter=lambda: 0.0)
     told: list[str] = []
 
     async def turn() -> None:
@@ -174,10 +174,10 @@ async def test_another_server_is_not_frozen_with_it() -> None:
 
 def test_what_was_taken_back_is_not_taken_back_again() -> None:
     events: list[AgentEvent] = []
-    spoken = Spoken(events.append)
-    spoken(TextDelta(text="hel"))
-    spoken(SegmentDiscarded(from_seq=0))
-    spoken.discard()
+    tracked = TrackedEmit(events.append)
+    tracked(TextDelta(text="hel"))
+    tracked(SegmentDiscarded(from_seq=0))
+    tracked.discard()
     assert events == [TextDelta(text="hel"), SegmentDiscarded(from_seq=0)]
 
 

@@ -11,7 +11,7 @@ from hermes.core.tools.call import (
     CallRunner,
     ToolRuntime,
 )
-from hermes.core.tools.results import Results
+from hermes.core.tools.results import ResultFilter
 from hermes.state.spill import Spill
 from hermes.testing.commands import FILES_ONLY
 from hermes.testing.tools import append, slow
@@ -28,7 +28,7 @@ def runner(
     notes: Notebook,
     events: list[AgentEvent],
     *tools: AnyTool,
-    results: Results = NO_SPILL,
+    results: ResultFilter = NO_SPILL,
 ) -> CallRunner:
     turn = a_turn(workspace=workspace)
     named = {tool.name: tool for tool in tools}
@@ -66,7 +66,7 @@ async def test_a_repeatable_call_needs_no_mark_and_may_tell_its_progress(tmp_pat
 
 async def test_what_a_tool_tells_while_it_runs_holds_no_secret(tmp_path: Path) -> None:
     events = list[AgentEvent]()
-    results = Results(Spill(tmp_path), redact=lambda text: text.replace("sleeping", "…"))
+    results = ResultFilter(Spill(tmp_path), redact=lambda text: text.replace("sleeping", "…"))
     running = runner(tmp_path, Notebook(), events, slow, results=results)
     await running.run(call("slow", '{"seconds": 0}'))
     assert ToolProgress(call=CallId("t_0_0"), text="…") in events
@@ -105,7 +105,7 @@ async def test_events_tell_the_arguments_and_the_result_without_secrets(tmp_path
         return f"said {arguments.text} twice: {arguments.text}"
 
     tool = Tool(name="say", description="Says.", arguments=Words, handler=say)
-    results = Results(Spill(tmp_path), redact=lambda text: text.replace('hunter"2', "…"))
+    results = ResultFilter(Spill(tmp_path), redact=lambda text: text.replace('hunter"2', "…"))
     events = list[AgentEvent]()
     running = runner(tmp_path, Notebook(), events, tool, results=results)
     await running.run(call("say", '{"text": "my hunter\\"2", "times": 2}'))
@@ -144,7 +144,7 @@ async def test_a_tool_that_breaks_fails_its_call_without_a_secret(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     events = list[AgentEvent]()
-    results = Results(Spill(tmp_path), redact=lambda text: text.replace("hunter2", "…"))
+    results = ResultFilter(Spill(tmp_path), redact=lambda text: text.replace("hunter2", "…"))
     odd = breaking(ValueError("bang hunter2" + "x" * 20_000))
     running = runner(tmp_path, Notebook(), events, odd, results=results)
     result = await running.run(call("odd", "{}"))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hermes.core.tools.todo import MOST_TASKS, Item, forget_todos, merged, todo_tool
+from hermes.core.tools.todo import MOST_TASKS, Item, delete_todos, merged, todo_tool
 from hermes.testing.turns import GROUP, a_turn, use
 from hermes.types.errors import ToolFailed
 
@@ -98,11 +98,11 @@ def test_merging_twice_is_merging_once(old: list[Item], new: list[Item]) -> None
 async def test_a_list_is_dropped_with_its_conversation_but_not_a_later_one(tmp_path: Path) -> None:
     session = str(a_turn().session)
     await todo(tmp_path, todos=FIRST)
-    forget_todos(tmp_path, session, before=time.time() - 60)
+    delete_todos(tmp_path, session, before=time.time() - 60)
     assert await todo(tmp_path) == LIST
-    forget_todos(tmp_path, session, before=time.time() + 60)
+    delete_todos(tmp_path, session, before=time.time() + 60)
     assert await todo(tmp_path) == "The list is empty."
-    forget_todos(tmp_path, session, before=time.time() + 60)
+    delete_todos(tmp_path, session, before=time.time() + 60)
 
 
 async def test_the_list_of_a_single_request_is_in_no_file(tmp_path: Path) -> None:

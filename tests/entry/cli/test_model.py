@@ -43,7 +43,7 @@ class FakeRuntime:
             raise self.error
         models_of(settings).cache.save(place, (DEAR, ListedModel(id="plain")))
 
-    async def ask_model(
+    async def call_model(
         self, _settings: Settings, choice: ModelChoice, text: str, emit: Emit
     ) -> AssistantMessage:
         self.asked.append(choice)
@@ -56,7 +56,7 @@ class FakeRuntime:
 
 
 def hermes(home: Path, *args: str, runtime: FakeRuntime | None = None, **environ: str) -> Result:
-    names = {name for field in schema().fields.values() for name in field.also.env}
+    names = {name for field in schema().fields.values() for name in field.aliases.env}
     names |= {name for one in Catalog.load().providers for name in (*one.keys, *one.base_url_env)}
     clean: dict[str, str | None] = dict.fromkeys(names)
     runner = CliRunner(env={**clean, "HERMES_HOME": str(home), **environ})

@@ -94,7 +94,7 @@ async def test_while_the_store_fails_the_log_has_one_line_for_all_refused_reques
 
     parts = replace(PARTS, wrap_store=lambda store: TroubledStore(store, fail))
     said = b'{"model":"main","messages":[{"role":"user","content":"hi"}]}'
-    async with serving(tmp_path, parts=parts) as service:
+    async with serving(tmp_path, overrides=parts) as service:
         with logged() as out:
             for _ in range(20):
                 status, _, _ = await request(service.port, "POST", "/v1/chat/completions", said)

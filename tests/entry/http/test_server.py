@@ -17,7 +17,7 @@ from hermes.testing.bare import request
 from hermes.testing.gateway_process import GatewayProcess, gateway_process, model_process
 from hermes.testing.model import FakeModel
 from hermes.testing.running import TroubledStore, rows, until
-from hermes.testing.service import OPTIONS, PARTS, SERVICE_KEY, Service, serving
+from hermes.testing.service import OPTIONS, SERVICE_KEY, TEST_OVERRIDES, Service, serving
 from hermes.types.errors import ConfigError, StoreUnavailable
 from hermes.types.store import Store
 
@@ -176,8 +176,8 @@ async def test_while_the_disk_is_full_503_and_then_service_resumes_alone(tmp_pat
     def wrap(store: Store) -> Store:
         return TroubledStore(store, before)
 
-    parts = msgspec.structs.replace(PARTS, wrap_store=wrap)
-    async with serving(tmp_path, parts=parts) as service:
+    parts = msgspec.structs.replace(TEST_OVERRIDES, wrap_store=wrap)
+    async with serving(tmp_path, overrides=parts) as service:
         status, headers, body = await request(service.port, "POST", CHAT, HELLO)
         assert status == 503
         assert headers["retry-after"] == "5"

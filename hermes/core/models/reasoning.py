@@ -9,21 +9,21 @@ from hermes.types.messages import AssistantMessage
 from hermes.types.profile import ModelChoice
 
 
-class Thought(Struct, array_like=True):
+class ReasoningPart(Struct, array_like=True):
     at: int
     """Number of parts of the message before it: the text is one, and so is each call."""
     part: Raw
 
 
-_decoder = msgspec.json.Decoder(list[Thought])
+_decoder = msgspec.json.Decoder(list[ReasoningPart])
 
 
-def kept(thoughts: Sequence[Thought]) -> bytes:
+def encode_reasoning(thoughts: Sequence[ReasoningPart]) -> bytes:
     """The body of an echo; empty without thoughts."""
     return msgspec.json.encode(thoughts) if thoughts else b""
 
 
-def woven(parts: Sequence[bytes], body: str) -> list[bytes]:
+def insert_reasoning(parts: Sequence[bytes], body: str) -> list[bytes]:
     """The parts of a message, with the thoughts of the echo at their old places."""
     whole = list(parts)
     for thought in reversed(_decoder.decode(body) if body else ()):
@@ -31,7 +31,7 @@ def woven(parts: Sequence[bytes], body: str) -> list[bytes]:
     return whole
 
 
-def echoed(message: AssistantMessage, choice: ModelChoice) -> str:
+def echo_body(message: AssistantMessage, choice: ModelChoice) -> str:
     """The body of the message's echo; empty for any model but the one that it came from."""
     echo = message.echo
     if echo is None or (echo.wire, echo.model) != (choice.wire, choice.model):

@@ -8,33 +8,33 @@ from hermes.types.messages import Message
 Encode = Callable[[Message | None, Message], bytes]
 """The bytes of a message, with those that separate it from the message before it."""
 
-CACHED_FROM = 32
+FEWEST_CACHED_MESSAGES = 32
 """Number of messages from which on a conversation is cached."""
 CACHED_BYTES = 16 << 20
 """Size of the whole cache; the conversations that were idle longest are dropped first."""
 
 
-class Prefixes:
+class EncodedMessageCache:
     """A cache whose results are byte for byte those of encoding every message."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, tuple[tuple[Message, ...], bytes]] = OrderedDict()
         self._size = 0
 
-    def joined(self, name: str, messages: Sequence[Message], encode: Encode) -> bytes:
+    def encoded(self, name: str, messages: Sequence[Message], encode: Encode) -> bytes:
         """All messages, encoded.
 
         The name identifies the conversation and everything that its encoding depends on.
         Conversations without a name are not cached.
         """
-        if not name or len(messages) < CACHED_FROM:
-            return joined(None, messages, encode)
+        if not name or len(messages) < FEWEST_CACHED_MESSAGES:
+            return encode_all(None, messages, encode)
         known, before = self._kept.pop(name, ((), b""))
         self._size -= len(before)
         if not _begins(known, messages):
             known, before = (), b""
         last = known[-1] if known else None
-        whole = before + joined(last, messages[len(known) :], encode)
+        whole = before + encode_all(last, messages[len(known) :], encode)
         self._keep(name, tuple(messages), whole)
         return whole
 
@@ -48,7 +48,7 @@ class Prefixes:
             self._size -= len(dropped)
 
 
-def joined(before: Message | None, messages: Sequence[Message], encode: Encode) -> bytes:
+def encode_all(before: Message | None, messages: Sequence[Message], encode: Encode) -> bytes:
     """The messages that follow on `before`, encoded."""
     return b"".join(map(encode, (before, *messages), messages))
 

@@ -4,7 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from hermes.core.models.thoughts import Thought, echoed, kept, woven
+from hermes.core.models.reasoning import (
+    ReasoningPart,
+    echo_body,
+    encode_reasoning,
+    insert_reasoning,
+)
 from hermes.testing.upstream import choice_of
 from hermes.types.messages import AssistantMessage, Echo
 
@@ -13,20 +18,20 @@ from hermes.types.messages import AssistantMessage, Echo
 def test_thoughts_are_woven_in_where_they_were(order: list[bool]) -> None:
     whole = [b'"%d"' % index for index in range(len(order))]
     parts: list[bytes] = []
-    thoughts: list[Thought] = []
+    thoughts: list[ReasoningPart] = []
     for piece, is_thought in zip(whole, order, strict=True):
         if is_thought:
-            thoughts.append(Thought(len(parts), Raw(piece)))
+            thoughts.append(ReasoningPart(len(parts), Raw(piece)))
         else:
             parts.append(piece)
-    assert woven(parts, kept(thoughts).decode()) == whole
+    assert insert_reasoning(parts, encode_reasoning(thoughts).decode()) == whole
 
 
 def test_only_the_model_that_had_them_is_given_thoughts() -> None:
     choice = choice_of("anthropic")
     mine = Echo(wire="anthropic", model=choice.model, body="[]")
-    assert echoed(AssistantMessage(echo=mine), choice) == "[]"
-    assert echoed(AssistantMessage(), choice) == ""
-    assert echoed(AssistantMessage(echo=mine), choice_of("responses")) == ""
+    assert echo_body(AssistantMessage(echo=mine), choice) == "[]"
+    assert echo_body(AssistantMessage(), choice) == ""
+    assert echo_body(AssistantMessage(echo=mine), choice_of("responses")) == ""
     other = Echo(wire="anthropic", model="other", body="[]")
-    assert echoed(AssistantMessage(echo=other), choice) == ""
+    assert echo_body(AssistantMessage(echo=other), choice) == ""
