@@ -1,4 +1,4 @@
-"""The application as the command line sees it: each command imports only what it needs."""
+"""The functions that the command line calls. Each imports only the modules that it needs."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ THREADS = 3
 one thread of libuv, the process has at most 8."""
 
 MEDIA_SECONDS = 20.0
-"""Longest time for a file on the web that a message names."""
+"""Longest time for the download of a file whose URL is in a message."""
 
 
 def limit_threads() -> None:
@@ -58,17 +58,17 @@ def limit_threads() -> None:
 
 
 class GatewayOverrides(msgspec.Struct, frozen=True, kw_only=True):
-    """Parts that an embedder or a test adds or replaces."""
+    """Objects that an embedder or a test adds to a gateway or replaces in it."""
 
     plugins: Sequence[object] = ()
     """Used in addition to the built-in plugins and those of installed packages."""
     tools: Sequence[AnyTool] | None = None
-    """Replaces all tools that the settings and plugins offer."""
+    """Replaces all tools of the settings and plugins."""
     model: ModelProvider | None = None
     backend: ExecutionBackend | None = None
     """Replaces the backend that the settings choose."""
     download: Download | None = None
-    """Replaces the way to files on the web that messages name."""
+    """Replaces the function that downloads files whose URLs are in messages."""
     wrap_store: Callable[[Store], Store] = lambda store: store
     unread_seconds: float = 10.0
     """How long a stateless request continues after its last reader has left."""
@@ -84,7 +84,7 @@ async def open_gateway(
     plugins = all_plugins(builtins, overrides.plugins)
     profiles = agent_settings(settings, plugins)
     settings.home.ensure()
-    # The entry points take files in before an agent is chosen, so all agents share the folder.
+    # The entry points store files before an agent is chosen, so all agents share the folder.
     media = MediaCache(settings.home.media)
     async with (
         home_store(settings.home, "terminal" if terminal else "gateway") as store,
@@ -121,14 +121,15 @@ async def open_gateway(
 
 
 def all_commands() -> Sequence[SlashCommand]:
-    """The slash commands of a gateway, with those of plugins."""
+    """Returns the slash commands of a gateway, including those of plugins."""
     return tuple(CommandTable(all_plugins().commands()).commands.values())
 
 
 def agent_settings(settings: Settings, plugins: Plugins) -> dict[AgentId, Settings]:
-    """The settings of every agent; the agent in the gateway's home has those of the gateway.
+    """Returns the settings of every agent.
 
-    An agent elsewhere reads its own config.yaml and .env, not those of the gateway.
+    The agent in the gateway's home uses the gateway's settings. An agent with another home reads
+    its own config.yaml and .env instead.
     """
     home, process = settings.home.root, settings.sources.process
     return {
@@ -162,7 +163,7 @@ def log_commands(
 
 @asynccontextmanager
 async def home_store(home: Home, kind: OwnerKind | None = None) -> AsyncIterator[Store]:
-    """The home's store. A process that runs turns passes its kind, and is registered."""
+    """Opens the home's store. A process that runs turns passes its kind and is registered."""
     home.ensure()
     with guarded(home):
         async with open_store(home.store, kind) as store:
@@ -184,7 +185,7 @@ def delete_session_files(settings: Settings, plugins: Plugins, session: str) -> 
 @asynccontextmanager
 async def http_session() -> AsyncIterator[aiohttp.ClientSession]:
     connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300)
-    # No cookies: a model's answer to one person must not carry over to another's request.
+    # Cookies are disabled, because one person's requests must not affect another person's.
     jar = aiohttp.DummyCookieJar()
     async with aiohttp.ClientSession(connector=connector, cookie_jar=jar) as session:
         yield session
@@ -204,6 +205,7 @@ def options_of(settings: Settings, *, terminal: bool) -> GatewayOptions:
     return GatewayOptions(
         access=access,
         streaming=StreamingPolicy(
+            enabled=streaming.enabled,
             edit_interval=streaming.edit_interval,
             buffer_threshold=streaming.buffer_threshold,
             cursor=streaming.cursor,

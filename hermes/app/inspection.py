@@ -28,7 +28,7 @@ from hermes.types.turns import Prompt, Turn
 async def agent_builders(
     settings: Settings, store_home: Home
 ) -> AsyncIterator[tuple[dict[AgentId, AgentBuilder], Plugins]]:
-    """A builder for every agent of the settings, on the store of `store_home`."""
+    """Yields a builder for every agent of the settings, on the store of `store_home`."""
     builtins = Builtins()
     plugins = all_plugins(builtins)
     async with home_store(store_home) as store, http_session() as session:
@@ -43,7 +43,7 @@ async def agent_builders(
 
 
 async def check(settings: Settings) -> Sequence[str]:
-    """Warnings; ConfigError for settings that would keep an agent from working.
+    """Returns warnings. Raises ConfigError for settings that would keep an agent from working.
 
     It does not change the home.
     """
@@ -70,7 +70,7 @@ async def check(settings: Settings) -> Sequence[str]:
 
 
 async def new_prompt(settings: Settings, platform: str, origin: Origin) -> Prompt:
-    """The prompt with which the owner's next conversation of that origin would begin."""
+    """Returns the prompt that the owner's next conversation of that origin would begin with."""
     source = Source(
         platform=platform, account=platform, chat_kind="private", chat_id="new", user_id=OWNER
     )

@@ -1,4 +1,4 @@
-"""Work of the command line on models without a gateway: calls, lists and downloads them."""
+"""Calls, lists and downloads models for the command line, without a gateway."""
 
 from collections.abc import Callable, Collection
 
@@ -23,7 +23,8 @@ from hermes.types.protocols import Emit
 
 
 def reachable(settings: Settings) -> Callable[[str], bool]:
-    # Plugins are loaded once, because the function is called for every request that names a model.
+    # Plugins are loaded once, because `is_reachable` is called for every request that names a
+    # model.
     models, profile = configured_models(settings, all_plugins()), AgentProfile(id=DEFAULT_AGENT)
 
     def is_reachable(model: str) -> bool:
@@ -45,7 +46,7 @@ def ignored_options(settings: Settings) -> Callable[[str | None, Sampling], Coll
         try:
             choice = choose_model(models, profile, model)
         except ConfigError:
-            # The turn fails, and says what is missing.
+            # The turn will fail and say what is missing.
             return ()
         return find_wire(models.wires, choice.wire).ignored_options(choice, sampling)
 

@@ -1,4 +1,4 @@
-"""What sessions said before, at hand, so that a turn reads only what is new."""
+"""Caches of histories and prompts, so that a turn reads only new rows from the store."""
 
 from collections import OrderedDict
 
@@ -6,14 +6,16 @@ from hermes.state.transcript import History
 from hermes.types.turns import Prompt
 
 CACHED_MESSAGES = 32
-"""Messages from which on a history is kept: a shorter one is read in no time."""
+"""A history with fewer messages is not cached, because reading it costs little."""
 CACHE_BYTES = 32_000_000
-"""Bytes kept in all, as the store has them; the sessions that were quiet longest go first."""
+"""Bytes of all cached histories, as stored. The sessions that were used least recently are dropped.
+"""
 PROMPTS = 256
 
 
 class HistoryCache:
-    """A cache: rows are only ever added, so what is kept is a true beginning of what is stored."""
+    """Histories by session. Rows are only added, so a cached history is always the first part of
+    the stored one."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, History] = OrderedDict()
@@ -23,7 +25,7 @@ class HistoryCache:
         return self._kept.get(session)
 
     def keep(self, session: str, history: History) -> None:
-        """Remembers what a committed transaction has read."""
+        """Caches a history that a committed transaction has read."""
         before = self._kept.pop(session, None)
         self._size -= before.size if before else 0
         if len(history.messages) < CACHED_MESSAGES:
@@ -36,7 +38,7 @@ class HistoryCache:
 
 
 class PromptCache:
-    """Prompts by their hash: many sessions share one."""
+    """Prompts by their hash. Many sessions share one prompt."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, Prompt] = OrderedDict()

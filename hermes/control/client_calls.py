@@ -1,5 +1,7 @@
 """Calls of client tools: they suspend a turn, and the results that the client sends resume it."""
 
+from msgspec.structs import replace
+
 from hermes.control.event_hub import EPOCH
 from hermes.control.repeats import Repeated, repeat
 from hermes.control.turn_transactions import Claim, TurnTransactions
@@ -55,6 +57,8 @@ class ClientCalls:
         self, event: MessageEvent, body: Asked, key: SessionKey, person: PersonId, now: float
     ) -> Work[TakenResults]:
         """Stores the results and resumes their turn. The same results again change nothing."""
+        if conflict := (yield from _key_conflict(event)):
+            return TakenResults(receipt=conflict)
         row = yield from self._turn_of(event, body, key)
         questions = yield from turns.open_questions(row.id)
         repeated = yield from repeat(self._transactions, event, now)
@@ -62,6 +66,10 @@ class ClientCalls:
             return _repeated(repeated, row, questions)
         id, session = new_id(), SessionKey.parse(row.session)
         yield from inbox.insert(id, event, session, person, self._transactions.owner, "done")
+        if keyed := _keyed(event):
+            yield from inbox.insert(
+                new_id(), keyed, session, person, self._transactions.owner, "done"
+            )
         waiting = yield from turns.open_client_calls(row.id)
         if row.state == "suspended" and not waiting:
             yield from _refuse_expired(row, body.results)
@@ -92,7 +100,7 @@ class ClientCalls:
     def end(self, row: TurnRow, now: float) -> Work[None]:
         """Ends a turn whose client went on without sending results."""
         yield from self.give_up(row, now)
-        # A question of the same step may have expired: its call has not gone on since.
+        # A question of the same step may have expired, and its call was not resumed yet.
         yield from transcript.answer_open_calls(self._transactions.writer(row), NOT_FINISHED, now)
         epoch = yield from turns.claim(row.id, row.epoch, self._transactions.owner)
         yield from turns.close(row.id, epoch, "stopped", now, reason=(WENT_ON, ""))
@@ -102,7 +110,7 @@ class ClientCalls:
         yield from inbox.finish(row.id)
 
     def _turn_of(self, event: MessageEvent, body: Asked, key: SessionKey) -> Work[TurnRow]:
-        """The turn that made the calls; other principals and sessions do not learn of it."""
+        """The turn that made the calls. It is hidden from other principals and sessions."""
         place = parse_call_id(body.results[0].call)
         row = (yield from turns.get(place.turn)) if place else None
         theirs = row is not None and row.trigger == "api" and row.account == event.source.account
@@ -117,13 +125,28 @@ class ClientCalls:
         return row
 
     def _append(self, row: TurnRow, body: Asked, now: float) -> Work[None]:
-        """Adds the results to the transcript, and after them what else the client says."""
+        """Adds the results to the transcript, followed by the client's further messages."""
         writer = self._transactions.writer(row)
         for result in body.results:
             yield from transcript.append(writer, *_place(result.call), result, now)
         step, _ = _place(body.results[0].call)
         for index, message in enumerate(body.messages, AFTER_RESULTS):
             yield from transcript.append(writer, step, index, message, now)
+
+
+def _keyed(event: MessageEvent) -> MessageEvent | None:
+    """The event under the client's own key; None without such a key."""
+    own = event.client_key
+    if own is None:
+        return None
+    return replace(event, dedupe_key=own.dedupe_key, fingerprint=own.fingerprint)
+
+
+def _key_conflict(event: MessageEvent) -> Work[Duplicate | None]:
+    """The earlier request under the client's own key, if it was another one."""
+    keyed = _keyed(event)
+    earlier = (yield from inbox.find(keyed)) if keyed else None
+    return earlier if earlier and not earlier.same else None
 
 
 def _place(call: CallId) -> tuple[int, int]:

@@ -1,7 +1,7 @@
-"""The events of running turns, in memory: one numbered log per turn, any number of readers.
+"""The events of running turns, in memory: one numbered log per turn, with any number of readers.
 
-The turn never waits for a reader. A reader holds a cursor and gets all new events at once. The log
-is a cache: events that a checkpoint has kept can be read from the store after the process ended.
+A turn never waits for a reader. A reader has a cursor and gets all new events at once. The log is a
+cache: after the process has ended, the events up to the last checkpoint can be read from the store.
 """
 
 import asyncio
@@ -28,9 +28,10 @@ READ_EVENTS = 1024
 READ_JOINED = 64
 """Events that a reader is given at a time, after neighbouring texts are joined."""
 HELD_CHARACTERS = 65_536
-"""A log with more text is released at the end of its turn: readers read the store then."""
+"""If a log has more text, it is released at the end of its turn, and readers use the store."""
 EPOCH = EVENTS_PER_CLAIM
-"""Numbers of one claim on a turn: the next claim's are higher than any that a reader has seen."""
+"""Event numbers that are reserved for one claim. The events of the next claim have higher numbers.
+"""
 
 
 class _Run:
@@ -58,11 +59,11 @@ class EventLog:
         self.turn = turn
         self.readers = 0
         self.finished = False
-        """No more events will come: the turn is closed, or this process gave it up."""
+        """No more events will come, because the turn is closed or this process gave it up."""
         self._base = 0
         self._events: list[AgentEvent] = []
         self._released = 0
-        """Events that were here and are read from the store now."""
+        """Number of events that were released and must be read from the store."""
         self._kept = 0
         self._segment = 0
         self.left_at = 0.0
@@ -82,17 +83,17 @@ class EventLog:
         return self._base // EPOCH
 
     def covers(self, after: int) -> bool:
-        """Whether everything that happened after this number is in this log."""
+        """Whether the log contains every event after this number."""
         return not self._released and (self.epoch == 1 or 0 < self._base <= after)
 
     @property
     def version(self) -> tuple[int, int]:
-        """Changes when `covers` may give another answer than before."""
+        """Changes whenever `covers` may change its answer."""
         return self._base, self._released
 
     @property
     def running(self) -> bool:
-        """The turn runs here, now."""
+        """Whether the turn runs in this process now."""
         return self._base > 0 and not self.finished
 
     @property
@@ -112,13 +113,13 @@ class EventLog:
         self._wake()
 
     def end(self, last: Sequence[AgentEvent] = ()) -> None:
-        """Closes the log with these events, which `unkept` was given before the commit."""
+        """Closes the log with the events that `unkept` was given before the commit."""
         self._events += last
         self.finished = True
         self._wake()
 
     def release(self) -> None:
-        """Forgets long texts of a closed turn, all of whose events are stored."""
+        """Releases the long texts of a closed turn. All of its events are stored."""
         texts = (one.text for one in self._events if isinstance(one, TextDelta | ReasoningDelta))
         if sum(map(len, texts)) > HELD_CHARACTERS:
             self._released, self._events = len(self._events), []
@@ -139,19 +140,17 @@ class EventLog:
         return "".join(event.text for event in tail if isinstance(event, TextDelta))
 
     def unkept(self, last: Sequence[AgentEvent] = ()) -> tuple[int, list[Recorded]]:
-        """The events since the last checkpoint, and those about to end the turn, to be kept."""
+        """The events to store: those since the last checkpoint, and those that end the turn."""
         first = self._base + self._kept + 1
         return first, record(first, [*self._events[self._kept :], *last])
 
     def keep(self, seq: int) -> None:
-        """A checkpoint holds everything up to `seq`."""
+        """Notes that a checkpoint contains all events up to `seq`."""
         self._kept = seq - self._base
 
     def read(self, after: int, upto: int | None = None) -> list[tuple[int, AgentEvent]]:
-        """The events after one number and up to another; neighbouring pieces of text are joined.
-
-        If there is much, only the first part: the next read returns more.
-        """
+        """The events after one number and up to another, with neighbouring texts joined. If there
+        are many, only the first ones are returned."""
         start = max(after - self._base, 0)
         stop = len(self._events) if upto is None else max(upto - self._base, 0)
         stop = min(stop, len(self._events), start + READ_EVENTS)
@@ -198,7 +197,7 @@ def _pieces(event: TextDelta | ReasoningDelta) -> list[AgentEvent]:
 
 
 async def _wait(waiters: "set[asyncio.Future[None]]", within: float) -> None:
-    # A bare future and timer: this is awaited for every word of every stream.
+    # A bare future and a timer, because every word of every stream waits here.
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[None] = loop.create_future()
     waiters.add(waiter)
@@ -217,7 +216,7 @@ def _settle(waiter: "asyncio.Future[None]") -> None:
 
 
 class EventHub:
-    """The logs of the turns that run here, and of those that have readers here."""
+    """The logs of the turns that run in this process or have readers in it."""
 
     def __init__(self) -> None:
         self._logs: dict[TurnId, EventLog] = {}
@@ -228,7 +227,8 @@ class EventHub:
         return self._logs.get(turn)
 
     def expect(self, turn: TurnId, epoch: int) -> None:
-        """The turn is about to run again: those who read it wait for the events of that claim."""
+        """Notes that the turn is about to run again. Its readers wait for the events of the new
+        claim."""
         if (log := self._logs.get(turn)) is not None and log.epoch:
             log.begin(epoch)
 
@@ -238,7 +238,7 @@ class EventHub:
         return log
 
     def end(self, log: EventLog) -> None:
-        """The turn no longer runs here, whether it was closed or not."""
+        """Notes that the turn no longer runs here, whether or not it was closed."""
         if not log.finished:
             log.end()
         if not log.readers:
@@ -246,7 +246,8 @@ class EventHub:
 
     @contextmanager
     def following(self, turn: TurnId) -> Iterator[EventLog]:
-        """The turn's log, which has one more reader until the block ends. It may not have begun."""
+        """The log of the turn, with one more reader until the block ends. The turn may not have
+        begun."""
         log = self._logs.setdefault(turn, EventLog(turn))
         log.readers += 1
         try:

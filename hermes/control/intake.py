@@ -1,4 +1,4 @@
-"""How a message gets in: one transaction that stores it and begins what it asks for."""
+"""Takes a message in: one transaction stores it and begins the work that it asks for."""
 
 from typing import Literal
 
@@ -33,17 +33,17 @@ from hermes.types.value import Value
 
 
 class IntakeResult(Value):
-    """What to do once the message is committed."""
+    """The result of taking a message in: the work to start once it is committed."""
 
     receipt: Receipt
     claim: Claim | None = None
-    """A turn to run."""
+    """The turn to run."""
     stop: TurnId | None = None
-    """A turn to interrupt."""
+    """The turn to interrupt."""
     owed: Target | None = None
-    """A chat to deliver to."""
+    """The chat that has a new delivery."""
     ended: bool = False
-    """A conversation is over."""
+    """Whether the message ended a conversation."""
 
 
 class Intake:
@@ -73,7 +73,12 @@ class Intake:
         if command := self._commands.find(event):
             action, argument = command
             context = CommandContext(
-                session=key, person=person, argument=argument, turn=_open_turn(turn), now=now
+                session=key,
+                person=person,
+                argument=argument,
+                turn=_open_turn(turn),
+                now=now,
+                find_model=self._transactions.find_model(key.agent),
             )
             id = new_id()
             duplicate = yield from inbox.insert(
@@ -83,7 +88,8 @@ class Intake:
                 return IntakeResult(receipt=duplicate)
             done = yield from action(context)
             if unused := " ".join(file.label for file in files_of(event)):
-                # A command takes no files: the person is told, so that none is lost silently.
+                # A command has no attachments. The person is told so, because they would be lost
+                # otherwise.
                 done = replace(done, reply=f"{done.reply}\nNot used: {unused}")
             return (yield from self._tell(id, event, key, done, now))
         if turn and turn.state == "suspended":
@@ -114,9 +120,10 @@ class Intake:
         turn: TurnRow,
         now: float,
     ) -> Work[IntakeResult]:
-        """The turn waits for a person: this message decides, or waits too."""
+        """Handles a message to a turn that waits for a person. It decides a question or is
+        queued."""
         open_ones = yield from turns.open_questions(turn.id)
-        # A turn that waits for nobody, because everything has just expired, is about to be resumed.
+        # If all questions have just expired, the turn waits for nobody and is about to be resumed.
         client_calls = () if open_ones else (yield from turns.open_client_calls(turn.id))
         if client_calls and isinstance(event.body, Asked):
             return (yield from self._go_on_without_results(event, key, person, turn, now))
@@ -150,7 +157,7 @@ class Intake:
     def _go_on_without_results(
         self, event: MessageEvent, key: SessionKey, person: PersonId, turn: TurnRow, now: float
     ) -> Work[IntakeResult]:
-        """The turn waits for results of client tools, but the client says something else."""
+        """Handles a message to a turn that waits for client tools, if it carries no results."""
         id = new_id()
         duplicate = yield from inbox.insert(id, event, key, person, self._transactions.owner)
         if duplicate:
@@ -168,7 +175,7 @@ class Intake:
             return IntakeResult(receipt=duplicate)
         position = yield from inbox.count_pending(str(key))
         text = f"Queued ({position}): I answer this {when}. /stop ends what is running."
-        # An API request's turn has the request's id: its reader can wait for it.
+        # The turn of an API request has the id of the request, so that its reader can wait for it.
         receipt = Accepted(id=id, turn=id)
         target = event.origin.reply_to
         if target is None:
@@ -179,10 +186,10 @@ class Intake:
     def _tell(
         self, id: str, event: MessageEvent, key: SessionKey, done: CommandReply, now: float
     ) -> Work[IntakeResult]:
-        """Answers at once, without a turn."""
-        receipt = Accepted(id=id, reply=done.reply)
+        """Answers at once, without running a turn."""
+        receipt = Accepted(id=id, reply=done.reply, failed=done.failed)
         if event.fingerprint:
-            # The request may be repeated: then its reply is read like the events of a turn.
+            # The request may be repeated, so the reply is stored like the events of a turn.
             told: list[AgentEvent] = [TextDelta(text=done.reply), TurnFinished(outcome="completed")]
             yield from turns.keep_events(TurnId(id), 1, record(1, told))
         target = event.origin.reply_to
@@ -210,7 +217,8 @@ def _decision(question: OpenQuestion, event: MessageEvent) -> tuple[str, str | N
 
 
 def _meant(event: MessageEvent, open_ones: list[OpenQuestion]) -> OpenQuestion | None:
-    """The question that the event answers. Words answer the oldest; an approval needs its id."""
+    """The question that the event answers. Text answers the oldest one. An approval is answered by
+    id."""
     if isinstance(event.body, Pressed):
         wanted = event.body.question
         return next((question for question in open_ones if question.id == wanted), None)

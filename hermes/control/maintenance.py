@@ -1,4 +1,4 @@
-"""Work that no message triggers: expired questions, dead processes, retention."""
+"""Work that is not triggered by a message: expired questions, dead processes, retention."""
 
 import logging
 import math
@@ -33,7 +33,7 @@ class Retention(Value):
 
 
 class Maintenance:
-    """One loop, for the process that holds the scheduler's lease."""
+    """One loop, in the process that holds the lease of the scheduler."""
 
     def __init__(
         self,

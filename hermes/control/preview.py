@@ -33,9 +33,9 @@ AdapterOf = Callable[[str], Awaitable[PlatformAdapter]]
 """The adapter of an account, as soon as this process holds the account."""
 
 FINISH_SECONDS = 5.0
-"""How long the end of a turn waits for a preview call that is under way."""
+"""Seconds that the end of a turn waits for a preview call in progress."""
 ORDER_SECONDS = 0.1
-"""How soon to check again whether the chat's older deliveries have been sent."""
+"""Seconds between checks whether the older deliveries of the chat have been sent."""
 
 
 class Preview:
@@ -78,11 +78,11 @@ class Preview:
         if delivery is None:
             return
         adapter = await self._adapter_of(delivery.target.account)
-        if isinstance(adapter, CanEdit):
+        if self._policy.enabled and isinstance(adapter, CanEdit):
             await self._grow(claim, live, delivery, adapter)
 
     async def _type(self, claim: Claim, target: Target) -> None:
-        """Shows that an answer is being written, for as long as the turn runs."""
+        """Shows the typing mark for as long as the turn runs."""
         adapter = await self._adapter_of(target.account)
         limits = adapter.limits
         while isinstance(adapter, CanType):

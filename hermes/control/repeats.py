@@ -1,4 +1,4 @@
-"""Requests that are sent again with their idempotency key: answered once, and run once."""
+"""Finds the turn of a request that was repeated with its idempotency key, so that it runs once."""
 
 from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.state import inbox, sessions, transcript, turns
@@ -13,17 +13,17 @@ class Repeated(Value):
 
     receipt: Accepted | Duplicate
     claim: Claim | None = None
-    """Its turn, if that failed and is run again."""
+    """The turn of the request, if it failed and is run again."""
 
 
 def repeat(
     transactions: TurnTransactions, event: MessageEvent, now: float
 ) -> Work[Repeated | None]:
-    """Finds the turn of a repeated request; None if the request has to be taken in like a new one.
+    """Finds the turn of a repeated request; None if the request must be handled like a new one.
 
-    A turn that runs or has completed is followed. One that failed for a possibly temporary reason
-    is continued where it failed. If its conversation has gone on since, the request is taken in as
-    a new message instead.
+    A turn that runs or has completed is followed. A turn that failed for a possibly temporary
+    reason is continued from its last checkpoint. If its conversation has other messages since, the
+    request is handled as a new message.
     """
     earlier = yield from inbox.find(event)
     if earlier is None:
@@ -31,7 +31,7 @@ def repeat(
     turn = earlier.turn if earlier.same else None
     failed = (yield from turns.failed_temporarily(turn)) if turn else None
     if failed is None or failed.request not in (None, earlier.id):
-        # The answer to a request before the last one is not the end of the turn.
+        # The answer to an earlier request does not end the turn.
         return Repeated(receipt=earlier)
     if (yield from _ends_its_session(failed)):
         claim = yield from transactions.run_again(failed, now)
@@ -42,7 +42,7 @@ def repeat(
 
 
 def _ends_its_session(turn: TurnRow) -> Work[bool]:
-    """Whether nothing came after the turn in its conversation, and nothing waits there."""
+    """Whether the turn is the last of its conversation, and no message waits."""
     if turn.transient:
         return True
     if (yield from turns.open_in(turn.session)) or (yield from inbox.count_pending(turn.session)):

@@ -1,9 +1,9 @@
 """One attempt to send a delivery: its messages, in order, each with a key of its own.
 
-Where the platform can edit, a message is first *placed* with a text that is never the whole answer,
-its reference is committed, and only then it is edited into the answer: a crash can leave a partial
-message behind, but never a second answer. Elsewhere, a message that may be a repeat says so, unless
-the platform drops repeats by their key.
+If the platform can edit, a message is first *placed* with a text that is never the whole answer.
+Its reference is committed, and then it is edited into the answer. A crash can leave a partial
+message behind, but never a second answer. On other platforms, a message that may be a repeat says
+so, unless the platform drops repeats by their key.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""Looks after conversations that have ended, before they are forgotten: at least once each."""
+"""Runs the `end_session` work of agents for conversations that have ended, at least once each."""
 
 import logging
 import time
@@ -19,11 +19,12 @@ log = logging.getLogger(__name__)
 
 ENDED_POLL_SECONDS = 60.0
 PATIENCE = 600.0
-"""Seconds after which somebody else may look after what a process has begun with."""
+"""Seconds after which another process may repeat the work that a process has begun."""
 
 
 class SessionEndWorker:
-    """A gateway looks after all of them; who is none, after those that ended with it."""
+    """Finds ended conversations. A gateway handles all of them; a terminal handles those that it
+    ended."""
 
     def __init__(
         self, store: Store, agents: Mapping[AgentId, HostedAgent], *, gateway: bool
@@ -35,7 +36,7 @@ class SessionEndWorker:
         self._ended: set[str] = set()
 
     def notice(self, session: SessionKey) -> None:
-        """A conversation of the session has just ended here."""
+        """Notes that a conversation of the session has just ended in this process."""
         self._ended.add(str(session))
         self._news.set()
 

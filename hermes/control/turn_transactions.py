@@ -1,4 +1,4 @@
-"""Opening, resuming and closing turns: the transactions around a run of the agent."""
+"""The transactions that open, resume and close turns."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from hermes.state.inbox import Waiting
 from hermes.state.sessions import SessionRow
 from hermes.state.transcript import History, TranscriptWriter
 from hermes.state.turns import TurnRow
-from hermes.types.agents import HostedAgent
+from hermes.types.agents import FindModel, HostedAgent
 from hermes.types.events import TurnFinished, UsageReported
 from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey, Target, TurnId
 from hermes.types.messages import (
@@ -46,9 +46,10 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 EPOCH_SECONDS = 3600.0
-"""After so long without a word a provider has forgotten what it cached: a new prompt is free."""
+"""After an hour without a message, providers no longer cache the prompt, so a new one costs
+nothing."""
 QUESTION_STEP = -1
-"""The place of a person's message in its turn: before step 0."""
+"""The step of a message of a person: before step 0."""
 GIVEN_UP = (
     "I could not resume my work on your message, because its record in the store can't be read."
     " Please send the message again."
@@ -56,41 +57,42 @@ GIVEN_UP = (
 
 
 class Claim(Value):
-    """A turn that this process runs, as long as its epoch stands."""
+    """A turn that this process runs. It is lost when another process increments the epoch of its
+    row."""
 
     turn: Turn
     row: TurnRow
     writer: TranscriptWriter
     detached: bool
-    """Goes on without readers."""
+    """Whether the turn continues without readers."""
     said: tuple[str, ...] = ()
-    """Text of earlier steps that nobody has been given yet."""
+    """Texts of earlier steps that no chat has received yet."""
     recovered: bool = False
-    """Taken over from a process that died in the middle of it."""
+    """Whether the turn was taken over from a process that died."""
     before: History | None = None
-    """The session as the store had it when the turn was opened."""
+    """The history of the session as it was stored when the turn was opened."""
     spans: tuple[Span, ...] = ()
-    """The rows that each message of the history stands for."""
+    """The rows that each message of the history replaces."""
 
 
 class Closing(Value):
-    """How a turn ends, ready to be committed."""
+    """The end of a turn, ready to be committed."""
 
     outcome: Outcome
     step: int
-    """Of the model call that it ended in."""
+    """The step of the last model call."""
     first_seq: int
     recorded: list[Recorded]
     content: Content | None
-    """What the chat is owed."""
+    """The content of the delivery to the chat."""
     usage: UsageReported
     prompt: Prompt | None = None
-    """Of an epoch that began in this run and is not kept yet."""
+    """The prompt of an epoch that began in this run and is not stored yet."""
     question_ids: tuple[str, ...] = ()
 
 
 class TurnTransactions:
-    """Writes turns for one process."""
+    """The transactions of one process. They write the rows of its turns."""
 
     def __init__(self, owner: OwnerId, agents: Mapping[AgentId, HostedAgent]) -> None:
         self.owner = owner
@@ -101,7 +103,7 @@ class TurnTransactions:
     def open(
         self, id: str, event: MessageEvent, key: SessionKey, person: PersonId | None, now: float
     ) -> Work[Claim]:
-        """Begins the turn that answers this message."""
+        """Opens the turn that answers this message."""
         body, source = event.body, event.source
         transient = isinstance(body, Asked) and body.stateless
         new = new_messages(event)
@@ -132,7 +134,7 @@ class TurnTransactions:
             workspace=self._agents[key.agent].profile.workspace,
         )
         yield from turns.insert(row, key.agent, source.chat_id)
-        claim = self._claim(row, key, event)
+        claim = self._claim(row, key, event, session=session)
         if session is None:
             return _with_history(claim, new)
         prompt = yield from self._prompt_of(session, now)
@@ -147,10 +149,10 @@ class TurnTransactions:
         return replace(claim, before=before, spans=tuple(spans))
 
     def open_next(self, session: str, now: float) -> Work[Claim | None]:
-        """Begins the turn of the session's oldest waiting message, if there is one.
+        """Opens the turn of the session's oldest waiting message, if there is one.
 
-        A message that can't be read is given up: neither the turn before it nor the messages after
-        it may fail because of it.
+        A message that can't be read is given up, so that the turns before and after it are not
+        affected.
         """
         key = SessionKey.parse(session)
         while waiting := (yield from inbox.first_pending(session, self.owner)):
@@ -161,13 +163,14 @@ class TurnTransactions:
         return None
 
     def resume(self, row: TurnRow, now: float) -> Work[Claim]:
-        """Goes on with a turn whose process died, or whose questions are decided."""
+        """Resumes a turn whose process died, or whose questions were decided."""
         epoch = yield from turns.claim(row.id, row.epoch, self.owner)
         event = yield from inbox.event_of(row.id)
         request = (yield from inbox.event_of(row.request)) if row.request else event
         key = SessionKey.parse(row.session)
         own = yield from transcript.of_turn(row.id)
-        prompt, found = None, History(generation=0, messages=(*new_messages(event), *own))
+        session, prompt = None, None
+        found = History(generation=0, messages=(*new_messages(event), *own))
         if not row.transient:
             session = yield from sessions.get(row.session)
             prompt = yield from self._prompt_of(session, now)
@@ -175,7 +178,8 @@ class TurnTransactions:
         started = yield from turns.started_calls(row.id)
         decisions = yield from turns.decisions(row.id)
         died = row.state == "running"
-        claim = self._claim(replace(row, epoch=epoch, state="running"), key, event, request)
+        running = replace(row, epoch=epoch, state="running")
+        claim = self._claim(running, key, event, request, session)
         if claim.turn.reply_to and not died:
             yield from deliveries.owe(claim.turn.reply_to, None, key.agent, row.id, now)
         turn = replace(
@@ -190,13 +194,13 @@ class TurnTransactions:
         return replace(claim, turn=turn, spans=found.spans, said=said, recovered=died)
 
     def run_again(self, row: TurnRow, now: float) -> Work[Claim]:
-        """Resumes a turn that failed, after its last checkpoint: no tool is run twice."""
+        """Resumes a turn that failed, from its last checkpoint. No tool runs twice."""
         yield from turns.reopen(row)
         yield from inbox.bind(row.id, row.id)
         return (yield from self.resume(replace(row, state="suspended"), now))
 
     def close(self, claim: Claim, closing: Closing, now: float) -> Work[Claim | None]:
-        """Commits how the turn ended, and begins the session's next one."""
+        """Commits the end of the turn, and opens the next turn of the session."""
         row = claim.row
         yield from self._end(claim, closing, now)
         if closing.prompt and not row.transient:
@@ -213,10 +217,10 @@ class TurnTransactions:
         return (yield from self.open_next(row.session, now))
 
     def give_up(self, row: TurnRow, now: float) -> Work[None]:
-        """Closes a turn whose rows can't be read, and tells its chat so."""
+        """Closes a turn whose rows can't be read, and notifies its chat."""
         key = SessionKey.parse(row.session)
         epoch = yield from turns.claim(row.id, row.epoch, self.owner)
-        # The history repairs a turn that has a damaged message.
+        # A turn with a damaged message is repaired when the history is read.
         with suppress(msgspec.DecodeError):
             failed = "Not finished: the turn failed."
             yield from transcript.answer_open_calls(_transcript_writer(row, key), failed, now)
@@ -231,18 +235,18 @@ class TurnTransactions:
         yield from inbox.finish(row.id)
 
     def _give_up_waiting(self, waiting: Waiting, key: SessionKey, now: float) -> Work[None]:
-        """Finishes a waiting message that can't be read, and tells its chat or its reader so."""
+        """Closes a waiting message that can't be read, and notifies its chat or reader."""
         log.error("message %s, which waits in %s, can't be read: given up", waiting.id, key)
         yield from inbox.bind(waiting.id, waiting.id, "done")
         target = Target(account=waiting.account, chat_id=waiting.chat_id, thread_id=key.thread)
-        # A chat was told that the message waits; a request of the API was not.
+        # A chat was told that the message waits. A client of the API was not.
         if (yield from deliveries.has_been_owed(target.account, target.chat_id)):
             yield from deliveries.owe(target, Content(text=GIVEN_UP), key.agent, None, now)
         else:
             yield from _keep_given_up(TurnId(waiting.id), 1)
 
     def _end(self, claim: Claim, closing: Closing, now: float) -> Work[None]:
-        """Commits the last words and the state that they leave."""
+        """Commits the last messages of the turn and its new state."""
         row = claim.row
         match closing.outcome:
             case Completed(message=message):
@@ -280,7 +284,7 @@ class TurnTransactions:
         return known if known.compaction == fresh.compaction else fresh
 
     def _prompt_of(self, session: SessionRow, now: float) -> Work[Prompt | None]:
-        """The prompt of the session's epoch; None when that is over."""
+        """The prompt of the current epoch of the session; None if the epoch is over."""
         idle = now - (session.used_before or now)
         if session.prompt is None or idle > EPOCH_SECONDS:
             return None
@@ -288,12 +292,14 @@ class TurnTransactions:
         if known is None:
             known = yield from sessions.prompt_of(session.prompt)
             if known is not None:
-                # By its hash it is the same prompt whether or not this transaction commits.
+                # A cached prompt stays valid if the transaction is rolled back, because its key is
+                # a hash.
                 self._prompts.keep(session.prompt, known)
         return known
 
     def _resume_stopped(self, turn: TurnId, now: float) -> Work[Claim | None]:
-        """A stop that came while the turn was being suspended found nothing to interrupt."""
+        """Resumes the turn if a stop was requested while it was being suspended. That request found
+        no running turn to interrupt."""
         row = yield from turns.get(turn)
         if row is None or not row.stop_requested:
             return None
@@ -305,12 +311,15 @@ class TurnTransactions:
         for id, question in zip(ids, questions, strict=True):
             yield from turns.ask(id, claim.row, claim.turn.agent, question, now)
 
+    def find_model(self, agent: AgentId) -> FindModel:
+        return self._agents[agent].find_model
+
     def hosts(self, row: TurnRow) -> bool:
         """Whether the turn's agent is hosted here."""
         return SessionKey.parse(row.session).agent in self._agents
 
     def writer(self, row: TurnRow) -> TranscriptWriter:
-        """Where the messages of the turn are written."""
+        """Writes messages of this turn to the transcript."""
         return _transcript_writer(row, SessionKey.parse(row.session))
 
     def _claim(
@@ -319,6 +328,7 @@ class TurnTransactions:
         key: SessionKey,
         event: MessageEvent,
         request: MessageEvent | None = None,
+        session: SessionRow | None = None,
     ) -> Claim:
         """The turn for the event that opened it, with the options of the last request."""
         body, origin = event.body, event.origin
@@ -334,6 +344,7 @@ class TurnTransactions:
             person=row.person,
             principal=origin.principal,
             place=origin.place,
+            model=session.model if session else None,
             stateless=row.transient,
             reply_to=origin.reply_to,
             # A preview on a platform is edited once a second at the most.
@@ -343,7 +354,7 @@ class TurnTransactions:
             turn = replace(
                 turn,
                 instructions=asked.instructions or body.instructions,
-                model=body.model,
+                model=body.model or turn.model,
                 sampling=asked.sampling,
                 client_tools=asked.tools,
                 tool_choice=asked.tool_choice,
@@ -366,15 +377,15 @@ def _transcript_writer(row: TurnRow, key: SessionKey) -> TranscriptWriter:
 
 
 def _at(profile: AgentProfile, workspace: str | None) -> AgentProfile:
-    # The very same object where nothing differs: prompts are known by it.
+    # Returns the same object if nothing differs, because prompts are cached by its identity.
     if workspace is None or workspace == profile.workspace:
         return profile
-    # The home may have been moved to another machine meanwhile.
+    # The home may have been moved to another machine since.
     return replace(profile, workspace=workspace) if Path(workspace).is_dir() else profile
 
 
 def _keep_given_up(turn: TurnId, epoch: int) -> Work[None]:
-    """Keeps the event that tells readers that the turn was given up."""
+    """Stores the event that tells readers that the turn was given up."""
     finished = TurnFinished(outcome="failed", text=GIVEN_UP, code="unreadable")
     first = epoch * EPOCH + 1
     yield from turns.keep_events(turn, first, record(first, [finished]))

@@ -1,4 +1,4 @@
-"""A turn's conversation as the model sees it: prompt, history, and what to do when it is long."""
+"""The conversation of a turn: its prompt and history, and how it is shortened."""
 
 from collections.abc import Mapping, Sequence
 
@@ -34,11 +34,12 @@ from hermes.types.turns import Prompt, Turn
 
 WINDOW_REDUCTION = 0.8
 GROWTH_SHARE = 0.1
-"""The part of the window by which a conversation that stayed long grows before a new attempt."""
+"""Share of the window by which a conversation that could not be shortened enough must grow before
+the next attempt."""
 
 
 class ModelConversation:
-    """Holds the history of one run, and makes the model's requests of it."""
+    """Holds the history of one run and creates the model requests."""
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class ModelConversation:
         self._tools = tuple(tools.values())
         self.history: list[Message] = list(turn.history)
         self.recalled = ""
-        """What a memory gave for the last request."""
+        """Text from a memory that is relevant to the last request."""
         self._window = window
         self._emit = emit
         self._checkpoint = checkpoint
@@ -64,10 +65,11 @@ class ModelConversation:
         self._correction = EstimateCorrection()
         self._gave_up = False
         self._retry_size = 0
-        """The size from which on summarising is tried again, where it was not enough."""
+        """Size in tokens at which summarising is tried again, if it was not enough before."""
         self._counted: int | None = None
-        """Tokens of the history, once somebody has to know them."""
-        # Most conversations are far from long: the bytes of the store say so at no cost.
+        """Tokens of the history; None until they are needed."""
+        # The stored size gives an upper bound without counting, which is enough for most
+        # conversations.
         new = message_tokens(turn.history[-1]) if turn.size and turn.history else 0
         self._upper_bound = new + tokens_in_bytes(turn.size) + _attachment_tokens(turn.history[:-1])
         self._name = str(turn.session)
@@ -77,7 +79,7 @@ class ModelConversation:
         )
 
     async def begin(self, prompt_writer: PromptWriter) -> None:
-        """Settles what the model is told first."""
+        """Chooses the prompt."""
         self._prompt = await prompt_writer.prompt(self.turn, self.choice, self.tools)
         if self._prompt is not self.turn.prompt:
             self._checkpoint.prompted(self._prompt)
@@ -90,8 +92,8 @@ class ModelConversation:
             self._counted += more
 
     def answer(self, results: Sequence[ToolMessage]) -> None:
-        """Adds results of the last step, in the order of its calls: some may stand there since
-        before a restart, and later turns read them so."""
+        """Adds results of the last step, and sorts all its results by call. Some of them may have
+        been added before a restart."""
         self.add(*results)
         places = reversed(range(len(self.history)))
         made = next(i for i in places if isinstance(self.history[i], AssistantMessage))
@@ -101,8 +103,8 @@ class ModelConversation:
         self.history[made + 1 :] = [found[call.id] for call in said.calls if call.id in found]
 
     def request(self, step: int, more: Sequence[Message] = ()) -> ModelRequest:
-        """The next call of the model. `more` follows the history, for this call only."""
-        assert self._prompt is not None, "begin comes first"
+        """Returns the next request to the model. `more` follows the history, for this call only."""
+        assert self._prompt is not None, "begin was not called"
         wanted = self.turn.response_format
         return ModelRequest(
             choice=self.choice,
@@ -119,21 +121,22 @@ class ModelConversation:
         )
 
     def _tool_choice(self, step: int) -> ToolChoice:
-        """The request's choice for the first model call after it; later calls are free."""
+        """Returns the request's tool choice for its first model call, and the default for later
+        calls."""
         choice = self.turn.tool_choice
         return choice if step == self.turn.requested_at else ToolChoice(parallel=choice.parallel)
 
     def emit(self, event: AgentEvent) -> None:
-        """Passes an event of the model on, and learns from what it says of the size."""
+        """Emits an event of the model, and corrects the size estimate with the reported usage."""
         if isinstance(event, UsageReported) and self._counted is not None:
             self._correction.learn(self._estimate(), event.prompt_tokens)
-        # Text that may turn out to have the wrong form is shown to nobody.
+        # Structured output is held back until it has been checked.
         held = isinstance(event, TextDelta | SegmentEnded | SegmentDiscarded)
         if self.turn.response_format is None or not held:
             self._emit(event)
 
     def say(self, text: str) -> None:
-        """Emits the answer of a turn whose text was held back."""
+        """Emits an answer whose text was held back."""
         self._emit(TextDelta(text=text))
         self._emit(SegmentEnded())
 
@@ -150,11 +153,11 @@ class ModelConversation:
         return self._size() > max(limit, self._retry_size)
 
     def reduce_window(self) -> None:
-        """The model said that this was too long: its window is smaller than we thought."""
+        """Assumes a smaller window, after the model reported that the request was too long."""
         self._window = Window.of(int(self._size() * WINDOW_REDUCTION), None, self._window.threshold)
 
     async def compact(self, compactor: Compactor, prompt_writer: PromptWriter) -> bool:
-        """Summarises until the conversation is short enough; whether it is shorter."""
+        """Summarises until the conversation is short enough. Returns whether it became shorter."""
         changed = False
         self._retry_size = 0
         for _ in range(PASSES):
@@ -162,7 +165,8 @@ class ModelConversation:
                 break
             changed = True
         if changed:
-            # A summary ends the epoch: memory written meanwhile appears now.
+            # A summary begins a new epoch, whose prompt contains the notes that were written
+            # meanwhile.
             self.turn = replace(self.turn, prompt=None)
             await self.begin(prompt_writer)
         if self.is_long():
@@ -197,8 +201,8 @@ class ModelConversation:
         return self._fixed() + self._history_tokens()
 
     def _fixed(self) -> int:
-        """Tokens of what is sent beside the history."""
-        assert self._prompt is not None, "begin comes first"
+        """Returns the tokens of everything that is sent in addition to the history."""
+        assert self._prompt is not None, "begin was not called"
         said = tokens(self._prompt.text) + tokens(self._ephemeral) + tokens(self.recalled)
         return said + tokens_in_bytes(self._prompt.tools + self._client_tools)
 
@@ -219,7 +223,7 @@ class ModelConversation:
 
 
 def _attachment_tokens(messages: Sequence[Message]) -> int:
-    """Tokens of the attachments, of which the store holds the names only."""
+    """Returns the tokens of the attachments, which the stored size does not include."""
     return sum(
         attachment_tokens(one)
         for message in messages

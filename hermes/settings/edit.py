@@ -1,10 +1,10 @@
-"""Changes to config.yaml and .env: checked before they are written, comments kept."""
+"""Changes settings in config.yaml and .env. Changes are checked first, and comments are kept."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hermes.core.models.catalog import CUSTOM, Catalog
+from hermes.core.models.catalog import Catalog
 from hermes.settings import ENVIRON, assemble, locate, schema
 from hermes.settings.config_file import dumped, edits, lost_comments
 from hermes.settings.env_file import with_assignment, without_assignments
@@ -13,27 +13,28 @@ from hermes.settings.schema import Field, convert
 from hermes.settings.sources import ConfigFiles, ConfigProblems, config_version, migrated, read_yaml
 from hermes.state.paths import Home, write_private
 from hermes.types.errors import ConfigError
+from hermes.types.providers import CUSTOM
 from hermes.types.value import Value
 
 
 class Change(Value):
-    """What was written, and where."""
+    """A change that was written to a file."""
 
     path: Path
     name: str
-    """The key in the file: a secret has the name of its variable in .env."""
+    """The key in config.yaml, or the variable in .env."""
     backup: Path | None = None
-    """The file as it was, where comments were lost."""
+    """A copy of the old file; None if the new file kept its comments."""
     overruled_by: str = ""
-    """The other source that gives the setting its value all the same."""
+    """The source that overrides the changed value; empty if there is none."""
 
 
 def set_value(
     key: str, text: str, home: Path | None = None, environ: Mapping[str, str] = ENVIRON
 ) -> Change:
-    """Gives the setting a value; ConfigError, and nothing written, when it would not work.
+    """Sets a setting or a variable. If the value is invalid, raises ConfigError and writes nothing.
 
-    A secret, and what is named by its variable, goes into .env.
+    Secrets and variables are written to .env, and other settings to config.yaml.
     """
     where = locate(home, environ)
     files = ConfigFiles.of(where)
@@ -54,7 +55,7 @@ def set_value(
 def unset_value(
     key: str, home: Path | None = None, environ: Mapping[str, str] = ENVIRON
 ) -> tuple[Change, ...]:
-    """Takes the setting out of both files, or the variable out of .env; a change for each file."""
+    """Removes a setting from both files, or a variable from .env. Returns a change per file."""
     where = locate(home, environ)
     files = ConfigFiles.of(where)
     config, kept = files.config or "", True
@@ -96,7 +97,8 @@ def _set_variable(
 
 
 def migrate(home: Path | None = None, environ: Mapping[str, str] = ENVIRON) -> Path | None:
-    """Writes config.yaml in today's form; the backup of the old one, or None if it was current."""
+    """Migrates config.yaml to the current version. Returns the backup, or None if it was
+    current."""
     where = locate(home, environ)
     text = ConfigFiles.of(where).config or ""
     raw = read_yaml(where.config, text).raw
@@ -137,7 +139,8 @@ def _parsed(field: Field, text: str) -> object:
 def _verified(
     home: Home, old: ConfigFiles, new: ConfigFiles, environ: Mapping[str, str], key: str, ours: str
 ) -> str:
-    """Who gives the value if not our change; raises for problems that the change brings."""
+    """Returns the source that overrides the change, or "". Raises ConfigProblems for new
+    problems."""
     try:
         found = explain(assemble(home, new, environ), key).source
     except ConfigProblems as error:
@@ -157,7 +160,7 @@ def _problems(home: Home, files: ConfigFiles, environ: Mapping[str, str]) -> tup
 
 
 def _variable(field: Field, home: Home, files: ConfigFiles, environ: Mapping[str, str]) -> str:
-    """Where a secret goes: a provider's key has the provider's variable."""
+    """Returns the variable for a secret. A provider's key has a variable of the provider."""
     if field.key != "model.api_key":
         return field.aliases.env[0]
     try:
@@ -177,19 +180,19 @@ def _variable(field: Field, home: Home, files: ConfigFiles, environ: Mapping[str
 
 
 def _with_value(home: Home, text: str, field: Field, value: object) -> tuple[str, bool]:
-    """The file with the value in it, and whether its comments were kept."""
+    """Returns the file with the new value, and whether its comments were kept."""
     raw = read_yaml(home.config, text).raw
     fresh, _ = migrated(raw)
     return _rewritten(home, text, raw, _put(fresh, _place(fresh, field), value))
 
 
 def _without_value(home: Home, text: str, field: Field) -> tuple[str, bool]:
-    """The file without the setting, and whether its comments were kept."""
+    """Returns the file without the setting, and whether its comments were kept."""
     raw = read_yaml(home.config, text).raw
     fresh, _ = migrated(raw)
     wanted = fresh
     for place in (field.key, *field.aliases.keys):
-        # `model` is a place of model.default only where it is not the section.
+        # The key `model` holds model.default only if it is not a section.
         if place not in schema().sections or not isinstance(fresh.get(place), Mapping):
             wanted = _dropped(wanted, place)
     return (text, True) if wanted == fresh else _rewritten(home, text, raw, wanted)
@@ -198,14 +201,14 @@ def _without_value(home: Home, text: str, field: Field) -> tuple[str, bool]:
 def _rewritten(
     home: Home, text: str, raw: Mapping[str, object], wanted: Mapping[str, object]
 ) -> tuple[str, bool]:
-    """The text with the wanted values, and whether its comments and its version were kept."""
+    """Returns the text with the wanted values, and whether its comments and version were kept."""
     found = (one for one in edits(text, raw, wanted) if _reads_as(home, one, wanted))
     fresh = next(found, dumped(wanted))
     return fresh, not lost_comments(text, fresh) and config_version(raw) == config_version(wanted)
 
 
 def _place(raw: Mapping[str, object], field: Field) -> str:
-    """The key under which the setting goes into the file: `model: gpt-x` stays in this form."""
+    """Returns the key for the setting in the file. A short form such as `model: gpt-x` is kept."""
     section = field.key.partition(".")[0]
     if section == field.key or raw.get(section) is None or isinstance(raw[section], Mapping):
         return field.key
@@ -213,7 +216,7 @@ def _place(raw: Mapping[str, object], field: Field) -> str:
 
 
 def _dropped(raw: Mapping[str, object], key: str) -> dict[str, object]:
-    """The values without the key, and without the sections that are empty then."""
+    """Returns the values without the key, and without sections that become empty."""
     name, _, rest = key.partition(".")
     section = raw.get(name)
     if rest and isinstance(section, Mapping):

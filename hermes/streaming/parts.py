@@ -1,4 +1,4 @@
-"""Cuts one delivery into the messages that a platform takes."""
+"""Splits a delivery into messages that the platform accepts."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,10 @@ class MessagePart(Value):
 
 
 def parts_of(content: Content, adapter: PlatformAdapter) -> list[MessagePart]:
-    """The text, then each question that has buttons, then each attachment; the same every time."""
+    """Returns the messages: first the text, then each question with buttons, then each attachment.
+
+    The same content always gives the same messages.
+    """
     limits = adapter.limits
     asked = [one for one in content.choices if 0 < len(one.labels) <= limits.buttons]
     texts = [content.text, *(one.text for one in content.choices if one not in asked)]
@@ -37,7 +40,7 @@ def parts_of(content: Content, adapter: PlatformAdapter) -> list[MessagePart]:
 
 
 def tree_of(text: str) -> Document:
-    """The text as Markdown; as plain text where Markdown would leave nothing to see of it."""
+    """Parses the text as Markdown, or as plain text if nothing of the Markdown would be visible."""
     tree = parse(text)
     if text.strip() and not visible(tree).strip():
         return (Paragraph(children=(Text(text=text.strip()),)),)

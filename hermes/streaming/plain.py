@@ -57,7 +57,7 @@ class PlainAnswer:
 
 
 def around_answer(completion: bytes) -> tuple[bytes, bytes]:
-    """A completion with `ANSWER_PLACEHOLDER`, as its bytes before and after the text of the answer."""
+    """The bytes of a completion before and after `ANSWER_PLACEHOLDER`."""
     # Quotes in a string are escaped, so that no other field can be taken for the content.
     before, _, after = completion.partition(_CONTENT)
     return before + _CONTENT.removesuffix(ANSWER_PLACEHOLDER), after

@@ -1,4 +1,4 @@
-"""A turn over HTTP: chat completion chunks, the events of a run, and the plain reply."""
+"""Renders a turn for HTTP clients: as chat completion chunks, as run events, or as one reply."""
 
 from collections.abc import Sequence
 from typing import Literal, assert_never
@@ -64,7 +64,7 @@ KEEPALIVE = b": keepalive\n\n"
 DONE = b"data: [DONE]\n\n"
 
 ANSWER_PLACEHOLDER = b"\x7fanswer\x7f"
-"""Stands in the last frame of a run where the answer belongs."""
+"""Placeholder for the answer in the last frame of a run."""
 RunStep = (
     TextDelta
     | ReasoningDelta
@@ -83,7 +83,7 @@ StreamEnd = Literal["completed", "suspended", "stopped", "failed", "discarded"]
 
 
 class ChatStream:
-    """Chunks of one streamed chat completion: their contents add up to the answer."""
+    """Renders the chunks of a streamed chat completion. Their contents add up to the answer."""
 
     def __init__(self, id: str, model: str, created: int, include_usage: bool) -> None:
         usage = None if include_usage else UNSET
@@ -100,14 +100,14 @@ class ChatStream:
 
     @property
     def end(self) -> StreamEnd | None:
-        """How the stream ended; None while more may come."""
+        """How the stream ended; None while it is open."""
         return self._end
 
     def open(self) -> bytes:
         return b"data: %b\n\n" % encode(self._with(Delta(role="assistant", content="")))
 
     def feed(self, seq: int, event: AgentEvent) -> bytes:
-        """What to send for the event; nothing once the stream has ended."""
+        """Returns the bytes to send for the event, or b"" if the stream has ended."""
         if self._speaking and type(event) is TextDelta:
             self._text_seq = seq
             return self._text % (seq, encode(event.text)) if event.text else b""
@@ -141,7 +141,8 @@ class ChatStream:
         return b""
 
     def _begin(self, seq: int, text: str) -> bytes:
-        """The first visible words of a segment; one without any is not sent."""
+        """Returns the first visible text of a segment. White space is held back until text
+        follows."""
         text = self._held + text
         if not text.strip():
             self._held = text
@@ -160,7 +161,7 @@ class ChatStream:
         if not sent:
             return b""
         self._end = "discarded"
-        message = "The answer was cut off and is said anew: read the run's events, or ask again."
+        message = "The answer was cut off and starts again: read the run's events, or ask again."
         return _failure(seq, message, "segment_discarded", 500)
 
     def _update(self, seq: int, event: ToolStarted | ToolFinished | Notice) -> bytes:
@@ -189,7 +190,7 @@ class ChatStream:
                 update = NoticeUpdate(text=text)
             case _:
                 assert_never(event)
-        # OpenAI's clients do not look at event names: to them it must be a chunk without words.
+        # OpenAI's clients ignore event names, so the frame must also be a chunk without text.
         return _frame(seq, name, self._blank + b"," + encode(update)[1:])
 
     def _finish(self, seq: int, event: TurnFinished) -> bytes:
@@ -214,21 +215,22 @@ class ChatStream:
 
 
 class RunStream:
-    """The events of a run, each with its number, name and run id."""
+    """Renders the events of a run, each with its number, name and run id."""
 
     def __init__(self, run_id: str) -> None:
         self._run_id = run_id
 
     def feed(self, seq: int, event: RunStep) -> bytes:
-        """The frame of an event that does not end the run."""
+        """Returns the frame of an event that does not end the run."""
         return _run_frame(seq, self._run_event(event))
 
     def end(
         self, seq: int, event: TurnFinished, usage: UsageReported | None
     ) -> tuple[bytes, bytes]:
-        """The two halves of the last frame: the answer, as the inside of a JSON string, is between.
+        """Returns the last frame in two halves, to be sent before and after the answer.
 
-        Nothing comes between the halves if the run has failed: the second one is empty.
+        The answer is the content of a JSON string. If the run has failed, there is no answer, and
+        the second half is empty.
         """
         frame = _run_frame(seq, self._finished(event, usage))
         if event.outcome == "failed":
@@ -283,7 +285,7 @@ class RunStream:
 
 
 def plain_completion(id: str, model: str, created: int, view: View) -> bytes:
-    """The reply to a request that did not ask for a stream."""
+    """Returns the reply to a request without streaming."""
     text, end = answer_with_questions(view), view.outcome
     reply = AssistantReply(content=text)
     if end is not None and end.calls:
@@ -344,7 +346,8 @@ def _other_event(
 
 
 def _template(chunk: Chunk) -> bytes:
-    """The frame of a chunk whose delta says "@", as a template of a number and a text."""
+    """Makes a template, with a place for the number and the text, from a chunk whose text is
+    "@"."""
     head, _, tail = encode(chunk).replace(b"%", b"%%").rpartition(b'"@"')
     return b"id: %%d\ndata: %b%%b%b\n\n" % (head, tail)
 

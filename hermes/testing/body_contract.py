@@ -2,13 +2,13 @@
 
 from msgspec.structs import replace
 
-from hermes.state import bodies, inbox, sessions, transcript
+from hermes.state import bodies, conversations, inbox, sessions, transcript
 from hermes.state.bodies import LONG_BYTES, PIECE_BYTES
 from hermes.state.codec import encode
 from hermes.state.transcript import History
 from hermes.state.unreadable import LOST_MESSAGE
 from hermes.testing.contracts import StoreFixture
-from hermes.testing.rows import NOW, US, said, session, writer
+from hermes.testing.rows import NOW, SOURCE, US, said, session, writer
 from hermes.types.messages import Message, MessageEvent, Said, UserMessage
 from hermes.types.store import Store, Work
 
@@ -31,6 +31,11 @@ def sizes(table: str, column: str) -> Work[list[int]]:
 
 def damage() -> Work[None]:
     yield "update body_pieces set piece = ? where idx = 1", (b"something else",)
+
+
+def delete(key: str) -> Work[None]:
+    for one in (yield from conversations.named(key)):
+        yield from conversations.delete(one)
 
 
 class BodiesContract(StoreFixture):
@@ -89,11 +94,14 @@ class BodiesContract(StoreFixture):
     ) -> None:
         await store.run(append, UserMessage(text=LONG_BODY_TEXT))
         await store.run(inbox.insert, "i1", long_event(), session("8"), None, US)
+        for key in (session(), session("8")):
+            source = replace(SOURCE, chat_id=key.chat)
+            await store.run(sessions.touch, key, source, None, "a title", NOW)
         await store.run(bodies.add_piece, "of a request that was never taken in", 0, b"x")
         await store.run(bodies.forget_unused)
         assert await store.read(transcript.of_turn, "t1") == [UserMessage(text=LONG_BODY_TEXT)]
         assert min(await store.read(sizes, "body_pieces", "piece")) > 1
-        await store.run(sessions.delete, KEY)
+        await store.run(delete, KEY)
         assert await store.read(inbox.event_of, "i1") == long_event()
-        await store.run(sessions.delete, str(session("8")))
+        await store.run(delete, str(session("8")))
         assert await store.read(sizes, "body_pieces", "piece") == []

@@ -1,7 +1,7 @@
 """A real gateway process that can be killed anywhere, also by itself at a named point.
 
-A point is a place where a kill could hurt: around every commit, every call to a platform, every
-tool and every model call. They are found by running, never typed.
+A point is a place where a kill could do damage: around every commit, every call to a platform,
+every tool and every model call. Points are found by running the gateway.
 """
 
 import logging
@@ -50,7 +50,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 APPENDED = "appended.txt"
-"""Where `append` writes, in the workspace."""
+"""The file to which `append` writes, in the workspace."""
 EDIT_SECONDS = 0.1
 READS = {
     "load_paired",
@@ -65,24 +65,25 @@ READS = {
     "forget_requests",
     "forget_messages",
 }
-"""Work that changes nothing here: a kill around it is a kill between its neighbours."""
+"""Transactions that only read here. A kill around them equals a kill between their neighbours."""
 
 
 class Options(Value):
     home: str
     port: int
-    """Where the platforms are served, on this machine."""
+    """The port of the platforms on this machine."""
     model: str
     fail_at: str = ""
     """The point at which the process kills itself."""
     count: bool = False
-    """Writes down the points that it passes."""
+    """Whether the process lists the points that it passes."""
     from_start: bool = False
-    """Points count from the start, not only from the first update on."""
+    """Whether points count from the start of the process. Otherwise they count from the first
+    update."""
 
 
 class Points:
-    """Names every point passed, and ends the process at the one that is wanted."""
+    """Counts the points that are passed, and kills the process at the requested one."""
 
     def __init__(self, options: Options) -> None:
         self.armed = options.from_start
@@ -130,7 +131,7 @@ class PointedStore(WrappedStore):
 
 
 class PointedWire:
-    """Points before a platform is called, and after it took the call but before we know."""
+    """Points before each call to a platform, and after the platform has accepted it."""
 
     def __init__(self, points: Points, wire: PlatformWire) -> None:
         self._points = points
@@ -290,12 +291,12 @@ def settings_of(options: Options) -> Settings:
         "HERMES_RESTART_DRAIN_TIMEOUT": "0",
     }
     settings = load(Path(options.home), environ)
-    # Lively, so that an answer of half a second has a preview and edits.
+    # An interval so short that an answer of half a second has a preview and edits.
     return replace(settings, streaming=replace(settings.streaming, edit_interval=EDIT_SECONDS))
 
 
 async def work(options: Options) -> None:
-    """Serves both platforms and the API until killed, or until the platforms are gone."""
+    """Serves both platforms and the API until the process is killed or the platforms are gone."""
     points, home = Points(options), Path(options.home)
     async with (
         await anyio.connect_tcp("127.0.0.1", options.port) as stream,

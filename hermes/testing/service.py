@@ -1,4 +1,4 @@
-"""A whole service for tests: a gateway, its HTTP door, and a fake model behind it."""
+"""A whole service for tests: a gateway, its HTTP server, and a fake model."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -18,7 +18,7 @@ from hermes.testing.tools import TEST_TOOLS
 
 SERVICE_KEY = "a-key-for-tests-only"
 MODEL = "vendor/some-model"
-"""What the gateway is configured with, and a client may ask for."""
+"""The model that is configured and that clients may request."""
 OPTIONS = ApiOptions(key=SERVICE_KEY, port=0, aliases=frozenset({"hermes-agent", MODEL}))
 TEST_OVERRIDES = GatewayOverrides(tools=TEST_TOOLS, unread_seconds=0.2)
 
@@ -41,7 +41,8 @@ async def serving(
     overrides: GatewayOverrides = TEST_OVERRIDES,
     environ: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Service]:
-    """The service on the home's store until the block ends, as if it were killed then."""
+    """Runs the service on the store of the home. At the end of the block it ends as if it were
+    killed."""
     async with FakeModel() as model:
         given = {
             "HERMES_CUSTOM_BASE_URL": model.base_url,

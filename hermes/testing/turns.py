@@ -1,4 +1,4 @@
-"""A turn, and a checkpoint that remembers: for tests of the agent and of its tools."""
+"""Turns, agents and checkpoints for tests of the agent and its tools."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -37,7 +37,7 @@ NO_SPILL = ResultFilter(Spill(Path("/nonexistent")))
 
 
 class Notebook:
-    """A checkpoint that remembers, in order."""
+    """A checkpoint that records its calls in order."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -132,7 +132,7 @@ def an_agent(
     prompt_writer: PromptWriter | None = None,
     results: ResultFilter | None = None,
 ) -> AgentLoop:
-    """An agent that asks the model, for everything."""
+    """An agent that calls the model for everything."""
     return AgentLoop(
         model,
         Registry(tools),
@@ -159,7 +159,7 @@ async def use(
     redact: Redact = str,
     backend: ExecutionBackend = FILES_ONLY,
 ) -> str:
-    """The tool's answer to the arguments, as the model would give them."""
+    """Runs the tool with the arguments that a model would give; returns its answer."""
     heard = events if events is not None else []
     sandbox = await backend.open(scope_of(turn))
     context = CallContext(turn, call, sandbox, heard.append, notes or Notebook(), redact)

@@ -1,4 +1,4 @@
-"""Opening a gateway: its plugins, its agents, and settings that are wrong."""
+"""Opening a gateway: its plugins, its agents and invalid settings."""
 
 from pathlib import Path
 
@@ -100,4 +100,4 @@ def test_files_of_an_agent_that_is_not_hosted_are_reported(
 
 def test_every_command_is_listed_with_its_help() -> None:
     names = [command.name for command in all_commands()]
-    assert names == ["stop", "new", "status", "context", "help"]
+    assert names == ["stop", "new", "status", "model", "context", "help"]

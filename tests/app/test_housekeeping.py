@@ -1,4 +1,4 @@
-"""Background work of a home: copies, deletions, and errors that must not stop it."""
+"""Background work of a home: snapshots, deletions, and errors that must not stop it."""
 
 import os
 import time

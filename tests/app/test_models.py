@@ -1,4 +1,4 @@
-"""Work of the command line on models without a gateway."""
+"""The functions for models that need no gateway."""
 
 from pathlib import Path
 
@@ -29,14 +29,14 @@ def test_a_model_can_be_reached_only_with_a_key(tmp_path: Path) -> None:
         ({}, None, set()),
     ],
 )
-def test_the_options_that_a_model_is_not_given_are_known(
+def test_the_options_that_a_model_ignores_are_known(
     tmp_path: Path, keys: dict[str, str], model: str | None, expected: set[str]
 ) -> None:
     ignored = ignored_options(load(tmp_path, keys))
     assert set(ignored(model, Sampling(temperature=0.5, seed=1))) == expected
 
 
-async def test_one_question_is_put_to_a_model_without_a_gateway(tmp_path: Path) -> None:
+async def test_a_model_can_be_called_without_a_gateway(tmp_path: Path) -> None:
     payload = (PAYLOADS / "chat_openai_text.sse").read_bytes()
     events: list[AgentEvent] = []
     async with answering(STREAM + payload) as url:

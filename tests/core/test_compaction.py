@@ -1,4 +1,4 @@
-"""What a summary stands for, and what it never does."""
+"""The messages that a summary may replace."""
 
 import time
 
@@ -25,7 +25,7 @@ WINDOW = Window.of(2000, 200, 0.75)
 
 
 def step(number: int, size: int = 200) -> list[Message]:
-    """The model calls a tool and gets its result."""
+    """Returns a step in which the model calls a tool and gets its result."""
     call = ToolCall(id=CallId(f"t_{number}_0"), name="look", arguments="{}")
     return [AssistantMessage(calls=(call,)), ToolMessage(call=call.id, text="r" * size)]
 
@@ -47,7 +47,7 @@ histories = st.lists(
 
 
 @given(histories)
-def test_a_cut_never_parts_a_call_from_its_result_nor_takes_the_last_request(
+def test_a_summary_never_separates_a_call_from_its_result_or_replaces_the_last_request(
     history: list[Message],
 ) -> None:
     cut = choose_range(history, WINDOW)
@@ -61,7 +61,7 @@ def test_a_cut_never_parts_a_call_from_its_result_nor_takes_the_last_request(
 
 
 @given(histories)
-def test_what_can_be_shortened_is_shortened(history: list[Message]) -> None:
+def test_a_long_conversation_is_shortened(history: list[Message]) -> None:
     """A conversation much larger than the window has a cut that leaves less than half of it."""
     total = sum(map(message_tokens, history))
     largest = max(sum(map(message_tokens, history[i : i + 2])) for i in range(len(history)))
@@ -84,7 +84,7 @@ def test_the_beginning_is_kept_while_it_is_short() -> None:
     assert again.first == 0
 
 
-def test_long_work_on_one_request_is_cut_behind_the_request() -> None:
+def test_long_work_on_one_request_is_summarised_after_the_request() -> None:
     history: list[Message] = [UserMessage(text="do it"), *(m for n in range(20) for m in step(n))]
     cut = choose_range(history, WINDOW)
     assert cut is not None
@@ -92,7 +92,7 @@ def test_long_work_on_one_request_is_cut_behind_the_request() -> None:
     assert isinstance(history[cut.first], AssistantMessage)
 
 
-def test_a_summary_is_not_taken_for_the_request_that_it_follows() -> None:
+def test_a_summary_is_not_mistaken_for_the_last_request() -> None:
     request = UserMessage(text="do it")
     notes = UserMessage(text="notes", summary=True)
     early = [m for n in range(8) for m in exchange(n)]
@@ -105,7 +105,7 @@ def test_a_summary_is_not_taken_for_the_request_that_it_follows() -> None:
     assert last_request([notes]) == 1
 
 
-async def test_who_writes_like_a_summary_is_still_taken_for_a_person() -> None:
+async def test_a_message_that_reads_like_a_summary_is_still_a_request() -> None:
     model = ScriptedModel([says("notes")])
     compactor = Compactor(Auxiliary(model, lambda main: main))
     summary = await compactor.summary(CHOICE, exchange(0), WINDOW, lambda event: None)
@@ -116,7 +116,7 @@ async def test_who_writes_like_a_summary_is_still_taken_for_a_person() -> None:
     assert msgspec.json.decode(msgspec.json.encode(summary), type=Message) == summary
 
 
-def test_beside_a_long_request_less_of_the_end_is_kept() -> None:
+def test_a_long_request_leaves_less_room_for_the_end() -> None:
     work = [m for n in range(4) for m in step(n)]
     assert choose_range([UserMessage(text="do it"), *work], WINDOW) is None
     cut = choose_range([UserMessage(text="do it " * 800), *work], WINDOW)
@@ -141,7 +141,7 @@ def test_two_messages_are_not_worth_a_summary() -> None:
     st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=400), max_size=12),
     st.integers(50, 400),
 )
-def test_chunks_hold_every_word_and_are_small_enough(texts: list[str], size: int) -> None:
+def test_chunks_contain_every_word_and_are_small_enough(texts: list[str], size: int) -> None:
     messages = [UserMessage(text=text) for text in texts]
     pieces = chunks(messages, size)
     joined = "".join("".join(pieces).split())
@@ -149,11 +149,11 @@ def test_chunks_hold_every_word_and_are_small_enough(texts: list[str], size: int
     assert all(tokens(piece) <= size + len(texts) for piece in pieces)
 
 
-def test_ten_megabytes_are_taken_to_pieces_at_once() -> None:
+def test_ten_megabytes_are_split_in_limited_time() -> None:
     messages = [UserMessage(text="привет мир " * 25) for _ in range(20_000)]
     began = time.process_time()
     pieces = chunks(messages, 500_000)
-    # Some 0.1 s; with every piece measured again and again it was 10.
+    # It takes about 0.1 s. It took 10 s when every piece was measured repeatedly.
     assert time.process_time() - began < 1
     assert len(pieces) == 6
 
@@ -176,7 +176,7 @@ async def test_a_long_middle_is_summarised_in_pieces_each_with_the_notes_so_far(
         assert any(f"answer {number}" in text for text in asked)
 
 
-def test_attachments_are_named_in_what_is_summarised() -> None:
+def test_the_summarised_text_names_attachments() -> None:
     cat = Attachment(kind="image", path="a", name="cat.png")
     assert chunks([UserMessage(text="Look.", attachments=(cat,))], 100) == [
         "person: [image cat.png]\nLook."

@@ -1,4 +1,4 @@
-"""Estimates of size."""
+"""Token estimates."""
 
 import pytest
 from hypothesis import given
@@ -7,10 +7,8 @@ from msgspec.structs import replace
 
 from hermes.core.window import (
     IMAGE_TOKENS,
-    UNKNOWN_LENGTH,
     EstimateCorrection,
     Window,
-    context_length,
     message_tokens,
     tokens,
     tokens_in_bytes,
@@ -25,6 +23,7 @@ from hermes.types.messages import (
     ToolMessage,
     UserMessage,
 )
+from hermes.types.profile import UNKNOWN_LENGTH
 
 
 @pytest.mark.parametrize(
@@ -51,7 +50,7 @@ def test_more_text_is_never_fewer_tokens(one: str, other: str) -> None:
     assert tokens(one + other) >= max(tokens(one), tokens(other))
 
 
-def test_everything_that_is_sent_weighs_something() -> None:
+def test_every_part_of_a_message_has_tokens() -> None:
     call = ToolCall(id=CallId("t_0_0"), name="read_file", arguments='{"path": "x"}')
     assert message_tokens(AssistantMessage(calls=(call,))) > message_tokens(AssistantMessage())
     assert message_tokens(UserMessage(text="hi", sender="Alice")) > message_tokens(
@@ -66,9 +65,9 @@ def test_text_and_its_size_in_bytes_have_about_the_same_tokens() -> None:
     assert tokens("я" * 350) == tokens_in_bytes(700) + 1
 
 
-def test_a_model_whose_length_is_not_known_has_a_usual_one() -> None:
-    assert context_length(CHOICE) == UNKNOWN_LENGTH
-    assert context_length(replace(CHOICE, context_length=5)) == 5
+def test_a_model_with_an_unknown_context_length_gets_the_default() -> None:
+    assert CHOICE.window == UNKNOWN_LENGTH
+    assert replace(CHOICE, context_length=5).window == 5
 
 
 def test_a_window_keeps_room_for_the_answer() -> None:
@@ -95,7 +94,7 @@ def test_an_estimate_is_corrected_by_what_the_provider_counts() -> None:
         ("file", 1_000_000, 33_000),
     ],
 )
-def test_an_attachment_weighs_as_its_kind_and_size_say(
+def test_the_tokens_of_an_attachment_depend_on_its_kind_and_size(
     kind: AttachmentKind, size: int, expected: int
 ) -> None:
     bare = UserMessage(text="look")

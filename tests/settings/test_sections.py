@@ -1,4 +1,4 @@
-"""The sections: their defaults are valid, secrets are not shown, limits are checked."""
+"""The sections have valid defaults, hide secrets and check limits."""
 
 import inspect
 

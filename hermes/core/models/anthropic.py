@@ -1,4 +1,4 @@
-"""The wire format of Anthropic's messages, with marks for the provider's prompt cache."""
+"""The wire format of Anthropic's Messages API, with markers for its prompt cache."""
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
@@ -37,7 +37,7 @@ from hermes.types.tools import DeclaredTool
 
 API_VERSION = "2023-06-01"
 ANSWER_TOKENS = 8192
-"""Limit of an answer if neither the request nor the settings have one: the protocol wants one."""
+"""Limit of an answer if neither the request nor the settings have one. The API requires a limit."""
 THINKING_TOKENS = {
     "minimal": 1024,
     "low": 2048,
@@ -46,9 +46,9 @@ THINKING_TOKENS = {
     "xhigh": 32768,
     "max": 65536,
 }
-"""Tokens of reasoning for each effort, for models that take a number."""
+"""Tokens of reasoning for each effort, for models that take a token budget."""
 NO_TEXT = "(no text)"
-"""Sent in place of empty text, which the protocol refuses."""
+"""Sent instead of empty text, which the API refuses."""
 
 _CACHE_MARKER = b',"cache_control":{"type":"ephemeral"}'
 
@@ -85,7 +85,7 @@ _encoder = msgspec.json.Encoder()
 class AnthropicMessages:
     """Requests to `{base_url}/v1/messages`.
 
-    Apart from the cache marks, the body of a longer conversation begins like that of a shorter one.
+    Apart from the cache markers, the body of a call begins with the body of the previous call.
     """
 
     name = "anthropic"
@@ -149,7 +149,7 @@ class AnthropicMessages:
 
 
 def _tool_choice(choice: ToolChoice) -> bytes:
-    """The field of a choice that is not the default."""
+    """Returns the JSON field for the choice, or b"" for the default."""
     chosen: dict[str, str | bool] = {"type": _CHOICES[choice.mode]}
     if choice.mode == "named":
         chosen["name"] = choice.name
@@ -159,7 +159,7 @@ def _tool_choice(choice: ToolChoice) -> bytes:
 
 
 def _root(choice: ModelChoice) -> str:
-    """The address with the version of the protocol, which may be part of `base_url` or not."""
+    """Returns the address with `/v1`, which may be missing in `base_url`."""
     return f"{choice.base_url.rstrip('/').removesuffix('/v1')}/v1"
 
 
@@ -182,20 +182,21 @@ def _options(choice: ModelChoice, sampling: Sampling) -> _Options:
             options.thinking = {"type": "adaptive", "display": "summarized"}
             options.output_config = {"effort": "low" if effort == "minimal" else effort}
         return options
-    # Thoughts count as part of the answer, and an answer has to follow.
+    # Reasoning counts against the limit of the answer, so half of the limit is kept for the text.
     budget = min(THINKING_TOKENS.get(effort, 0), options.max_tokens // 2)
     if budget >= THINKING_TOKENS["minimal"]:
         options.thinking = {"type": "enabled", "budget_tokens": budget}
     elif sampling.temperature is not None:
         options.temperature = min(sampling.temperature, 1.0)
     else:
-        # Models refuse it beside a temperature.
+        # Models refuse `top_p` together with a temperature.
         options.top_p = sampling.top_p
     return options
 
 
 def _messages(request: ModelRequest, cache: EncodedMessageCache) -> bytes:
-    """All messages but the last brackets, marked where the model spoke last and where it is to."""
+    """Encodes all messages without the last brackets, with cache markers where an answer
+    follows."""
     said, encode = request.messages, partial(_encoded, request)
     parts: list[bytes] = []
     start = 0
@@ -203,7 +204,7 @@ def _messages(request: ModelRequest, cache: EncodedMessageCache) -> bytes:
         if start:
             parts.append(_with_cache_marker(encode_all(said[start - 1], said[start:end], encode)))
         else:
-            # All of it comes again in the next call, without the mark.
+            # The next call repeats this part without the marker.
             parts.append(_with_cache_marker(cache.encoded(cache_name(request), said[:end], encode)))
         start = end
     parts.append(encode_all(said[start - 1] if start else None, said[start:], encode))
@@ -211,7 +212,7 @@ def _messages(request: ModelRequest, cache: EncodedMessageCache) -> bytes:
 
 
 def _ends(said: Sequence[Message]) -> list[int]:
-    """After which messages the model spoke last, and is to speak."""
+    """Returns the ends of the last two runs of messages that are not from the model."""
     found: list[int] = []
     goes_on = True
     for index in range(len(said), 0, -1):
@@ -229,11 +230,12 @@ def _with_cache_marker(blocks: bytes) -> bytes:
 
 
 def _encoded(request: ModelRequest, before: Message | None, message: Message) -> bytes:
-    """The blocks of a message: in that of the one before it where both are of one side."""
+    """Encodes a message. Messages of the same role are joined, because the API requires
+    alternation."""
     blocks = b",".join(_blocks(request, message))
     role = _role(message)
     if before is None:
-        # A conversation begins with a person.
+        # The API requires that a conversation begins with the user.
         first = _FIRST if role == b"assistant" else b""
         return b'%b{"role":"%b","content":[%b' % (first, role, blocks)
     if role == _role(before):

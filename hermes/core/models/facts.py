@@ -1,11 +1,11 @@
-"""Facts about a chosen model: context length, price, accepted attachments, and their sources."""
+"""Finds the context length, price and accepted attachments of a model, and their sources."""
 
 from typing import get_args
 
 from msgspec.structs import replace
 
 from hermes.core.models.catalog import Catalog
-from hermes.core.models.model_cache import ModelCache
+from hermes.core.models.model_cache import ListedModel
 from hermes.core.models.model_config import ModelConfig, SettingLayer
 from hermes.types.errors import ConfigError
 from hermes.types.messages import AttachmentKind
@@ -15,11 +15,11 @@ from hermes.types.providers import Provider
 
 
 def with_known_facts(
-    catalog: Catalog, cache: ModelCache, provider: Provider, chosen: ChosenModel
+    catalog: Catalog, listed: ListedModel | None, provider: Provider, chosen: ChosenModel
 ) -> ChosenModel:
-    """The model with the facts that the provider's list or our table has."""
+    """Adds the facts from the model's entry in the provider's list and from our table."""
     choice, sources = chosen.choice, dict(chosen.sources)
-    listed, family = cache.find(choice), catalog.family(choice.model)
+    family = catalog.family(choice.model)
     lengths = {
         f"the list of {provider.label}": listed and listed.context_length,
         "the table of models": family and family.context_length,
@@ -47,7 +47,7 @@ def with_known_facts(
 
 
 def with_settings(config: ModelConfig, chosen: ChosenModel) -> ChosenModel:
-    """The model with the settings about it, which take precedence over lists and tables."""
+    """Applies the settings about the model, which take precedence over lists and tables."""
     choice, sources = chosen.choice, dict(chosen.sources)
     if config.context_length is not None:
         choice = replace(choice, context_length=config.context_length)
@@ -66,7 +66,7 @@ def with_settings(config: ModelConfig, chosen: ChosenModel) -> ChosenModel:
 
 
 def _kinds(words: tuple[str, ...]) -> tuple[AttachmentKind, ...]:
-    """The kinds of attachments that a setting names; ConfigError for any other word."""
+    """Returns the kinds of attachments that a setting names. Raises ConfigError for other words."""
     known: tuple[AttachmentKind, ...] = get_args(AttachmentKind)
     for word in words:
         if word not in known:
@@ -75,7 +75,7 @@ def _kinds(words: tuple[str, ...]) -> tuple[AttachmentKind, ...]:
 
 
 def _price(config: ModelConfig, known: Price | None) -> Price | None:
-    """The configured price; a half that is not configured is taken from the known price."""
+    """Returns the configured price. A part that is not configured comes from the known price."""
     read, written, cached = config.input_price, config.output_price, None
     if known and read is None:
         read, cached = known.input, known.cached

@@ -1,4 +1,4 @@
-"""Caches the encoded messages of long conversations: each call repeats the last and adds a few."""
+"""Caches the encoded messages of long conversations, because each call repeats them."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -6,25 +6,25 @@ from collections.abc import Callable, Sequence
 from hermes.types.messages import Message
 
 Encode = Callable[[Message | None, Message], bytes]
-"""The bytes of a message, with those that separate it from the message before it."""
+"""Encodes a message, and the separator between it and the message before it."""
 
 FEWEST_CACHED_MESSAGES = 32
-"""Number of messages from which on a conversation is cached."""
+"""Minimum number of messages of a conversation that is cached."""
 CACHED_BYTES = 16 << 20
-"""Size of the whole cache; the conversations that were idle longest are dropped first."""
+"""Size of the cache. The least recently used conversations are dropped first."""
 
 
 class EncodedMessageCache:
-    """A cache whose results are byte for byte those of encoding every message."""
+    """A cache of encoded messages. Its results are the same as without a cache."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, tuple[tuple[Message, ...], bytes]] = OrderedDict()
         self._size = 0
 
     def encoded(self, name: str, messages: Sequence[Message], encode: Encode) -> bytes:
-        """All messages, encoded.
+        """Returns all messages, encoded.
 
-        The name identifies the conversation and everything that its encoding depends on.
+        `name` identifies the conversation and everything else that the encoding depends on.
         Conversations without a name are not cached.
         """
         if not name or len(messages) < FEWEST_CACHED_MESSAGES:
@@ -49,13 +49,13 @@ class EncodedMessageCache:
 
 
 def encode_all(before: Message | None, messages: Sequence[Message], encode: Encode) -> bytes:
-    """The messages that follow on `before`, encoded."""
+    """Encodes the messages, which follow `before`."""
     return b"".join(map(encode, (before, *messages), messages))
 
 
 def _begins(known: Sequence[Message], messages: Sequence[Message]) -> bool:
-    """Whether the messages begin with the known ones."""
+    """Returns whether the messages begin with the known ones."""
     if len(known) > len(messages):
         return False
-    # Most are the very same objects, and only the last few have to be compared.
+    # Most messages are identical objects, so only the last few are compared.
     return all(one is other or one == other for one, other in zip(known, messages, strict=False))

@@ -1,4 +1,4 @@
-"""The wire format of OpenAI's chat completions, which most other servers speak too."""
+"""The wire format of OpenAI's chat completions, which most other servers use, too."""
 
 from base64 import b32encode
 from collections.abc import Collection, Mapping
@@ -105,7 +105,7 @@ class OpenAIChat:
         parts = [b"{", extra_fields(choice), _HEAD, _encoder.encode(choice.model)]
         if request.tools:
             parts += b',"tools":', tools_json(request.tools), _tool_choice(request.tool_choice)
-        # Options that are not set are left out.
+        # `omit_defaults` leaves out options that are not set.
         sampling = _encoder.encode(replace(request.sampling, max_tokens=answer_limit(request)))
         if sampling != b"{}":
             if field := choice.quirks.max_tokens_field:
@@ -126,7 +126,7 @@ class OpenAIChat:
 
 
 def _tool_choice(choice: ToolChoice) -> bytes:
-    """The fields of a choice that is not the default."""
+    """Returns the JSON fields for the choice, or b"" for the default."""
     parts: list[bytes] = []
     if choice.mode == "named":
         named = {"type": "function", "function": {"name": choice.name}}
@@ -145,7 +145,7 @@ def _format(form: ResponseFormat) -> bytes:
 
 
 def _said(role: str, text: str) -> bytes:
-    # By hand: a long conversation is encoded anew for every call.
+    # Written by hand, because encoding a long conversation takes time in every call.
     return b'{"role":"%b","content":%b}' % (role.encode(), _encoder.encode(text))
 
 

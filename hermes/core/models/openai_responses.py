@@ -1,4 +1,4 @@
-"""The wire format of OpenAI's responses; nothing is stored at the provider."""
+"""The wire format of OpenAI's Responses API, with storage at the provider turned off."""
 
 from collections.abc import Collection, Mapping
 from functools import partial
@@ -96,7 +96,7 @@ class OpenAIResponses:
         return bearer(choice)
 
     def declare(self, tool: DeclaredTool) -> Mapping[str, object]:
-        # A strict schema has no optional fields.
+        # The agent's own tools are not strict, because a strict schema can't have optional fields.
         strict = isinstance(tool, ClientTool) and bool(tool.strict)
         return {"type": "function", **named_schema(tool), "strict": strict}
 
@@ -123,7 +123,7 @@ class OpenAIResponses:
 
 
 def _tool_choice(choice: ToolChoice) -> bytes:
-    """The fields of a choice that is not the default."""
+    """Returns the JSON fields for the choice, or b"" for the default."""
     parts: list[bytes] = []
     if choice.mode == "named":
         parts += b',"tool_choice":', _encoder.encode({"type": "function", "name": choice.name})

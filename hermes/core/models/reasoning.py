@@ -1,4 +1,4 @@
-"""Keeps the signed reasoning of an answer, and sends it back to the model that it came from."""
+"""Stores the signed reasoning of an answer, and sends it back to the model that wrote it."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from hermes.types.profile import ModelChoice
 
 class ReasoningPart(Struct, array_like=True):
     at: int
-    """Number of parts of the message before it: the text is one, and so is each call."""
+    """Number of parts of the message before it. The text and each call are one part."""
     part: Raw
 
 
@@ -19,12 +19,12 @@ _decoder = msgspec.json.Decoder(list[ReasoningPart])
 
 
 def encode_reasoning(thoughts: Sequence[ReasoningPart]) -> bytes:
-    """The body of an echo; empty without thoughts."""
+    """Encodes the reasoning as the body of an echo. The result is empty without reasoning."""
     return msgspec.json.encode(thoughts) if thoughts else b""
 
 
 def insert_reasoning(parts: Sequence[bytes], body: str) -> list[bytes]:
-    """The parts of a message, with the thoughts of the echo at their old places."""
+    """Inserts the reasoning of an echo into the parts of a message, at its old positions."""
     whole = list(parts)
     for thought in reversed(_decoder.decode(body) if body else ()):
         whole.insert(thought.at, bytes(thought.part))
@@ -32,7 +32,7 @@ def insert_reasoning(parts: Sequence[bytes], body: str) -> list[bytes]:
 
 
 def echo_body(message: AssistantMessage, choice: ModelChoice) -> str:
-    """The body of the message's echo; empty for any model but the one that it came from."""
+    """Returns the body of the message's echo, or "" if the echo came from another model."""
     echo = message.echo
     if echo is None or (echo.wire, echo.model) != (choice.wire, choice.model):
         return ""

@@ -1,4 +1,4 @@
-"""Reads the events of OpenAI's responses."""
+"""Parses the stream events of OpenAI's Responses API."""
 
 import msgspec
 from msgspec import Raw, Struct
@@ -89,7 +89,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class ResponseEvents:
-    """Reads events, or a whole response, into an answer."""
+    """Parses events, or a whole response, into an answer."""
 
     def __init__(self, answer: AnswerBuilder) -> None:
         self._answer = answer
@@ -159,7 +159,7 @@ class ResponseEvents:
             raise interruption(self._answer.choice, response.error)
         if response.usage is not None:
             self._answer.usage = response.usage.reported()
-        # An answer that ran into a limit is as whole as it will be.
+        # An answer that reached a limit is finished, too.
         self._answer.finished |= response.status in ("completed", "incomplete")
         if response.status == "incomplete":
             details = response.incomplete_details or _Incomplete()

@@ -1,4 +1,4 @@
-"""Repeats calls: after the pause that a provider asked for, and after a cut connection."""
+"""Retries model calls after rate limits and lost connections."""
 
 import logging
 import random
@@ -17,16 +17,16 @@ from hermes.types.protocols import Emit
 log = logging.getLogger(__name__)
 
 NOTICE_SECONDS = 5.0
-"""Seconds of waiting from which on the person gets a notice."""
+"""Seconds of waiting after which the person gets a notice."""
 FIRST_BACKOFF = 1.0
 LONGEST_BACKOFF = 30.0
 
 
 class Retrying:
-    """Calls a model up to `attempts` times. Turns that share the object share its pauses.
+    """Calls a model up to `attempts` times. A pause applies to all turns that use the object.
 
-    Before it repeats an answer that was cut, it emits `SegmentDiscarded(from_seq=0)`. The hub
-    replaces the 0 by the number of the segment's first event, because only the hub knows it.
+    Before it repeats an answer that was cut off, it emits `SegmentDiscarded(from_seq=0)`. The event
+    hub replaces the 0 by the number of the segment's first event, which only the hub knows.
     """
 
     def __init__(
@@ -75,15 +75,15 @@ class Retrying:
             raise
 
     async def _wait_for_pause(self, choice: ModelChoice, emit: Emit) -> None:
-        """Waits until the provider may be called; another turn may extend the pause meanwhile."""
+        """Waits until the provider may be called. Another turn may extend the pause meanwhile."""
         while (left := self._paused_until.get(_endpoint(choice), 0.0) - self._clock()) > 0:
             if left > self._longest_pause:
                 raise RateLimited(
-                    f"{choice.provider} asks for a pause of {left:.0f} s: try again after it", left
+                    f"{choice.provider} requests a pause of {left:.0f} s: try again after it", left
                 )
             if left > NOTICE_SECONDS:
-                emit(Notice(text=f"the model asks for a pause of {left:.0f} s"))
-            # Turns that wait for the same moment must not all call in it.
+                emit(Notice(text=f"the model requests a pause of {left:.0f} s"))
+            # A random delay keeps waiting turns from calling all at once.
             await self._sleep(left * (1 + 0.1 * self._jitter()))
 
     def _record_pause(self, choice: ModelChoice, error: RateLimited) -> None:
@@ -100,7 +100,7 @@ class Retrying:
 
 
 class TrackedEmit:
-    """Passes events on, and remembers whether they contain text that was not discarded."""
+    """Passes events on, and records whether they contain text that was not discarded."""
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
@@ -115,7 +115,7 @@ class TrackedEmit:
         self._emit(event)
 
     def discard(self) -> None:
-        """Tells readers to discard the text of an attempt, if there is any."""
+        """Discards the text of the previous attempt, if it has any."""
         if self._text:
             self(SegmentDiscarded(from_seq=0))
 

@@ -1,4 +1,4 @@
-"""Changes a part of a file in the workspace."""
+"""The tool that replaces text in a file of the workspace."""
 
 from pathlib import PurePosixPath
 from typing import Annotated
@@ -13,7 +13,7 @@ from hermes.types.errors import ToolFailed
 from hermes.types.tools import Tool, ToolContext
 
 MOST_PLACES = 10
-"""Number of places that are listed; the others are left out."""
+"""Maximum number of line numbers that a message lists."""
 
 
 class Patch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -29,13 +29,15 @@ async def _patch(context: ToolContext, arguments: Patch) -> str:
     if not arguments.old:
         raise ToolFailed("`old` is empty: give the text to replace, or use write_file.")
     data = await context.sandbox.read(path)
-    after, told = await anyio.to_thread.run_sync(patched, _text(data, path), arguments)
+    before = _text(data, path)
+    after, told = await anyio.to_thread.run_sync(patched, before, arguments)
     await context.sandbox.write(path, after.encode(), expected=data)
+    await context.show_change(path, before, after)
     return told
 
 
 def patched(before: str, wanted: Patch) -> tuple[str, str]:
-    """The text after the change, and a description of the change for the model."""
+    """Returns the text after the change, and a description of the change for the model."""
     path = wanted.path
     found = find_replacements(before, wanted.old, wanted.new)
     _check(before, found, wanted)
@@ -44,7 +46,7 @@ def patched(before: str, wanted: Patch) -> tuple[str, str]:
         raise ToolFailed(f"That changes nothing in {path!r}: `old` and `new` are the same.")
     times = "once" if len(found) == 1 else f"{len(found)} times, at lines {_lines(before, found)},"
     how = "" if found[0].exact else ", at lines that differ from `old` in their spaces"
-    # The lines around a change in a file of secrets are not for the model.
+    # A diff of a secret file would show the model the lines around the change.
     changes = "" if is_secret_file(str(PurePosixPath(path))) else f"\n{diff(before, after)}"
     return after, f"Replaced {times} in {path!r}{how}.{changes}"
 
@@ -81,7 +83,7 @@ patch = Tool(
     description="Replace text in a file of the workspace. Shows what changed.",
     arguments=Patch,
     handler=_patch,
-    # Not repeatable: a text that holds its own old text would be changed twice.
+    # Not repeatable, because `new` may contain `old`, which would be replaced again.
     toolset="files",
     risk="medium",
 )

@@ -42,6 +42,7 @@ from hermes.types.identity import Source, TurnId, new_id, parse_call_id
 from hermes.types.messages import (
     Accepted,
     Asked,
+    ClientKey,
     Duplicate,
     MessageEvent,
     Origin,
@@ -223,15 +224,18 @@ def to_event(
         chat_id=session if session else f"request/{new_id()}",
         user_id=principal.name,
     )
+    unique = f"key:{key}" if key else f"request:{new_id()}"
+    mark, client_key = fingerprint(session, body) if key else "", None
+    scope = f"api:{quote(principal.name, safe='')}"
     if said.results:
+        if key:
+            client_key = ClientKey(dedupe_key=f"{scope}:{unique}", fingerprint=mark)
         # An SDK that repeats its request must not make the model answer twice.
         unique, mark = _results_key(said)
-    else:
-        unique = f"key:{key}" if key else f"request:{new_id()}"
-        mark = fingerprint(session, body) if key else ""
     return MessageEvent(
-        dedupe_key=f"api:{quote(principal.name, safe='')}:{unique}",
+        dedupe_key=f"{scope}:{unique}",
         fingerprint=mark,
+        client_key=client_key,
         source=source,
         origin=Origin(trigger="api", principal=principal),
         received_at=time.time(),

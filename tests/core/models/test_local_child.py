@@ -1,4 +1,4 @@
-"""The child process of a local model, started by hand."""
+"""The child process of a local model."""
 
 import json
 import subprocess
@@ -27,7 +27,7 @@ def started(options: ServerOptions) -> "subprocess.Popen[bytes]":
     return child
 
 
-def test_it_serves_the_model_until_its_stdin_ends(embedded_model: Path) -> None:
+def test_the_child_serves_the_model_until_stdin_is_closed(embedded_model: Path) -> None:
     with started(ServerOptions(path=str(embedded_model), context=512, key="sesame")) as child:
         assert child.stdout
         address = child.stdout.readline().decode().strip()
@@ -40,7 +40,7 @@ def test_it_serves_the_model_until_its_stdin_ends(embedded_model: Path) -> None:
     assert said == b""
 
 
-def test_a_file_that_it_can_not_load_ends_it_with_the_reason(tmp_path: Path) -> None:
+def test_a_file_that_can_not_be_loaded_ends_the_child_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "empty.gguf").touch()
     with started(
         ServerOptions(path=str(tmp_path / "empty.gguf"), context=512, key="sesame")

@@ -1,4 +1,4 @@
-"""The cache of encoded conversations gives what encoding would give."""
+"""The cache of encoded messages returns the same bytes as encoding."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,7 +35,7 @@ LONG: list[Message] = [UserMessage(text=str(number)) for number in range(FEWEST_
         max_size=6,
     )
 )
-def test_whatever_was_asked_before_the_bytes_are_the_same(
+def test_the_result_does_not_depend_on_earlier_requests(
     calls: list[tuple[int, list[Message]]],
 ) -> None:
     cache, said = EncodedMessageCache(), LONG
@@ -51,7 +51,7 @@ def test_each_message_is_encoded_with_the_one_before_it() -> None:
     )
 
 
-def test_only_what_is_new_is_encoded() -> None:
+def test_only_new_messages_are_encoded() -> None:
     count = 0
 
     def counting(before: Message | None, message: Message) -> bytes:
@@ -68,7 +68,7 @@ def test_only_what_is_new_is_encoded() -> None:
     assert count == FEWEST_CACHED_MESSAGES + 2
 
 
-def test_conversations_are_kept_apart_and_nameless_ones_not_at_all() -> None:
+def test_conversations_are_cached_separately_and_only_with_a_name() -> None:
     cache = EncodedMessageCache()
     other: list[Message] = [UserMessage(text="other"), *LONG]
     assert cache.encoded("one", LONG, encoded) == plain(LONG)
@@ -77,7 +77,7 @@ def test_conversations_are_kept_apart_and_nameless_ones_not_at_all() -> None:
     assert set(cache._kept) == {"one", "two"}
 
 
-def test_no_more_is_kept_than_the_bound() -> None:
+def test_the_size_of_the_cache_is_limited() -> None:
     big: list[Message] = [
         UserMessage(text="x" * (CACHED_BYTES // FEWEST_CACHED_MESSAGES // 3 + 1)) for _ in LONG
     ]

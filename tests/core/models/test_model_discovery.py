@@ -37,7 +37,7 @@ def discovery(session: aiohttp.ClientSession, cache: ModelCache = NOWHERE) -> Mo
 
 
 class Directory:
-    """A server with a list of models; `seen` is what it was asked."""
+    """A server with a list of models. `seen` records its requests."""
 
     def __init__(self, body: object, status: int = 200) -> None:
         self.body, self.status = body, status
@@ -67,7 +67,7 @@ async def listed(body: object) -> tuple[ListedModel, ...]:
         return await discovery(session).fetch(endpoint)
 
 
-async def test_the_openai_form_with_a_key() -> None:
+async def test_an_openai_list_is_requested_with_the_key() -> None:
     directory = Directory({"object": "list", "data": [{"id": "a"}, {"id": "b"}]})
     async with serving(directory) as endpoint, aiohttp.ClientSession() as session:
         assert await discovery(session).fetch(endpoint) == (
@@ -79,7 +79,7 @@ async def test_the_openai_form_with_a_key() -> None:
     assert headers["Authorization"] == "Bearer secret"
 
 
-async def test_the_anthropic_form() -> None:
+async def test_an_anthropic_list_is_requested_with_its_headers() -> None:
     directory = Directory({"data": [{"type": "model", "id": "c", "max_input_tokens": 200_000}]})
     async with serving(directory) as endpoint, aiohttp.ClientSession() as session:
         asked = replace(endpoint, wire="anthropic")
@@ -93,7 +93,7 @@ async def test_the_anthropic_form() -> None:
     assert "Authorization" not in headers
 
 
-async def test_openrouter_says_windows_and_prices() -> None:
+async def test_openrouter_lists_context_lengths_and_prices() -> None:
     pricing = {"prompt": "0.000002", "completion": "0.00001", "input_cache_read": "0.0000002"}
     known = {"id": "a/b", "context_length": 1000, "pricing": {**pricing, "image": "0"}}
     varying = {
@@ -112,13 +112,13 @@ async def test_openrouter_says_windows_and_prices() -> None:
 @pytest.mark.parametrize(
     "word", ["context_window", "max_context_length", "max_model_len", "max_input_tokens"]
 )
-async def test_every_word_for_the_window_is_understood(word: str) -> None:
+async def test_every_name_for_the_context_length_is_recognized(word: str) -> None:
     assert await listed({"data": [{"id": "a", word: 4096}]}) == (
         ListedModel(id="a", context_length=4096),
     )
 
 
-async def test_a_bare_list_with_odd_entries() -> None:
+async def test_a_bare_list_with_invalid_entries_is_read() -> None:
     entries = [
         {"id": "models/x"},
         {"id": 7},
@@ -154,13 +154,13 @@ async def test_a_server_without_a_list_is_one_of_our_errors(
             await discovery(session).fetch(endpoint)
 
 
-async def test_a_server_that_is_away_is_out_of_reach() -> None:
+async def test_a_server_that_does_not_listen_is_disconnected() -> None:
     async with aiohttp.ClientSession() as session:
-        with pytest.raises(Disconnected, match="out of reach"):
+        with pytest.raises(Disconnected, match="can't be reached"):
             await discovery(session).fetch(AWAY)
 
 
-async def test_a_list_is_asked_for_once_a_day(tmp_path: Path) -> None:
+async def test_a_list_is_requested_once_a_day(tmp_path: Path) -> None:
     now = 1000.0
     cache = ModelCache(tmp_path, clock=lambda: now)
     directory = Directory({"data": [{"id": "a"}]})
@@ -175,7 +175,7 @@ async def test_a_list_is_asked_for_once_a_day(tmp_path: Path) -> None:
     assert len(directory.seen) == 3
 
 
-async def test_an_old_list_serves_while_the_network_is_away(tmp_path: Path) -> None:
+async def test_an_old_list_is_used_without_a_network(tmp_path: Path) -> None:
     now = 1000.0
     cache = ModelCache(tmp_path, clock=lambda: now)
     kept = cache.save(AWAY, (ListedModel(id="a"),))
@@ -213,7 +213,7 @@ async def test_lists_are_refreshed_in_the_background(
 
 
 @given(st.recursive(st.none() | st.text() | st.integers() | st.floats(), st.lists))
-def test_whatever_stands_for_a_price_is_a_price_or_nothing(said: object) -> None:
+def test_any_value_is_a_valid_price_or_none(said: object) -> None:
     entry = Raw(json.encode({"id": "a", "pricing": {"prompt": said, "completion": "0.1"}}))
     found = read_entry(entry)
     assert found
@@ -229,7 +229,7 @@ def test_whatever_stands_for_a_price_is_a_price_or_nothing(said: object) -> None
         ("text", None),
     ],
 )
-async def test_openrouter_says_which_attachments_a_model_accepts(
+async def test_openrouter_lists_the_attachments_that_a_model_accepts(
     said: object, expected: tuple[str, ...] | None
 ) -> None:
     (model,) = await listed({"data": [{"id": "a/b", "architecture": said}]})

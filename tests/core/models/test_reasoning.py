@@ -1,4 +1,4 @@
-"""Thoughts come back where they were, and to nobody else."""
+"""Reasoning is sent back at its old positions, and only to the model that wrote it."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +15,7 @@ from hermes.types.messages import AssistantMessage, Echo
 
 
 @given(st.lists(st.booleans(), max_size=12))
-def test_thoughts_are_woven_in_where_they_were(order: list[bool]) -> None:
+def test_reasoning_is_inserted_at_its_old_positions(order: list[bool]) -> None:
     whole = [b'"%d"' % index for index in range(len(order))]
     parts: list[bytes] = []
     thoughts: list[ReasoningPart] = []
@@ -27,7 +27,7 @@ def test_thoughts_are_woven_in_where_they_were(order: list[bool]) -> None:
     assert insert_reasoning(parts, encode_reasoning(thoughts).decode()) == whole
 
 
-def test_only_the_model_that_had_them_is_given_thoughts() -> None:
+def test_only_the_model_that_wrote_the_reasoning_gets_it_back() -> None:
     choice = choice_of("anthropic")
     mine = Echo(wire="anthropic", model=choice.model, body="[]")
     assert echo_body(AssistantMessage(echo=mine), choice) == "[]"

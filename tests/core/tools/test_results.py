@@ -1,4 +1,4 @@
-"""What a tool said, made fit for the model."""
+"""Redaction and spilling of tool results."""
 
 import threading
 from pathlib import Path
@@ -11,13 +11,13 @@ from hermes.state.spill import Spill
 from hermes.testing.turns import CALL, a_turn
 
 
-async def test_a_short_result_is_left_alone_and_nothing_is_written(tmp_path: Path) -> None:
+async def test_a_short_result_is_not_changed_and_not_spilled(tmp_path: Path) -> None:
     results = ResultFilter(Spill(tmp_path / "spill"), longest=100)
     assert await results.apply(a_turn(), CALL, "x" * 100) == "x" * 100
     assert not (tmp_path / "spill").exists()
 
 
-async def test_a_long_one_is_spilled_where_only_its_session_finds_it(tmp_path: Path) -> None:
+async def test_a_long_result_is_spilled_for_its_session_only(tmp_path: Path) -> None:
     spill = Spill(tmp_path)
     text = "\n".join(map(str, range(1000)))
     turn = a_turn()
@@ -27,7 +27,7 @@ async def test_a_long_one_is_spilled_where_only_its_session_finds_it(tmp_path: P
     assert spill.read(str(turn.session), f"spill:{CALL}") == text
 
 
-async def test_secrets_are_hidden_before_anything_is_kept(tmp_path: Path) -> None:
+async def test_secrets_are_redacted_before_a_result_is_spilled(tmp_path: Path) -> None:
     spill = Spill(tmp_path)
     results = ResultFilter(spill, redact=lambda text: text.replace("hunter2", "…"), longest=400)
     turn = a_turn()
@@ -47,12 +47,12 @@ def test_a_cut_leaves_no_piece_of_a_secret(before: int, after: int) -> None:
 
 
 @given(st.integers(1, SECRET_MARGIN * 2))
-def test_of_a_text_that_is_little_too_long_the_beginning_is_kept(more: int) -> None:
+def test_a_slightly_too_long_text_keeps_its_beginning(more: int) -> None:
     shown = redacted("x" * (100 + more), str, 100)
     assert shown == "x" * 100 + f"…\n[the rest of {100 + more} characters was dropped]"
 
 
-async def test_a_huge_one_is_cut_and_the_loop_goes_on(tmp_path: Path) -> None:
+async def test_a_huge_result_is_cut_without_blocking_the_event_loop(tmp_path: Path) -> None:
     spill, loop_s = Spill(tmp_path), threading.get_ident()
     looked: list[int] = []
 

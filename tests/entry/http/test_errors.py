@@ -14,7 +14,7 @@ from hermes.entry.cli.logs import start_logging
 from hermes.entry.http.errors import ApiError, bad_request, error_response, failed_turn
 from hermes.testing.bare import request
 from hermes.testing.running import TroubledStore
-from hermes.testing.service import PARTS, serving
+from hermes.testing.service import TEST_OVERRIDES, serving
 from hermes.types.errors import (
     HermesError,
     IntakeClosed,
@@ -92,9 +92,9 @@ async def test_while_the_store_fails_the_log_has_one_line_for_all_refused_reques
             failures += 1
             raise StoreUnavailable(f"the database can't be used now (error {failures})")
 
-    parts = replace(PARTS, wrap_store=lambda store: TroubledStore(store, fail))
+    overrides = replace(TEST_OVERRIDES, wrap_store=lambda store: TroubledStore(store, fail))
     said = b'{"model":"main","messages":[{"role":"user","content":"hi"}]}'
-    async with serving(tmp_path, overrides=parts) as service:
+    async with serving(tmp_path, overrides=overrides) as service:
         with logged() as out:
             for _ in range(20):
                 status, _, _ = await request(service.port, "POST", "/v1/chat/completions", said)

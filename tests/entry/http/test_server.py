@@ -201,6 +201,12 @@ def test_a_port_that_is_taken_says_what_to_do() -> None:
             bind("127.0.0.1", taken.getsockname()[1])
 
 
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "not..a..name", "ä..b"])
+def test_a_host_that_is_not_known_says_what_to_do(host: str) -> None:
+    with pytest.raises(ConfigError, match="API_SERVER_HOST"):
+        bind(host, 0)
+
+
 async def read_to_the_end(stream: anyio.abc.ByteReceiveStream) -> bytes:
     data = b""
     try:
