@@ -31,9 +31,10 @@ def _forget_rows(turns: list[str]) -> Work[None]:
     # Always as many, so that there is one statement to prepare for each table.
     padded = [*turns, *turns[-1:] * (TURNS_AT_ONCE - len(turns))]
     marks = ", ".join("?" for _ in padded)
-    # A turn has a row of the inbox for each request: the one that opened it, and later ones.
-    for table in ("messages", "inbox", "calls", "questions"):
+    for table in ("messages", "calls", "questions"):
         yield f"delete from {table} where turn in ({marks})", padded  # noqa: S608
+    yield f"delete from inbox where id in ({marks})", padded  # noqa: S608
+    yield f"delete from inbox where turn <> id and turn in ({marks})", padded  # noqa: S608
 
 
 def forget_messages(before: float) -> Work[None]:

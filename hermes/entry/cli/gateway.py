@@ -18,6 +18,7 @@ import msgspec
 from hermes import __version__
 from hermes import settings as configuration
 from hermes.control.gateway import Gateway
+from hermes.entry.cli.allocator import return_large_blocks
 from hermes.entry.cli.embedded import stand_in
 from hermes.entry.cli.hello import model_line, say_hello, ways_in
 from hermes.entry.cli.logs import start_service_log
@@ -289,6 +290,7 @@ class GatewayService:
 
 def tune_interpreter() -> None:
     """For a process in which thousands may talk; measured, see docs/performance.md."""
+    return_large_blocks()
     # What was made at the start stays for ever: with the usual thresholds the collector looks at
     # it again and again, and stops the loop for a quarter of a second.
     gc.collect()
