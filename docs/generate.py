@@ -2,15 +2,19 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, get_args
 
 import aiohttp
 import anyio
 import click
+import msgspec
 
+from docs.field_tables import field_rows, struct_text
+from docs.http_reference import http_page
+from docs.tables import table
 from hermes import hookspecs
 from hermes.app.agent import AgentBuilder
 from hermes.app.backends import configured_backend
@@ -22,18 +26,15 @@ from hermes.core.models.client import ModelClient
 from hermes.core.tools.registry import SETS
 from hermes.core.tools.schema import schema_of
 from hermes.entry.cli.main import cli
-from hermes.entry.http.auth import DELAY_SECONDS, DELAYED, GUESSES
-from hermes.entry.http.connection import HEADER_BYTES, PIPELINED
-from hermes.entry.http.connections import ClientLimits
-from hermes.entry.http.middleware import WHOLE_BODY_SECONDS
-from hermes.entry.http.server import ROUTES
 from hermes.settings import Settings, describe
 from hermes.settings.sections import TerminalSettings, WebSettings
 from hermes.state.paths import Home
+from hermes.streaming.stdout import Session
+from hermes.types.events import AgentEvent
 from hermes.types.tools import AnyTool
 
-AS_IT_STANDS = "\b\n"
-"""What click is told with, not to wrap a paragraph."""
+UNWRAPPED = "\b\n"
+"""The mark of a paragraph that click does not wrap."""
 REFERENCE = Path(__file__).parent / "reference"
 
 
@@ -44,7 +45,8 @@ def pages() -> dict[str, str]:
         "cli.md": commands(cli, click.Context(cli, info_name="hermes", **cli.context_settings)),
         "commands.md": slash_commands(),
         "tools.md": tools(),
-        "http.md": routes(),
+        "http.md": http_page(),
+        "events.md": events(),
         "hooks.md": hooks(),
     }
     return {name: "\n".join(lines).rstrip() + "\n" for name, lines in made.items()}
@@ -54,9 +56,9 @@ def settings() -> Iterator[str]:
     yield from (
         "# Settings",
         "",
-        "A setting is given in `config.yaml` under its key, or by an environment variable, which",
-        "may also stand in `.env`. The environment beats `.env`, and `.env` beats `config.yaml`.",
-        "`hermes config explain KEY` says where a value comes from.",
+        "Set a value in `config.yaml` under its key, or in an environment variable. Variables can",
+        "also be in the file `.env` in the home. The environment takes precedence over `.env`, and",
+        "`.env` over `config.yaml`. `hermes config explain KEY` shows where a value comes from.",
         "",
     )
     rows = [
@@ -69,21 +71,30 @@ def settings() -> Iterator[str]:
         )
         for field in describe()
     ]
-    yield from table(("key", "environment", "value", "default", "what it decides"), rows)
+    yield from table(("key", "environment", "value", "default", "meaning"), rows)
 
 
 def default(value: object) -> str:
+    """A default as it is written in config.yaml; empty where there is none."""
     match value:
-        case None | "" | ():
+        case None | "" | () | msgspec.NODEFAULT:
             return ""
+        case dict() if not value:
+            return ""
+        case tuple() | list():
+            return ", ".join(f"`{one}`" for one in value)
         case bool():
             return f"`{str(value).lower()}`"
+        case float():
+            return f"`{value:g}`"
+        case tuple():
+            return ", ".join(f"`{one}`" for one in value)
         case _:
             return f"`{value}`"
 
 
 def commands(command: click.Command, context: click.Context) -> Iterator[str]:
-    """The command and all below it, each with its options."""
+    """The command and all its subcommands, each with its options."""
     depth = 1 if context.parent is None else 2
     yield from (f"{'#' * depth} {context.command_path}", "", paragraphs(command.help or ""), "")
     usage = command.collect_usage_pieces(context)
@@ -91,7 +102,7 @@ def commands(command: click.Command, context: click.Context) -> Iterator[str]:
     records = [option.get_help_record(context) for option in command.params]
     options = [record for record in records if record]
     if options:
-        yield from table(("option", ""), [(f"`{name}`", text) for name, text in options])
+        yield from table(("option", "meaning"), [(f"`{name}`", text) for name, text in options])
         yield ""
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
@@ -101,11 +112,11 @@ def commands(command: click.Command, context: click.Context) -> Iterator[str]:
 
 
 def paragraphs(text: str) -> str:
-    """The help as Markdown: one line for a paragraph, and examples as they stand."""
+    """The help as Markdown: a paragraph is one line, and examples are code blocks."""
     parts = inspect.cleandoc(text).split("\n\n")
     return "\n\n".join(
-        f"```\n{part.removeprefix(AS_IT_STANDS)}\n```"
-        if part.startswith(AS_IT_STANDS)
+        f"```\n{part.removeprefix(UNWRAPPED)}\n```"
+        if part.startswith(UNWRAPPED)
         else " ".join(part.split())
         for part in parts
     )
@@ -115,8 +126,9 @@ def slash_commands() -> Iterator[str]:
     yield from (
         "# Slash commands",
         "",
-        "They work in every chat, in `hermes chat` and in API sessions. An unambiguous prefix is",
-        "enough: `/st` could be two of them, `/sto` is `/stop`.",
+        "Slash commands work in every chat, in `hermes chat` and in API sessions. The beginning of",
+        "a command is enough if it is unambiguous: `/sto` means `/stop`, but `/st` could also mean",
+        "`/status`.",
         "",
     )
     rows = [
@@ -152,12 +164,12 @@ def tools() -> Iterator[str]:
     yield from (
         "# Tools",
         "",
-        "What the agent can do besides talking. `agent.toolsets` chooses among them, by toolset or",
-        "by name; `platforms.<name>.toolsets` does for one platform.",
+        "The tools that the agent can use. The setting `agent.toolsets` selects them, by toolset",
+        "or by name. `platforms.<name>.toolsets` replaces that selection for one platform.",
         "",
     )
     yield from (
-        f"`{name}` stands for {', '.join(f'`{one}`' for one in members if one) or 'nothing'}."
+        f"`{name}` means {', '.join(f'`{one}`' for one in members if one) or 'nothing'}."
         for name, members in SETS.items()
     )
     yield ""
@@ -200,51 +212,28 @@ def kind(field: dict[str, Any]) -> str:
             return str(other)
 
 
-def routes() -> Iterator[str]:
+def events() -> Iterator[str]:
     yield from (
-        "# HTTP",
+        "# Events of `hermes chat --json`",
         "",
-        "Requests carry `Authorization: Bearer KEY` unless the table says otherwise. The key is",
-        "the setting `api_server.key`; when it is empty, the file `api_server.key` in the home.",
+        "`hermes chat --json -q TEXT` prints one JSON object per line. The field `type` names the",
+        "event. The first line is `Session`, and the last is `TurnFinished`. A field that has its",
+        "default value is left out, and new fields may be added, so ignore fields that you do not",
+        "know. The program `jq` selects events, here the text of the answer:",
+        "",
+        "```console",
+        "$ hermes chat --json -q 'Name a river.' | jq -j 'select(.type == \"TextDelta\").text'",
+        "```",
+        "",
+        "The HTTP API has [events with other names](http.md#get-v1runsrun_idevents).",
         "",
     )
-    yield from table(
-        ("request", ""), [(f"`{method} {path}`", text) for method, path, text in ROUTES]
-    )
-    yield from ("", "`HEAD` works wherever `GET` does.", "", "## Limits", "")
-    yield from table(("what", "limit", "beyond it"), list(http_limits()))
-
-
-def http_limits() -> Iterator[tuple[str, str, str]]:
-    """What a client may send and hold, and what happens beyond it."""
-    limits = ClientLimits()
-    yield "request line and headers", f"{HEADER_BYTES // 1024} kB", "431, and the connection closes"
-    yield "body", "`api_server.max_body_bytes`", "413"
-    yield "seconds to complete a header", f"{limits.sending:g}", "the connection closes"
-    yield (
-        "seconds without a part of the body",
-        f"{limits.body:g}",
-        f"408; the whole body may take {WHOLE_BODY_SECONDS:g} s",
-    )
-    yield "seconds without a request", f"{limits.idle:g}", "the connection closes"
-    yield (
-        "seconds without reading a response",
-        f"{limits.unread:g}",
-        "the connection is reset; a stream can be resumed with `Last-Event-ID`",
-    )
-    yield "requests sent ahead on one connection", f"{PIPELINED}", "the connection is reset"
-    yield (
-        "connections",
-        "half of the descriptors of the process",
-        "the connection that has been idle longest closes; if every one is in use, 503",
-    )
-    yield (
-        "wrong keys from one address",
-        f"{GUESSES}",
-        f"429 after {DELAY_SECONDS:g} s for each further one; {DELAYED} answers wait at a time,"
-        " others come at once",
-    )
-    yield "`Host` headers", "1", "400; a local server answers 403 to foreign names"
+    for event in (Session, *get_args(AgentEvent)):
+        yield from (f"## {event.__struct_config__.tag}", "", struct_text(event), "")
+        rows = list(field_rows(event))
+        if rows:
+            yield from table(("field", "value", "meaning"), rows)
+            yield ""
 
 
 def hooks() -> Iterator[str]:
@@ -264,14 +253,6 @@ def hook_functions() -> dict[str, Callable[..., object]]:
         for name, function in vars(hookspecs).items()
         if inspect.isfunction(function) and function.__module__ == hookspecs.__name__
     }
-
-
-def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
-    yield f"|{'---|' * len(head)}"
-    for row in rows:
-        cells = [" ".join(cell.replace("|", r"\|").split()) for cell in row]
-        yield f"| {' | '.join(cells)} |"
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
-"""Every extension point of Hermes, on one page.
+"""All extension points of Hermes.
 
 A plugin is a module or an object with functions of these names, marked with `hermes.hookimpl`. An
-installed package offers one under the entry point group `hermes.plugins`. The built-in features use
-the same hooks. A function may leave out parameters that it does not need.
+installed package declares its plugin in the entry point group `hermes.plugins`. The built-in
+features use the same hooks. A function may omit parameters that it does not need.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @hookspec
 def register_agents(home: Path) -> Sequence[AgentHome]:  # type: ignore[empty-body]
-    """Agents for the gateway of a home to host. The built-in one is `main`, in the home itself."""
+    """Agents that the gateway of a home hosts. The built-in one is `main`, in the home itself."""
 
 
 @hookspec
@@ -40,22 +40,22 @@ def register_platforms() -> Sequence[AnyPlatform]:  # type: ignore[empty-body]
 
 @hookspec
 def register_tools(profile: AgentProfile) -> Sequence[AnyTool]:  # type: ignore[empty-body]
-    """Tools that the agent may use, as far as its toolsets allow them."""
+    """Tools that the agent may use if its toolsets include them."""
 
 
 @hookspec
 def register_backends() -> Sequence[BackendManifest]:  # type: ignore[empty-body]
-    """Execution backends, which `terminal.backend` chooses by name."""
+    """Execution backends. The setting `terminal.backend` selects one by its name."""
 
 
 @hookspec
 def register_models() -> Sequence[WireFormat | Provider]:  # type: ignore[empty-body]
-    """Wire formats, and providers beside those of our own table."""
+    """Wire formats, and providers in addition to the built-in ones."""
 
 
 @hookspec
 def register_commands() -> Sequence[SlashCommand]:  # type: ignore[empty-body]
-    """Slash commands, for every entry point."""
+    """Slash commands, which work at every entry point."""
 
 
 @hookspec(firstresult=True)
@@ -63,5 +63,5 @@ def select_agent(event: MessageEvent) -> AgentId | None:
     """The agent that answers a message; None leaves the choice to the next plugin.
 
     If the function raises an error or names an agent that is not hosted, the message is refused and
-    the error is logged: no other agent answers in its place, and the message does not come again.
+    the error is logged. No other agent answers instead, and the message is not delivered again.
     """

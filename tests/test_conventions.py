@@ -24,6 +24,7 @@ GENERAL = (
     "test_conventions",
     "test_docs",
     "test_imports",
+    "test_makefile",
     "test_plugin_example",
     "test_privacy",
     "test_resume",
@@ -43,8 +44,8 @@ BULKHEADS = {
     "control/turns.py",  # a turn
     "control/lanes.py",
     "control/gateway.py",  # a job
-    "control/upkeep.py",
-    "control/endings.py",
+    "control/maintenance.py",
+    "control/session_end.py",
     "control/titles.py",
     "core/tools/call.py",  # a tool
     "entry/http/middleware.py",  # a request
@@ -52,7 +53,7 @@ BULKHEADS = {
 }
 """Where a foreign failure is caught, logged, and kept from the rest."""
 CHANGES_MORE = {
-    "control/claims.py: Desk._prompt_of",  # a cache by hash: true whatever is committed
+    "control/turn_transactions.py: TurnTransactions._prompt_of",  # a cache by hash
 }
 """Transactions that change something beside the store."""
 

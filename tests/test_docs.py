@@ -1,17 +1,23 @@
 """The documentation is current, complete, and leads somewhere."""
 
-import importlib.util
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from typing import get_args
 
+import msgspec
 import pytest
 
+from docs.error_codes import error_codes
+from docs.generate import every_tool, hook_functions, pages
+from docs.http_reference import ERRORS
 from hermes import __version__
 from hermes.control.commands import CommandTable, builtin_commands
 from hermes.entry.cli.main import SUBCOMMANDS
 from hermes.entry.http.server import ROUTES
 from hermes.settings import describe
+from hermes.types.events import AgentEvent
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs" / "reference"
@@ -30,21 +36,13 @@ LAYERS = (
 )
 
 
-def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize(
-    "name", ["settings.md", "cli.md", "commands.md", "tools.md", "http.md", "hooks.md"]
+    "name",
+    ["settings.md", "cli.md", "commands.md", "tools.md", "http.md", "events.md", "hooks.md"],
 )
 def test_a_reference_page_is_what_the_code_says(name: str) -> None:
     written = (REFERENCE / name).read_text("utf-8")
-    assert written == generator().pages()[name], "run `make docs`"
+    assert written == pages()[name], "run `make docs`"
 
 
 def test_everything_a_user_can_use_is_documented() -> None:
@@ -52,23 +50,121 @@ def test_everything_a_user_can_use_is_documented() -> None:
     wanted = [f"`{field.key}`" for field in describe()]
     wanted += [f"`{name}`" for field in describe() for name in field.env]
     wanted += [f"`/{name}`" for name in CommandTable(builtin_commands()).commands]
-    wanted += [f"## {tool.name}" for tool in generator().every_tool()]
-    wanted += [f"## {name}" for name in generator().hook_functions()]
+    wanted += [f"## {tool.name}" for tool in every_tool()]
+    wanted += [f"## {name}" for name in hook_functions()]
     wanted += [f"## hermes {name}" for name in SUBCOMMANDS]
     wanted += [f"`{method} {path}`" for method, path, _ in ROUTES]
     assert [one for one in wanted if one not in text] == []
+
+
+def test_every_error_code_of_the_api_is_explained_and_none_besides() -> None:
+    text = (REFERENCE / "http.md").read_text("utf-8")
+    assert sorted(ERRORS) == sorted(error_codes())
+    assert [code for code in error_codes() if f"`{code}`" not in text] == []
+
+
+def codes_in(source: str) -> set[str]:
+    """Texts of the source that look like error codes: words with an underscore, and no others."""
+    found = re.findall(r"(?:ApiError|bad_request|ResultsRefused)\(.*?\)", source, re.DOTALL)
+    return {code for call in found for code in re.findall(r'"([a-z]+(?:_[a-z]+)+)"', call)}
+
+
+def test_no_error_code_of_the_api_is_overlooked() -> None:
+    """The page is made from the syntax tree; this looks for codes in the plain text."""
+    sources = [*(ROOT / "hermes" / "entry" / "http").glob("*.py")]
+    sources += [ROOT / "hermes" / "control" / "client_calls.py"]
+    found = {code for path in sources for code in codes_in(path.read_text("utf-8"))}
+    assert len(found) > 40
+    assert found - set(error_codes()) <= {"tool_call_id", "tool_choice"}
+
+
+def headers_in(tree: ast.AST) -> Iterator[str]:
+    """Names of headers in a module: words with a dash, and the arguments of `header()`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=bytes(raw)):
+                text = raw.decode("latin-1")
+            case ast.Constant(value=str(text)):
+                pass
+            case ast.Call(func=ast.Name(id="header"), args=[_, ast.Constant(value=bytes(raw))]):
+                yield raw.decode("latin-1")
+                continue
+            case _:
+                continue
+        if re.fullmatch(r"[a-z]+(-[a-z]+)+", text):
+            yield text
+
+
+def test_every_header_of_the_api_is_documented() -> None:
+    text = (REFERENCE / "http.md").read_text("utf-8").lower()
+    modules = (ROOT / "hermes" / "entry" / "http").glob("*.py")
+    found = {name for path in modules for name in headers_in(ast.parse(path.read_text("utf-8")))}
+    values = {"no-cache", "no-store"}
+    assert {"authorization", "idempotency-key", "x-hermes-ignored", "retry-after"} <= found
+    assert [name for name in sorted(found - values) if f"`{name}`" not in text] == []
+
+
+def test_every_event_and_field_of_json_output_is_documented() -> None:
+    text = (REFERENCE / "events.md").read_text("utf-8")
+    for event in get_args(AgentEvent):
+        _, _, section = text.partition(f"## {event.__name__}\n")
+        section = section.partition("\n## ")[0]
+        names = [field.encode_name for field in msgspec.structs.fields(event)]
+        assert section, event.__name__
+        assert [name for name in names if f"`{name}`" not in section] == []
+
+
+def test_the_settings_are_described_without_python_values() -> None:
+    text = (REFERENCE / "settings.md").read_text("utf-8")
+    for value in ("NODEFAULT", "('", "()", "{}", "None", "Path(", "True", "False"):
+        assert value not in text
+    assert "| `agent.toolsets` |  | a list of words | `default` |" in text
 
 
 def test_every_setting_says_what_it_decides() -> None:
     assert [field.key for field in describe() if not field.text] == []
 
 
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives to the headings of a page."""
+    text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
+    titles = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page: Path) -> None:
-    text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.S)
-    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text)
-    local = [link for link in links if "://" not in link]
-    assert [link for link in local if not (page.parent / link).exists()] == []
+    text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
+    links = re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", text)
+    local = [(link, anchor) for link, anchor in links if "://" not in link]
+    assert [link for link, _ in local if not (page.parent / link).exists()] == []
+    linked = [(page.parent / link if link else page, anchor) for link, anchor in local if anchor]
+    assert [anchor for path, anchor in linked if anchor not in anchors(path)] == []
+
+
+def messages_in_code() -> str:
+    """Every text in the code, with `…` for each value that is put into it."""
+    found = []
+    for path in sorted((ROOT / "hermes").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            match node:
+                case ast.JoinedStr(values=parts):
+                    texts = [
+                        ast.literal_eval(part) if isinstance(part, ast.Constant) else "…"
+                        for part in parts
+                    ]
+                    found.append("".join(texts))
+                case ast.Constant(value=str(text)):
+                    found.append(re.sub(r"%[-.\d]*[a-z]|\{\w*\}", "…", text))
+    return "\n".join(found)
+
+
+def test_troubleshooting_quotes_messages_of_the_code() -> None:
+    page = (ROOT / "docs" / "guides" / "troubleshooting.md").read_text("utf-8")
+    quoted = re.findall(r"^### (`+) ?(.+?) ?\1$", page, flags=re.MULTILINE)
+    known = messages_in_code()
+    assert len(quoted) > 20
+    assert [message for _, message in quoted if message not in known] == []
 
 
 def test_every_page_can_be_found_from_the_readme() -> None:

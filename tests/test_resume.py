@@ -58,7 +58,7 @@ P = ParamSpec("P")
 WHOLE = 10
 """Every so many copies take all steps that are left; the others are answered once they go on."""
 REQUEST = "Work for thirty steps."
-CLOSED, DELIVERED = "Desk.close", "mark_delivered"
+CLOSED, DELIVERED = "TurnTransactions.close", "mark_delivered"
 """Between these nobody can know whether the answer reached a platform that can't edit."""
 
 
@@ -249,8 +249,8 @@ KILLS = (
     "after read_file 3",
     "after TurnCheckpoint.answered.work 4",
     "after model 2",
-    "before Desk.close 1",
-    "after Desk.close 1",
+    "before TurnTransactions.close 1",
+    "after TurnTransactions.close 1",
 )
 """Where each process of the gateway dies: at the point that it passes for the so-manieth time."""
 

@@ -17,7 +17,7 @@ from hermes.core.tools.registry import UNSUPPORTED_SETS, Registry
 from hermes.entry.messaging import make_adapters
 from hermes.plugins import Plugins
 from hermes.settings import Settings
-from hermes.settings.keys import kept_key
+from hermes.settings.keys import read_key
 from hermes.settings.platforms import check_platforms
 from hermes.state.paths import Home
 from hermes.types.identity import OWNER, AgentId, Source, TurnId, new_id
@@ -29,7 +29,7 @@ from hermes.types.turns import Prompt, Turn
 async def agent_builders(
     settings: Settings, stored: Settings
 ) -> AsyncIterator[tuple[dict[AgentId, AgentBuilder], Plugins]]:
-    """A builder for every agent of the settings, on the store of `stored`."""
+    """Yields a builder for every agent of the settings, on the store of `stored`."""
     builtins = Builtins()
     plugins = all_plugins(builtins)
     async with home_store(stored) as store, http_session() as session:
@@ -44,7 +44,7 @@ async def agent_builders(
 
 
 async def check(settings: Settings) -> Sequence[str]:
-    """Warnings; ConfigError for settings that would keep an agent from working.
+    """Returns warnings. Raises ConfigError for settings that would keep an agent from working.
 
     It does not change the home.
     """
@@ -63,7 +63,7 @@ async def check(settings: Settings) -> Sequence[str]:
                     if name in UNSUPPORTED_SETS
                 ]
     if settings.api_server.enabled and not settings.api_server.key:
-        kept_key(settings.home)
+        read_key(settings.home)
     plugins.commands()
     platforms = plugins.platforms()
     warnings += check_platforms(settings, platforms)
@@ -72,7 +72,7 @@ async def check(settings: Settings) -> Sequence[str]:
 
 
 async def new_prompt(settings: Settings, platform: str, origin: Origin) -> Prompt:
-    """The prompt with which the owner's next conversation of that origin would begin."""
+    """Returns the prompt that the owner's next conversation of that origin would begin with."""
     source = Source(
         platform=platform, account=platform, chat_kind="private", chat_id="new", user_id=OWNER
     )
@@ -91,4 +91,4 @@ async def new_prompt(settings: Settings, platform: str, origin: Origin) -> Promp
             place=origin.place,
         )
         offered = Registry(plugins.tools(builder.profile)).for_turn(turn)
-        return await builder.prompter().prompt(turn, choice, offered if choice.tools else {})
+        return await builder.prompt_writer().prompt(turn, choice, offered if choice.tools else {})

@@ -1,4 +1,4 @@
-"""Which addresses are on the public internet."""
+"""Decides which addresses are on the public internet."""
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
@@ -40,7 +40,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def is_public(address: str) -> bool:
-    """Whether it is a global unicast address; what is no address at all is not."""
+    """Whether the text is a global unicast address. Anything else, such as a name, is not."""
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -55,7 +55,7 @@ def is_public(address: str) -> bool:
 
 
 def _carried(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address that a packet to this one ends up at."""
+    """The IPv4 address at which a packet to this IPv6 address arrives; None if there is none."""
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFF_FFFF)
     return address.ipv4_mapped

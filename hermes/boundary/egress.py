@@ -1,4 +1,4 @@
-"""The guarded way out: reads pages and files of the web, from public addresses only."""
+"""Reads pages and files of the web, from public addresses only."""
 
 import re
 import socket
@@ -20,17 +20,17 @@ from hermes.types.web import WebFile, WebPage
 T = TypeVar("T")
 
 CONNECT_SECONDS, SECONDS = 10.0, 30.0
-"""For a connection, and for a page with all that leads to it."""
+"""Seconds for a connection, and for a whole page including redirects."""
 REDIRECTS = 5
 LARGEST_PAGE = 5_000_000
-"""Bytes of a page, decompressed; the rest is not read."""
+"""Bytes of a page after decompression. The rest is not read."""
 LONGEST_URL = 4096
 QUOTED = 200
 
 IsAllowed = Callable[[str, int], bool]
 """Whether a connection may be made to an address and a port."""
 
-# Servers that would take the lines of a request for commands, and that listen high up.
+# Ports above 1023 of servers that would take the lines of an HTTP request for commands.
 _SERVICES = frozenset({1433, 2049, 3306, 3389, 5432, 5900, 6379, 11211, 27017})
 _MOVED = frozenset({301, 302, 303, 307, 308})
 _FILE_HEADERS = {
@@ -43,7 +43,7 @@ _HEADERS = {
 }
 _TEXTUAL = frozenset({"application/json", "application/xml", "application/xhtml+xml"})
 _META = re.compile(rb"<meta[^>]{0,200}?charset\s{0,4}=\s{0,4}[\"']?([\w-]{1,40})", re.I)
-# Python knows encodings that are none of the web, and some take very long.
+# Python has encodings that the web does not use, and some of them are very slow.
 _CHARSET = re.compile(
     r"(?:us-ascii|utf-?(?:8|16)|latin|iso|windows|cp12|koi8|gb|big5|euc|shift|mac)[\w-]*", re.I
 )
@@ -51,14 +51,14 @@ _MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff",
 
 
 def may_reach(address: str, port: int) -> bool:
-    """Whether it is a place on the public internet where web servers listen."""
+    """Whether a web server on the public internet may listen at this address and port."""
     common = port in (80, 443) or (port >= 1024 and port not in _SERVICES)
     return common and is_public(address)
 
 
 class Egress:
-    """Reads pages. Whatever a name resolves to, and whoever redirects: every connection is
-    checked in the moment it is made, by the very address it is made to."""
+    """Reads pages. The address of every connection is checked at the moment when the connection is
+    made, whatever a name resolves to and wherever a server redirects."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Egress:
         self._seconds = seconds
 
     async def fetch(self, url: str) -> WebPage:
-        """The page at the URL; ToolFailed with the reason when there is none."""
+        """The page at the URL; ToolFailed says why it can't be read."""
         asked = _parsed(url)
         try:
             with anyio.fail_after(self._seconds):
@@ -83,9 +83,9 @@ class Egress:
             raise ToolFailed(f"{_short(url)} {_reason(error)}.") from error
 
     async def download(self, url: str, limit: int) -> WebFile:
-        """The file at the URL, of at most `limit` bytes; Rejected with the reason if there is none.
+        """The file at the URL, of at most `limit` bytes; Rejected says why it can't be fetched.
 
-        The reason does not tell a refused address from one that does not answer.
+        The reason is the same for a refused address and for one that does not answer.
         """
         try:
             with anyio.fail_after(self._seconds):
@@ -102,7 +102,8 @@ class Egress:
             ) from error
 
     def _session(self, headers: Mapping[str, str]) -> aiohttp.ClientSession:
-        # One for each page: nothing of one visit, not even an open connection, is there at another.
+        # Each page has a session of its own, so that no cookie or connection is shared between
+        # pages.
         return aiohttp.ClientSession(
             connector=_GuardedConnector(self._resolver, self._allowed),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -115,8 +116,8 @@ class Egress:
 class PageResolver(AbstractResolver):
     """Resolves the names of pages one at a time, in a worker thread.
 
-    The event loop's own resolver serves the connections to models: a page whose name server is slow
-    must not delay them.
+    The resolver of the event loop serves connections to models, which a slow name server must
+    not delay.
     """
 
     def __init__(self) -> None:
@@ -141,15 +142,15 @@ class PageResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Holds nothing that must be closed."""
+        """Does nothing, because there is nothing to close."""
 
 
 class _NotPublic(OSError):
-    """An address that nothing may be sent to."""
+    """The address may not be connected to."""
 
 
 class _GuardedConnector(aiohttp.TCPConnector):
-    """Opens sockets to allowed addresses only, and looks again at whom they reached."""
+    """Opens sockets to allowed addresses only, and checks the peer address again afterwards."""
 
     def __init__(self, resolver: AbstractResolver | None, allowed: IsAllowed) -> None:
         self._allowed = allowed
@@ -158,8 +159,8 @@ class _GuardedConnector(aiohttp.TCPConnector):
         )
 
     def _socket(self, target: aiohttp.AddrInfoType) -> socket.socket:
-        # The last step before `connect`, which is given this same numeric address: there is no
-        # second look-up that a name server could answer otherwise.
+        # This is the last step before `connect`, which uses the same numeric address, so that there
+        # is no second look-up with another result.
         family, kind, protocol, _, address = target
         self._check(address)
         return socket.socket(family, kind, protocol)
@@ -231,7 +232,8 @@ def _is_text(media_type: str) -> bool:
 
 
 def _decoded(body: bytes, charset: str | None) -> str:
-    """The text in the charset of its mark, its header or its own saying; UTF-8 otherwise."""
+    """The text, decoded by its byte order mark, its header or its declaration; by UTF-8 if there
+    is none."""
     for mark, encoding in _MARKS:
         if body.startswith(mark):
             return body.decode(encoding, errors="replace")
@@ -248,7 +250,7 @@ def _known(charset: str | None) -> str:
 
 
 def _parsed(text: str, base: URL | None = None) -> URL:
-    """The URL of a web page, seen from `base`; ToolFailed for every other."""
+    """The absolute URL of a web page, relative to `base`; ToolFailed if it is not a web URL."""
     if len(text) > LONGEST_URL:
         raise ToolFailed(f"{_short(text)} is longer than {LONGEST_URL} characters.")
     try:

@@ -19,27 +19,28 @@ SKIPPED = frozenset({".git", ".hg", ".svn", ".venv", "__pycache__", "node_module
 LARGE = 10_000_000
 """Bytes; larger files are not searched."""
 DEPTH = 64
-"""Folders inside each other."""
+"""The maximum depth of folders."""
 MATCH_MEMORY = 1 << 29
-"""Bytes that matching may take."""
+"""Bytes of memory that matching may use."""
 HIT_WIDTH = 300
 """Characters of a line that are shown."""
 HIT_BEFORE = 100
-"""Of them, before the match."""
+"""Number of those characters before the match."""
 HIT, REMARK, WRONG = "=", "!", "?"
-"""First character of each output line: a hit as JSON `[path, line, text]`, a remark, an error."""
+"""First character of each output line: a hit as JSON `[path, line, text]`, a remark, or an
+error."""
 
 
 class ScanTask(NamedTuple):
-    """A search query as the process is given it."""
+    """A search query as the process receives it."""
 
     pattern: str
     path: str
-    """How hits name the place that is searched; empty for the workspace itself."""
+    """The name of the searched place in hits; empty for the workspace."""
     names: bool
-    """Match paths instead of contents."""
+    """Whether to match paths instead of contents."""
     glob: str
-    """Search only such files; empty for all."""
+    """A glob of the files to search; empty for all."""
     limit: int
     seconds: float
     left_out: tuple[int, int] | None = None
@@ -78,7 +79,7 @@ class Scan:
                     os.close(file)
 
     def selects(self, path: str) -> bool:
-        """Whether the glob lets the file below a folder be searched."""
+        """Whether the glob selects the file."""
         name = path if "/" in self._glob else path.rpartition("/")[2]
         return not self._glob or fnmatchcase(name, self._glob)
 
@@ -115,7 +116,7 @@ def _lines(data: bytes) -> list[str]:
 def walk(
     folder: int, path: str, depth: int, left_out: tuple[int, int] | None = None
 ) -> Iterator[tuple[int, str, str]]:
-    """Every file below: an open folder, the name in it, and the path."""
+    """Every file below the folder: its open folder, its name and its path."""
     known = os.fstat(folder)
     if (known.st_dev, known.st_ino) == left_out:
         return
@@ -152,7 +153,7 @@ def _cut(line: str, start: int) -> str:
 
 
 def output(place: int, task: ScanTask) -> Iterator[str]:
-    """The hits, then the remarks; or the error in the pattern."""
+    """The hits and then the remarks, or the error in the pattern."""
     try:
         scan = Scan(task)
     except (re.error, OverflowError, RecursionError) as error:
@@ -175,7 +176,7 @@ def _task(text: str) -> ScanTask:
 
 def main() -> None:
     place, task = int(sys.argv[1]), _task(sys.argv[2])
-    # The kernel ends a match that never returns, even when nobody waits for it any more.
+    # The kernel ends a match that never returns, even if the gateway has died.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, task.seconds)
     with contextlib.suppress(ValueError, OSError):  # macOS knows no such limit

@@ -1,4 +1,4 @@
-"""Searches of files that end in time, whatever the pattern."""
+"""Searches files within a time limit, whatever the pattern."""
 
 import contextlib
 import json
@@ -20,10 +20,10 @@ _decode_hit = msgspec.json.Decoder(Hit).decode
 async def search(
     place: int, query: SearchQuery, left_out: tuple[int, int] | None = None
 ) -> SearchResult:
-    """The matches below the open folder or in the open file, as far as time allows.
+    """The matches below the open folder or in the open file, as far as the time limit allows.
 
-    The query's path names the place in the hits. `left_out` is the device and inode of a folder
-    that is not searched.
+    The path of the query is the name of the place in the hits. `left_out` is the device and inode
+    of a folder that is not searched.
     """
     task = ScanTask(
         pattern=query.pattern,
@@ -53,7 +53,7 @@ async def search(
 
 async def _run(place: int, task: ScanTask) -> tuple[int, bytes]:
     command = [sys.executable, "-I", "-S", scan.__file__, str(place), json.dumps(task._asdict())]
-    # A start that is cancelled half-way would leave a process behind.
+    # Starting the process is not cancelled half-way, because a process would be left behind.
     with anyio.CancelScope(shield=True):
         process = await anyio.open_process(
             command,

@@ -1,6 +1,7 @@
-"""A folder that file operations cannot leave, whatever path or link they are given.
+"""A folder that file operations can't leave, whatever path or link they are given.
 
-If the agent's own home is inside it, the home is refused: it holds the settings and the memory.
+If the home of the agent is inside the folder, it is refused, because it contains the settings and
+the memory.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 class _Missing(ToolFailed):
-    """There is nothing at the path."""
+    """Nothing exists at the path."""
 
 
 class Workspace:
@@ -119,7 +120,7 @@ class Workspace:
         return opened
 
     def home(self) -> tuple[int, int] | None:
-        """The device and inode of the folder that is refused; None if no folder is."""
+        """The device and inode of the refused folder; None if no folder is refused."""
         try:
             known = self._home and self._home.stat()
         except FileNotFoundError:
@@ -127,7 +128,7 @@ class Workspace:
         return (known.st_dev, known.st_ino) if known else None
 
     def parts(self, path: str) -> Sequence[str]:
-        """The names on the way from the workspace to the path; none for the workspace itself."""
+        """The components of the path below the workspace; empty for the workspace itself."""
         wanted = PurePosixPath(path)
         if wanted.is_absolute():
             wanted = self._relative(wanted)
@@ -150,7 +151,7 @@ class Workspace:
         )
 
     def _check_home(self, known: os.stat_result, path: str) -> None:
-        # By number: on some systems a name has other spellings.
+        # Compared by inode, because on some systems a name has several spellings.
         if (known.st_dev, known.st_ino) == self.home():
             raise ToolFailed(
                 f"{path!r} is in {self._home}, the agent's own folder: leave it alone."
@@ -158,7 +159,7 @@ class Workspace:
 
     @contextlib.contextmanager
     def _folder(self, parts: Sequence[str], path: str, *, make: bool = False) -> Iterator[int]:
-        """The folder at the end of the parts, open; the path is for error messages only."""
+        """Opens the folder at the end of the components. The path is for error messages only."""
         try:
             folder = os.open(self._root, _FOLDER | os.O_CLOEXEC)
         except OSError as error:
@@ -209,7 +210,7 @@ def _check_content(name: str, path: str, expected: bytes, folder: int) -> None:
 
 
 def _read(descriptor: int) -> bytes:
-    """The content, and one byte more than the largest file has if it is larger."""
+    """The content. If the file is too large, one byte more than the limit is read."""
     with os.fdopen(descriptor, "rb", closefd=False) as file:
         return file.read(LARGEST_FILE + 1)
 

@@ -1,4 +1,5 @@
-"""Who may talk to us. Closed unless opened; decided by stable ids only."""
+"""Decides who may talk to the gateway. Nobody may unless they were let in, and only stable ids
+count."""
 
 import logging
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 class AllowedUsers(Value):
-    """Who is let in on a platform, or everywhere."""
+    """The users that are let in on one platform, or on all of them."""
 
     everyone: bool = False
     users: frozenset[str] = frozenset()
@@ -24,7 +25,8 @@ class AccessPolicy(Value):
 
 
 class Access:
-    """Platform allow-all, platform allowlist, pairing, global allow-all, deny: in this order."""
+    """Checks, in this order: allow-all and allowlist of the platform, pairing, global allow-all,
+    deny."""
 
     def __init__(self, policy: AccessPolicy) -> None:
         self._policy = policy

@@ -1,16 +1,18 @@
 """Calls of client tools: they suspend a turn, and the results that the client sends resume it."""
 
-from hermes.control.claims import Claim, Desk
-from hermes.control.hub import EPOCH
+from msgspec.structs import replace
+
+from hermes.control.event_hub import EPOCH
 from hermes.control.repeats import Repeated, repeat
+from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.core.agent import unanswered
 from hermes.state import inbox, session_lock, transcript, turns
 from hermes.state.codec import record
 from hermes.state.turns import OpenQuestion, TurnRow
-from hermes.streaming.fold import BREAK
+from hermes.streaming.fold import SEGMENT_SEPARATOR
 from hermes.types.errors import HermesError
 from hermes.types.events import TurnFinished
-from hermes.types.identity import CallId, PersonId, SessionKey, call_place, new_id
+from hermes.types.identity import CallId, PersonId, SessionKey, new_id, parse_call_id
 from hermes.types.messages import (
     Accepted,
     Asked,
@@ -48,20 +50,26 @@ class TakenResults(Value):
 
 
 class ClientCalls:
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, transactions: TurnTransactions) -> None:
+        self._transactions = transactions
 
     def take(
         self, event: MessageEvent, body: Asked, key: SessionKey, person: PersonId, now: float
     ) -> Work[TakenResults]:
         """Stores the results and resumes their turn. The same results again change nothing."""
+        if conflict := (yield from _key_conflict(event)):
+            return TakenResults(receipt=conflict)
         row = yield from self._turn_of(event, body, key)
         questions = yield from turns.open_questions(row.id)
-        repeated = yield from repeat(self._desk, event, now)
+        repeated = yield from repeat(self._transactions, event, now)
         if repeated is not None:
             return _repeated(repeated, row, questions)
         id, session = new_id(), SessionKey.parse(row.session)
-        yield from inbox.insert(id, event, session, person, self._desk.owner, "done")
+        yield from inbox.insert(id, event, session, person, self._transactions.owner, "done")
+        if keyed := _keyed(event):
+            yield from inbox.insert(
+                new_id(), keyed, session, person, self._transactions.owner, "done"
+            )
         waiting = yield from turns.open_client_calls(row.id)
         if row.state == "suspended" and not waiting:
             yield from _refuse_expired(row, body.results)
@@ -76,25 +84,25 @@ class ClientCalls:
             return TakenResults(receipt=Accepted(id=id, reply=_asked(questions)))
         found = yield from turns.get(row.id)
         assert found is not None
-        claim = yield from self._desk.resume(found, now)
+        claim = yield from self._transactions.resume(found, now)
         after = claim.row.epoch * EPOCH
         yield from inbox.set_after(id, after)
         return TakenResults(receipt=Accepted(id=id, turn=row.id, after=after), claim=claim)
 
     def give_up(self, row: TurnRow, now: float) -> Work[None]:
         """Answers the open calls of a turn as "not answered"."""
-        scribe = self._desk.scribe(row)
+        writer = self._transactions.writer(row)
         for call in (yield from turns.open_client_calls(row.id)):
             result = ToolMessage(call=call, text=NOT_ANSWERED, failed=True)
-            yield from transcript.append(scribe, *_place(call), result, now)
+            yield from transcript.append(writer, *_place(call), result, now)
         yield from turns.close_client_calls(row.id, now)
 
     def end(self, row: TurnRow, now: float) -> Work[None]:
         """Ends a turn whose client went on without sending results."""
         yield from self.give_up(row, now)
-        # A question of the same step may have expired: its call has not gone on since.
-        yield from transcript.answer_open_calls(self._desk.scribe(row), NOT_FINISHED, now)
-        epoch = yield from turns.claim(row.id, row.epoch, self._desk.owner)
+        # A question of the same step may have expired, and its call was not resumed yet.
+        yield from transcript.answer_open_calls(self._transactions.writer(row), NOT_FINISHED, now)
+        epoch = yield from turns.claim(row.id, row.epoch, self._transactions.owner)
         yield from turns.close(row.id, epoch, "stopped", now, reason=(WENT_ON, ""))
         finished = TurnFinished(outcome="stopped", text=WENT_ON)
         first = epoch * EPOCH + 1
@@ -102,8 +110,8 @@ class ClientCalls:
         yield from inbox.finish(row.id)
 
     def _turn_of(self, event: MessageEvent, body: Asked, key: SessionKey) -> Work[TurnRow]:
-        """The turn that made the calls; other principals and sessions do not learn of it."""
-        place = call_place(body.results[0].call)
+        """The turn that made the calls. It is hidden from other principals and sessions."""
+        place = parse_call_id(body.results[0].call)
         row = (yield from turns.get(place.turn)) if place else None
         if row is not None:
             yield from session_lock.lock(row.session)
@@ -113,25 +121,40 @@ class ClientCalls:
             row is None
             or not theirs
             or (not body.stateless and row.session != str(key))
-            or not self._desk.hosts(row)
+            or not self._transactions.hosts(row)
         ):
             call = body.results[0].call
             raise ResultsRefused(404, "unknown_tool_call", f"There is no tool call {call!r}.")
         return row
 
     def _append(self, row: TurnRow, body: Asked, now: float) -> Work[None]:
-        """Adds the results to the transcript, and after them what else the client says."""
-        scribe = self._desk.scribe(row)
+        """Adds the results to the transcript, followed by the client's further messages."""
+        writer = self._transactions.writer(row)
         for result in body.results:
-            yield from transcript.append(scribe, *_place(result.call), result, now)
+            yield from transcript.append(writer, *_place(result.call), result, now)
         step, _ = _place(body.results[0].call)
         for index, message in enumerate(body.messages, AFTER_RESULTS):
-            yield from transcript.append(scribe, step, index, message, now)
+            yield from transcript.append(writer, step, index, message, now)
+
+
+def _keyed(event: MessageEvent) -> MessageEvent | None:
+    """The event under the client's own key; None without such a key."""
+    own = event.client_key
+    if own is None:
+        return None
+    return replace(event, dedupe_key=own.dedupe_key, fingerprint=own.fingerprint)
+
+
+def _key_conflict(event: MessageEvent) -> Work[Duplicate | None]:
+    """The earlier request under the client's own key, if it was another one."""
+    keyed = _keyed(event)
+    earlier = (yield from inbox.find(keyed)) if keyed else None
+    return earlier if earlier and not earlier.same else None
 
 
 def _place(call: CallId) -> tuple[int, int]:
     """The place of the call's result in the transcript of its turn: step and index."""
-    place = call_place(call)
+    place = parse_call_id(call)
     assert place is not None, "only calls of ours wait for a client"
     return place.step, place.index + 1
 
@@ -202,4 +225,4 @@ def _repeated(repeated: Repeated, row: TurnRow, questions: list[OpenQuestion]) -
 
 
 def _asked(questions: list[OpenQuestion]) -> str:
-    return BREAK.join(question.prompt for question in questions)
+    return SEGMENT_SEPARATOR.join(question.prompt for question in questions)

@@ -1,4 +1,4 @@
-"""The cursor of an account that this process holds: how far it has read its platform."""
+"""The stored cursor of an account: the position up to which its platform was read."""
 
 from hermes.state import cursors
 from hermes.types.identity import OwnerId

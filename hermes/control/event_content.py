@@ -1,7 +1,7 @@
-"""Reads inbound events: what they add to a conversation, and what they answer."""
+"""Reads inbound events: the messages that they add, and the question that they answer."""
 
 from hermes.text.commands import unescaped
-from hermes.types.identity import call_place
+from hermes.types.identity import parse_call_id
 from hermes.types.messages import (
     Asked,
     Attachment,
@@ -14,12 +14,12 @@ from hermes.types.messages import (
 
 
 def new_messages(event: MessageEvent) -> tuple[Message, ...]:
-    """What the event adds to the conversation."""
+    """The messages that the event adds to the conversation."""
     match event.body:
         case Said(text=text, attachments=attachments):
             shared = event.source.chat_kind != "private"
             sender = event.source.user_name if shared else None
-            # A doubled slash is how people say that they mean no command.
+            # A doubled slash means that the text is no command.
             said = unescaped(text)
             return (UserMessage(text=said, sender=sender, attachments=attachments),)
         case Asked(messages=messages):
@@ -29,7 +29,7 @@ def new_messages(event: MessageEvent) -> tuple[Message, ...]:
 
 
 def answer_text(event: MessageEvent) -> str | None:
-    """The words with which an event can answer an open question."""
+    """The text with which the event can answer an open question."""
     match event.body:
         case Said(text=text) | Asked(stateless=False, messages=(*_, UserMessage(text=text))):
             # The answer becomes the result of a tool, which has no attachments.
@@ -51,5 +51,5 @@ def files_of(event: MessageEvent) -> list[Attachment]:
 
 def first_step(asked: Asked) -> int:
     """The step of the first model call after a request."""
-    place = call_place(asked.results[0].call) if asked.results else None
+    place = parse_call_id(asked.results[0].call) if asked.results else None
     return place.step + 1 if place else 0

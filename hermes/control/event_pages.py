@@ -1,4 +1,4 @@
-"""Pages of the stored events of turns; the readers of one run share what is read for them."""
+"""Pages of the stored events of turns. The readers of one turn share each page."""
 
 from collections import OrderedDict
 
@@ -20,9 +20,9 @@ class ReplayPage(Value):
 
     events: list[tuple[int, AgentEvent]]
     more: bool
-    """Later events are stored too."""
+    """Whether later events are stored too."""
     over: bool
-    """No process runs the turn, so no more events will come."""
+    """Whether no process runs the turn, so that no more events will come."""
 
 
 class EventPages:
@@ -35,7 +35,7 @@ class EventPages:
         self._turnstile = Turnstile()
 
     async def read(self, turn: TurnId, after: int) -> ReplayPage:
-        """The first stored events after a number."""
+        """The first page after an event number."""
         key = turn, after
         while (page := self._pages.get(key)) is None and (read := self._reading.get(key)):
             await read.wait()
@@ -43,7 +43,8 @@ class EventPages:
             page = await self._read(key)
         else:
             self._pages.move_to_end(key)
-        # Readers that find every page here would keep all other requests waiting.
+        # Without this pause, readers that find every page in the cache would delay all other
+        # requests.
         await self._turnstile.enter()
         return page
 
@@ -54,7 +55,7 @@ class EventPages:
         finally:
             del self._reading[key]
             read.set()
-        # Events are only ever added behind the last page.
+        # A full page never changes, because new events are stored after it.
         if page.more:
             self._pages[key] = page
             if len(self._pages) > CACHED_PAGES:
@@ -63,7 +64,7 @@ class EventPages:
 
 
 def _page(turn: TurnId, after: int) -> Work[ReplayPage]:
-    """The first events after a number, as far as checkpoints have stored them."""
+    """The stored events after a number, up to a limit."""
     page = yield from turns.events_page(turn, after)
     left = ((one.seq, one.after(after)) for one in page.recorded)
     events = [(seq, event) for seq, event in left if event is not None]

@@ -5,8 +5,8 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from hermes.control.event_hub import EventHub, EventLog
 from hermes.control.event_pages import EventPages
-from hermes.control.hub import Hub, Log
 from hermes.types.events import AgentEvent, Envelope, TurnFinished
 from hermes.types.identity import TurnId
 
@@ -21,7 +21,7 @@ class Following:
     the events of an earlier claim on the turn, and those of a turn that another process runs.
     """
 
-    def __init__(self, pages: EventPages, log: Log, after: int, *, expected: bool) -> None:
+    def __init__(self, pages: EventPages, log: EventLog, after: int, *, expected: bool) -> None:
         self.ended = False
         """No more events will come: the turn is closed or suspended, or this process gave it up."""
         self._pages = pages
@@ -34,20 +34,18 @@ class Following:
 
     @property
     def begun(self) -> bool:
-        """The turn runs here, or has run here."""
+        """Whether the turn runs here, or has run here."""
         return self._log.epoch > 0
 
     async def next(self, within: float = math.inf) -> Sequence[Envelope]:
-        """The new events. Waits for them, but no longer than `within` seconds.
-
-        Empty if none came in that time, and at the end of a turn that was left unfinished.
-        """
+        """The new events. Waits for them for at most `within` seconds. Returns nothing if none came
+        in that time, or if the turn was given up before its end."""
         give_up = time.monotonic() + within
         while not self.ended:
             if events := await self._new():
                 last, end = events[-1]
                 self._after = last
-                # A suspended turn has an end in the middle, with more pages behind it.
+                # A suspended turn has an end event in the middle, followed by more pages.
                 last_page = self._replayed and not self._log.running
                 self.ended = isinstance(end, TurnFinished) and last_page
                 return self._envelopes(events)
@@ -60,30 +58,38 @@ class Following:
         return ()
 
     async def gather(self, seconds: float) -> None:
-        """Lets events come in for so many seconds, or until the turn is over."""
+        """Waits for so many seconds, or until the turn is over, so that events can collect."""
         if self._log.running:
             await self._log.ended(seconds)
 
-    async def rest(self) -> list[Envelope]:
-        """All events up to the next end, once that is reached.
+    async def next_at_rest(self) -> Sequence[Envelope]:
+        """The new events, once the turn does not run: its reader is not woken for each word."""
+        if self._replayed and not self.begun:
+            # The turn is about to run here.
+            await self._log.ended(STORE_SECONDS)
+        while self._replayed and self._log.running:
+            await self._log.ended()
+        return await self.next()
 
-        The reader is not woken for each word. If the turn was suspended and has gone on since, the
-        events after the suspension are not waited for.
+    async def rest(self) -> list[Envelope]:
+        """All events up to the next end event, once it has come. The reader is not woken for each
+        word.
+
+        If the turn was suspended and has been resumed since, the events after the suspension are
+        not included.
         """
         found: list[Envelope] = []
         reached = False
         while not reached and not self.ended:
-            while self._replayed and self._log.running:
-                await self._log.ended()
-            page = await self.next()
+            page = await self.next_at_rest()
             reached = any(isinstance(one.event, TurnFinished) for one in page)
             found += page
         return found
 
     async def earlier(self, after: int, upto: int) -> list[Envelope]:
-        """A page of the events after one number and up to another, wherever the cursor stands.
+        """A page of the events after one number and up to another, independent of the cursor.
 
-        Empty if there are none. Both numbers are those of events that this reader was given.
+        Both must be numbers of events that this reader has received.
         """
         log, kept = self._log, None
         if not log.covers(after):
@@ -115,14 +121,14 @@ class Following:
         if self._log.running:
             await self._log.changed(within)
             return
-        # The turn has not begun, or another process runs it and keeps its events in the store.
+        # The turn has not begun, or another process runs it and stores its events.
         await self._log.changed(min(within, STORE_SECONDS))
         self._replayed = time.monotonic() - self._looked_at < STORE_SECONDS
 
 
 @contextmanager
 def following(
-    hub: Hub, pages: EventPages, turn: TurnId, after: int, *, expected: bool
+    hub: EventHub, pages: EventPages, turn: TurnId, after: int, *, expected: bool
 ) -> Iterator[Following]:
     """A cursor after event number `after`. The turn has one more reader until the block ends.
 

@@ -1,4 +1,4 @@
-"""The gateway: accepts messages, runs their turns, answers for both after a restart."""
+"""The gateway: accepts messages, runs their turns, and continues both after a restart."""
 
 import logging
 import time
@@ -9,27 +9,33 @@ from typing import ParamSpec, TypeVar
 import anyio
 import anyio.abc
 
+from hermes.control import sessions
 from hermes.control.access import Access, AccessPolicy
-from hermes.control.claims import Claim, Desk
-from hermes.control.commands import CommandTable
-from hermes.control.endings import Endings
+from hermes.control.commands import CommandTable, names_another_bot
+from hermes.control.context_use import ContextUse, context_use
+from hermes.control.event_content import new_messages
+from hermes.control.event_hub import EventHub
 from hermes.control.event_pages import EventPages
 from hermes.control.following import Following, following
-from hermes.control.hub import Hub
 from hermes.control.intake import Intake
 from hermes.control.keys import session_key
 from hermes.control.lanes import Lanes
+from hermes.control.long_events import store_long_bodies
+from hermes.control.maintenance import Maintenance, Retention
 from hermes.control.media import MediaIntake
 from hermes.control.outbox import Outbox
 from hermes.control.rate_gate import RateGate
 from hermes.control.recovery import Recovery
 from hermes.control.routing import Route, RoutingFailed
-from hermes.control.titles import Titles
+from hermes.control.session_end import SessionEndWorker
+from hermes.control.sessions import Summary
+from hermes.control.titles import TitleWriter
 from hermes.control.turn_log import log_receipt
+from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.control.turns import TurnRunner
-from hermes.control.upkeep import Retention, Upkeep
 from hermes.state import turns
 from hermes.state.access import load_paired
+from hermes.state.sessions import model_of
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import HermesError, IntakeClosed, StoreUnavailable, TooBusy
@@ -51,17 +57,18 @@ TAKE_BACK_SECONDS = 0.1
 
 
 class GatewayOptions(Value):
-    """What a gateway is told once, at its start."""
+    """Options that do not change while the gateway runs."""
 
     access: AccessPolicy = AccessPolicy()
     streaming: StreamingPolicy = StreamingPolicy()
     retention: Retention = Retention()
     most_runs: int = 4096
-    """API turns at once; 0 for no bound."""
+    """Number of API turns that may run at once; 0 for no bound."""
     unread_seconds: float = 10.0
-    """How long a stateless request goes on after its last reader has gone."""
+    """Seconds for which a stateless request continues without a reader."""
     terminal: bool = False
-    """Works its own sessions only, and takes over those of terminals that died."""
+    """The gateway of a terminal runs only its own sessions, and takes over those of terminals that
+    died."""
 
 
 class Gateway:
@@ -78,7 +85,7 @@ class Gateway:
         self.media = media
         """Stores the files that come with messages, before the messages are accepted."""
         self._store = store
-        self._hub = Hub()
+        self._hub = EventHub()
         self._pages = EventPages(store)
         self._outbox = Outbox(store, group, store.owner, options.streaming, RateGate())
         self._group = group
@@ -87,58 +94,66 @@ class Gateway:
         self._agents = agents
         self._access = Access(options.access)
         self._agents = agents
-        desk = Desk(store.owner, agents)
-        self._intake = Intake(desk, commands)
-        self._runner = TurnRunner(store, desk, self._hub, self._outbox, agents)
+        transactions = TurnTransactions(store.owner, agents)
+        self._intake = Intake(transactions, commands)
+        self._runner = TurnRunner(store, transactions, self._hub, self._outbox, agents)
         self._lanes = Lanes(group, self._runner)
-        self._recovery = Recovery(store, desk, agents)
-        self._endings = Endings(store, agents, gateway=not options.terminal)
-        self._upkeep = Upkeep(store, self._recovery, options.retention, self._sweep, media)
+        self._recovery = Recovery(store, transactions, agents)
+        self._session_end_worker = SessionEndWorker(store, agents, gateway=not options.terminal)
+        self._maintenance = Maintenance(
+            store, self._recovery, options.retention, self._sweep, media
+        )
         self._changed = anyio.Event()
         self._closed = False
+        self._drained = False
         self._permitted = True
         self._left: set[TurnId] = set()
         """Turns that were stopped because this process had lost its permission to run them."""
         self._hub.on_unread = self._mind_unread
-        self._runner.on_closed = Titles(store, group, agents).consider
+        self._runner.on_closed = TitleWriter(store, group, agents).consider
 
     @property
     def busy(self) -> int:
-        """Sessions at work."""
+        """Number of sessions with a running turn."""
         return len(self._lanes)
 
     @property
     def agents(self) -> Collection[AgentId]:
-        """The agents that are hosted here."""
+        """The ids of the agents that are hosted here."""
         return self._agents.keys()
 
     @property
     def trouble(self) -> str | None:
-        """Why messages can't be taken now."""
+        """The reason why messages can't be accepted now; None if they can."""
         return "the gateway is shutting down" if self._closed else self._store.trouble
 
     async def accept(self, event: MessageEvent) -> Receipt:
-        """Takes a message in; returns once it is durable."""
+        """Accepts a message. Returns when it is stored durably."""
         source, principal = event.source, event.origin.principal
         self._need_open(source)
-        if not event.addressed or not self._access.admits(source, principal):
-            # A group's talk among its members is no attempt to reach us.
-            level = logging.INFO if event.addressed else logging.DEBUG
+        addressed = event.addressed and not names_another_bot(event)
+        if not addressed or not self._access.admits(source, principal):
+            # Messages between the members of a group are not addressed to us, so a refusal is not
+            # logged.
+            level = logging.INFO if addressed else logging.DEBUG
             log.log(level, "not admitted: user %s of %s", source.user_id, source.account)
             return Refused(reason="not admitted")
         try:
             key = self.session_of(event)
         except RoutingFailed as error:
-            # Raised, it would come again for ever, and the other chats of the account would wait.
+            # An error would make the platform deliver the event again for ever, and block the other
+            # chats.
             log.error("a message is refused: %s", error, exc_info=error.__cause__)
             return Refused(reason="no agent could be chosen")
         if isinstance(event.body, Asked):
             self._check(event.body, key.agent)
         person = self._access.person(source, principal)
         try:
+            await store_long_bodies(self._store, event)
             taken = await self._store.run(self._intake.take, event, key, person, time.time())
         except UnicodeEncodeError as error:
-            # Half a character can't be stored; raised, it would come again for ever.
+            # Text with a lone surrogate can't be stored. An error would make the platform deliver
+            # it again for ever.
             log.warning("a message of %s is not valid text: %s", source.account, error)
             return Refused(reason="not valid text")
         log_receipt(event, key, taken.receipt)
@@ -147,7 +162,7 @@ class Gateway:
         if taken.owed:
             self._outbox.wake(taken.owed)
         if taken.ended:
-            self._endings.notice(key)
+            self._session_end_worker.notice(key)
         if taken.stop and not self._runner.stop(taken.stop, "stop"):
             await self._resume()
         return taken.receipt
@@ -162,7 +177,7 @@ class Gateway:
             raise StoreUnavailable(self._store.trouble or "this process may not run turns now")
 
     def _check(self, asked: Asked, agent: AgentId) -> None:
-        """Raises if a request can't be taken now, or never by this agent."""
+        """Raises if the request can't be accepted now, or if this agent can never accept it."""
         if 0 < self._options.most_runs <= self.busy:
             log.warning("a request is refused: too many requests run")
             raise TooBusy(f"{self.busy} requests are under way; try again shortly.")
@@ -172,15 +187,27 @@ class Gateway:
         """The key of the session that a message belongs to."""
         return session_key(self._route(event), event.source)
 
+    async def check_attachments(self, event: MessageEvent) -> None:
+        """Raises one of our errors if the session's model can't be sent the message's files."""
+        session = self.session_of(event)
+        model = await self._store.read(model_of, str(session))
+        request = Asked(messages=new_messages(event), model=model)
+        self._agents[session.agent].check_request(request)
+
+    async def context_use(self, session: SessionKey) -> ContextUse:
+        """How much of its model's context window the session takes."""
+        find_model = self._agents[session.agent].find_model
+        return await self._store.read(context_use, str(session), find_model)
+
     async def follow(self, turn: TurnId, after: int = 0) -> AsyncGenerator[Envelope]:
-        """The turn's events after a number, up to its end: live, replayed or both."""
+        """The events of the turn after a number, up to its end: replayed, live, or both."""
         with self.following(turn, after) as reader:
             while not reader.ended:
                 for envelope in await reader.next():
                     yield envelope
 
     def following(self, turn: TurnId, after: int = 0) -> AbstractContextManager[Following]:
-        """A cursor in the turn's events, for a reader that decides itself how long to wait."""
+        """A cursor in the events of the turn, for a reader that decides itself how long to wait."""
         return following(self._hub, self._pages, turn, after, expected=self._runner.runs(turn))
 
     async def request_stop(self, turn: TurnId, by: str) -> None:
@@ -189,17 +216,22 @@ class Gateway:
         self.notice_change()
 
     async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The result of a transaction that changes nothing, such as those of `control.sessions`."""
+        """Runs a transaction that changes nothing, such as those of `control.sessions`."""
         return await self._store.read(transaction, *args, **kwargs)
 
+    async def reopen(self, name: str) -> Summary:
+        """Makes a conversation the current one of its session; see `control.sessions.find`."""
+        return await self._store.run(sessions.reopen, name)
+
     async def knows(self, turn: TurnId, account: str) -> bool:
-        """Whether this is a turn that was asked for over the API with the account's key."""
+        """Whether the turn was started over the API with the key of this account."""
         row = await self._store.run(turns.get, turn)
         # A chat account may have the same name.
         return row is not None and row.trigger == "api" and row.account == account
 
     async def hold_account(self, adapter: PlatformAdapter) -> Cursor | None:
-        """Makes this process serve the account; returns its cursor, or None if another does."""
+        """Makes this process serve the account; returns its cursor, or None if another process
+        serves it."""
         epoch = await self._recovery.lease(f"account:{adapter.account}")
         return None if epoch is None else await self._outbox.attach(adapter, epoch)
 
@@ -208,17 +240,20 @@ class Gateway:
         self._changed.set()
 
     async def start(self) -> None:
-        """Takes up what this process may own, and keeps looking after it."""
+        """Takes over the work that this process may own, and starts the background tasks."""
         await self._sweep()
         self._group.start_soon(self._watch)
         self._group.start_soon(self._follow_changes)
         self._group.start_soon(self._follow_permission)
-        self._group.start_soon(self._endings.run)
+        self._group.start_soon(self._session_end_worker.run)
         if not self._options.terminal:
-            self._group.start_soon(self._upkeep.run)
+            self._group.start_soon(self._maintenance.run)
 
     async def drain(self, seconds: float) -> None:
-        """Closes the intake and lets running turns finish; the rest waits for the next start."""
+        """Accepts no more messages and lets running turns finish. All other work waits for the next
+        start. A second call does not wait again for a turn that could not be stopped."""
+        if self._drained:
+            return
         self._closed = True
         with anyio.move_on_after(seconds):
             await self._lanes.idle()
@@ -226,6 +261,7 @@ class Gateway:
         self._runner.stop_all("shutdown")
         with anyio.move_on_after(STOP_TURNS_SECONDS):
             await self._lanes.idle()
+        self._drained = True
 
     async def _watch(self) -> None:
         while True:
@@ -261,7 +297,7 @@ class Gateway:
         if not self._permitted:
             return
         self._access.paired = await self._store.run(load_paired)
-        # A terminal leaves to gateways what is theirs, but must not wait for one itself.
+        # A terminal leaves the work of gateways to them, but does not wait for a gateway itself.
         kind: OwnerKind | None = "terminal" if self._options.terminal else None
 
         def start(claim: Claim) -> None:
@@ -278,7 +314,7 @@ class Gateway:
 
     async def _resume(self) -> None:
         await self._recovery.resume(self._lanes.start, self._runner.runs)
-        # A chat whose message was given up is owed a notice.
+        # A chat whose message was given up must receive a notice.
         await self._outbox.look()
 
     def _mind_unread(self, turn: TurnId) -> None:
@@ -305,7 +341,7 @@ async def running_gateway(
     media: MediaIntake,
     drain_seconds: float,
 ) -> AsyncIterator[Gateway]:
-    """A gateway at work; it drains when the block ends."""
+    """Runs a gateway until the block ends, and drains it then."""
     async with anyio.create_task_group() as group:
         gateway = Gateway(store, group, agents, route, commands, options, media)
         await gateway.start()

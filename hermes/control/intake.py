@@ -1,15 +1,15 @@
-"""How a message gets in: one transaction that stores it and begins what it asks for."""
+"""Takes a message in: one transaction stores it and begins the work that it asks for."""
 
 from typing import Literal
 
 from msgspec.structs import replace
 
-from hermes.control.claims import Claim, Desk
 from hermes.control.client_calls import ClientCalls
 from hermes.control.commands import CommandTable
 from hermes.control.event_content import answer_text, files_of
-from hermes.control.hub import EPOCH
+from hermes.control.event_hub import EPOCH
 from hermes.control.repeats import repeat
+from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.state import deliveries, inbox, session_lock, turns
 from hermes.state.codec import record
 from hermes.state.turns import OpenQuestion, TurnRow
@@ -33,24 +33,24 @@ from hermes.types.value import Value
 
 
 class IntakeResult(Value):
-    """What to do once the message is committed."""
+    """The result of taking a message in: the work to start once it is committed."""
 
     receipt: Receipt
     claim: Claim | None = None
-    """A turn to run."""
+    """The turn to run."""
     stop: TurnId | None = None
-    """A turn to interrupt."""
+    """The turn to interrupt."""
     owed: Target | None = None
-    """A chat to deliver to."""
+    """The chat that has a new delivery."""
     ended: bool = False
-    """A conversation is over."""
+    """Whether the message ended a conversation."""
 
 
 class Intake:
-    def __init__(self, desk: Desk, commands: CommandTable) -> None:
-        self._desk = desk
+    def __init__(self, transactions: TurnTransactions, commands: CommandTable) -> None:
+        self._transactions = transactions
         self._commands = commands
-        self._client_calls = ClientCalls(desk)
+        self._client_calls = ClientCalls(transactions)
 
     def take(
         self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
@@ -59,7 +59,7 @@ class Intake:
         if isinstance(event.body, Asked) and event.body.results:
             taken = yield from self._client_calls.take(event, event.body, key, person, now)
             return IntakeResult(receipt=taken.receipt, claim=taken.claim)
-        if event.fingerprint and (repeated := (yield from repeat(self._desk, event, now))):
+        if event.fingerprint and (repeated := (yield from repeat(self._transactions, event, now))):
             return IntakeResult(receipt=repeated.receipt, claim=repeated.claim)
         return (yield from self._take(event, key, person, now))
 
@@ -74,15 +74,23 @@ class Intake:
         if command := self._commands.find(event):
             action, argument = command
             context = CommandContext(
-                session=key, person=person, argument=argument, turn=_open_turn(turn), now=now
+                session=key,
+                person=person,
+                argument=argument,
+                turn=_open_turn(turn),
+                now=now,
+                find_model=self._transactions.find_model(key.agent),
             )
             id = new_id()
-            duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner, "done")
+            duplicate = yield from inbox.insert(
+                id, event, key, person, self._transactions.owner, "done"
+            )
             if duplicate:
                 return IntakeResult(receipt=duplicate)
             done = yield from action(context)
             if unused := " ".join(file.label for file in files_of(event)):
-                # A command takes no files: the person is told, so that none is lost silently.
+                # A command has no attachments. The person is told so, because they would be lost
+                # otherwise.
                 done = replace(done, reply=f"{done.reply}\nNot used: {unused}")
             return (yield from self._tell(id, event, key, done, now))
         if turn and turn.state == "suspended":
@@ -97,10 +105,12 @@ class Intake:
         self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
     ) -> Work[IntakeResult]:
         id = new_id()
-        duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner, "bound")
+        duplicate = yield from inbox.insert(
+            id, event, key, person, self._transactions.owner, "bound"
+        )
         if duplicate:
             return IntakeResult(receipt=duplicate)
-        claim = yield from self._desk.open(id, event, key, person, now)
+        claim = yield from self._transactions.open(id, event, key, person, now)
         return IntakeResult(receipt=Accepted(id=id, turn=id), claim=claim)
 
     def _answer(
@@ -111,9 +121,10 @@ class Intake:
         turn: TurnRow,
         now: float,
     ) -> Work[IntakeResult]:
-        """The turn waits for a person: this message decides, or waits too."""
+        """Handles a message to a turn that waits for a person. It decides a question or is
+        queued."""
         open_ones = yield from turns.open_questions(turn.id)
-        # A turn that waits for nobody, because everything has just expired, is about to be resumed.
+        # If all questions have just expired, the turn waits for nobody and is about to be resumed.
         client_calls = () if open_ones else (yield from turns.open_client_calls(turn.id))
         if client_calls and isinstance(event.body, Asked):
             return (yield from self._go_on_without_results(event, key, person, turn, now))
@@ -126,7 +137,9 @@ class Intake:
                 yield from self._queue(event, key, person, f"once this is decided: {prompts}", now)
             )
         id = new_id()
-        duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner, "done")
+        duplicate = yield from inbox.insert(
+            id, event, key, person, self._transactions.owner, "done"
+        )
         if duplicate:
             return IntakeResult(receipt=duplicate)
         state, answer = _decision(question, event)
@@ -137,7 +150,7 @@ class Intake:
             return (yield from self._tell(id, event, key, noted, now))
         yield from inbox.bind(id, turn.id, "done")
         yield from self._client_calls.give_up(turn, now)
-        claim = yield from self._desk.resume(turn, now)
+        claim = yield from self._transactions.resume(turn, now)
         after = claim.row.epoch * EPOCH
         yield from inbox.set_after(id, after)
         return IntakeResult(receipt=Accepted(id=id, turn=turn.id, after=after), claim=claim)
@@ -145,25 +158,25 @@ class Intake:
     def _go_on_without_results(
         self, event: MessageEvent, key: SessionKey, person: PersonId, turn: TurnRow, now: float
     ) -> Work[IntakeResult]:
-        """The turn waits for results of client tools, but the client says something else."""
+        """Handles a message to a turn that waits for client tools, if it carries no results."""
         id = new_id()
-        duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner)
+        duplicate = yield from inbox.insert(id, event, key, person, self._transactions.owner)
         if duplicate:
             return IntakeResult(receipt=duplicate)
         yield from self._client_calls.end(turn, now)
-        claim = yield from self._desk.open_next(str(key), now)
+        claim = yield from self._transactions.open_next(str(key), now)
         return IntakeResult(receipt=Accepted(id=id, turn=id), claim=claim)
 
     def _queue(
         self, event: MessageEvent, key: SessionKey, person: PersonId, when: str, now: float
     ) -> Work[IntakeResult]:
         id = new_id()
-        duplicate = yield from inbox.insert(id, event, key, person, self._desk.owner)
+        duplicate = yield from inbox.insert(id, event, key, person, self._transactions.owner)
         if duplicate:
             return IntakeResult(receipt=duplicate)
         position = yield from inbox.count_pending(str(key))
         text = f"Queued ({position}): I answer this {when}. /stop ends what is running."
-        # An API request's turn has the request's id: its reader can wait for it.
+        # The turn of an API request has the id of the request, so that its reader can wait for it.
         receipt = Accepted(id=id, turn=id)
         target = event.origin.reply_to
         if target is None:
@@ -174,10 +187,10 @@ class Intake:
     def _tell(
         self, id: str, event: MessageEvent, key: SessionKey, done: CommandReply, now: float
     ) -> Work[IntakeResult]:
-        """Answers at once, without a turn."""
-        receipt = Accepted(id=id, reply=done.reply)
+        """Answers at once, without running a turn."""
+        receipt = Accepted(id=id, reply=done.reply, failed=done.failed)
         if event.fingerprint:
-            # The request may be repeated: then its reply is read like the events of a turn.
+            # The request may be repeated, so the reply is stored like the events of a turn.
             told: list[AgentEvent] = [TextDelta(text=done.reply), TurnFinished(outcome="completed")]
             yield from turns.keep_events(TurnId(id), 1, record(1, told))
         target = event.origin.reply_to
@@ -205,7 +218,8 @@ def _decision(question: OpenQuestion, event: MessageEvent) -> tuple[str, str | N
 
 
 def _meant(event: MessageEvent, open_ones: list[OpenQuestion]) -> OpenQuestion | None:
-    """The question that the event answers. Words answer the oldest; an approval needs its id."""
+    """The question that the event answers. Text answers the oldest one. An approval is answered by
+    id."""
     if isinstance(event.body, Pressed):
         wanted = event.body.question
         return next((question for question in open_ones if question.id == wanted), None)

@@ -1,4 +1,4 @@
-"""The one function that builds a session key."""
+"""Builds session keys."""
 
 from hermes.types.identity import AgentId, SessionKey, Source
 

@@ -1,18 +1,18 @@
-"""One lane per session: its turns, one after the other, while there are any."""
+"""One lane per session, which runs the turns of the session one after the other."""
 
 import logging
 
 import anyio
 import anyio.abc
 
-from hermes.control.claims import Claim
+from hermes.control.turn_transactions import Claim
 from hermes.control.turns import TurnRunner
 
 log = logging.getLogger(__name__)
 
 
 class Lanes:
-    """A lane is a task that lives while its session has work; it holds nothing else."""
+    """A lane is a task that exists while its session has work. It has no state of its own."""
 
     def __init__(self, group: anyio.abc.TaskGroup, runner: TurnRunner) -> None:
         self._group = group
@@ -24,7 +24,7 @@ class Lanes:
         return self._open
 
     def start(self, claim: Claim) -> None:
-        """Runs a turn that was just opened or resumed here, and what waits behind it."""
+        """Runs a turn that was just opened or resumed here, and then the waiting turns."""
         self._open += 1
         self._runner.expect(claim)
         self._group.start_soon(self._lane, claim)
@@ -41,7 +41,7 @@ class Lanes:
             while following is not None:
                 following = await self._runner.run(following)
         except Exception:
-            # The turn stays open in the store: /stop closes it, a restart goes on with it.
+            # The turn stays open in the store. /stop closes it, and a restart resumes it.
             log.exception("the lane of %s broke", claim.row.session)
         finally:
             self._open -= 1

@@ -1,4 +1,4 @@
-"""Takes in the files that come with messages, and deletes them when their time is over."""
+"""Stores the files that come with messages, and deletes them when their retention ends."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -9,7 +9,8 @@ from hermes.state.media import MediaCache
 from hermes.types.web import WebFile
 
 Download = Callable[[str, int], Awaitable[WebFile]]
-"""Fetches the file at a public URL, of at most so many bytes; Rejected says why it can't be had."""
+"""Fetches the file at a public URL, up to a number of bytes; Rejected says why it can't be fetched.
+"""
 
 
 class MediaIntake:
@@ -18,7 +19,7 @@ class MediaIntake:
         self._download = download
 
     async def fetch(self, url: str, limit: int) -> WebFile:
-        """The file at the URL; Rejected if it can't be had or is larger than `limit` bytes."""
+        """The file at the URL; Rejected if it can't be fetched or is larger than `limit` bytes."""
         return await self._download(url, limit)
 
     async def keep(self, data: bytes, *, stateless: bool) -> str:

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 import anyio
 import anyio.abc
 
-from hermes.control.claims import Claim
 from hermes.control.cursors import AccountCursor
-from hermes.control.hub import Log
+from hermes.control.event_hub import EventLog
 from hermes.control.preview import Preview
 from hermes.control.rate_gate import RateGate
 from hermes.control.sending import Sending
+from hermes.control.turn_transactions import Claim
 from hermes.state import cursors, deliveries
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.delivery import Delivery
@@ -26,11 +26,11 @@ log = logging.getLogger(__name__)
 
 SEND_SECONDS = 60.0
 SEND_BACKOFF = (1.0, 2.0, 5.0, 15.0, 60.0)
-"""Seconds before the next attempt, by the number of failed ones."""
+"""Seconds before the next attempt, by the number of failed attempts."""
 
 
 class Outbox:
-    """Delivers for the accounts that this process holds: one chat, one delivery at a time."""
+    """Sends the deliveries of the accounts that this process holds, one at a time in each chat."""
 
     def __init__(
         self,
@@ -47,7 +47,8 @@ class Outbox:
         self._gate = gate
         self._accounts: dict[str, tuple[PlatformAdapter, int]] = {}
         self._busy: dict[tuple[str, str], bool] = {}
-        """Chats with a worker; true when more has come since it looked."""
+        """Chats with a worker. The value is true if new deliveries were added while the worker was
+        busy."""
         self._idle = anyio.Event()
         self._attached = anyio.Event()
 
@@ -66,13 +67,13 @@ class Outbox:
         return AccountCursor(self._store, account, (self._owner, epoch), read)
 
     async def look(self, account: str | None = None) -> None:
-        """Wakes every chat that is owed something."""
+        """Wakes the worker of every chat that has a pending delivery."""
         for name in [account] if account else list(self._accounts):
             for chat_id in await self._store.run(deliveries.owed_chats, name):
                 self.wake(Target(account=name, chat_id=chat_id))
 
     def wake(self, target: Target) -> None:
-        """There may be something to send to this chat."""
+        """Wakes the worker of this chat, which may have something to send."""
         if target.account not in self._accounts:
             return
         key = (target.account, target.chat_id)
@@ -83,14 +84,15 @@ class Outbox:
         self._group.start_soon(self._work, key)
 
     async def idle(self) -> None:
-        """Returns when nothing is being sent."""
+        """Returns when no worker is sending."""
         while self._busy:
             self._idle = anyio.Event()
             await self._idle.wait()
 
     @asynccontextmanager
-    async def preview(self, claim: Claim, live: Log) -> AsyncIterator[None]:
-        """Shows that the turn is running, and its answer so far, as far as the platform can."""
+    async def preview(self, claim: Claim, live: EventLog) -> AsyncIterator[None]:
+        """Shows in the chat that the turn is running, and its answer so far, if the platform can do
+        so."""
         target = claim.turn.reply_to
         adapter, _ = self._accounts.get(target.account, (None, 0)) if target else (None, 0)
         if target is None or not (adapter is None or isinstance(adapter, CanEdit | CanType)):
@@ -101,7 +103,8 @@ class Outbox:
             yield
 
     async def _adapter(self, account: str) -> PlatformAdapter:
-        """The account's adapter. Waits for the account: a turn may be resumed before it is held."""
+        """The adapter of the account. Waits until this process holds the account, because a turn
+        may be resumed before that."""
         while account not in self._accounts:
             await self._attached.wait()
         return self._accounts[account][0]
@@ -116,7 +119,7 @@ class Outbox:
                 self._idle.set()
 
     async def _deliver_next(self, account: str, chat_id: str) -> bool:
-        """Sends one delivery; False when nothing is owed."""
+        """Sends one delivery; False if none is pending."""
         if account not in self._accounts:
             return False
         adapter, epoch = self._accounts[account]
@@ -162,7 +165,8 @@ class Outbox:
             raise
         except Exception as error:
             log.exception("the adapter of %s failed", target.account)
-            # A bug fails every time: the chat's later deliveries must not wait for ever.
+            # The bug would occur at every attempt, and the later deliveries of the chat must not
+            # wait for ever.
             if delivery.attempts >= len(SEND_BACKOFF):
                 await self._store.run(deliveries.mark_dead, delivery.id, repr(error), time.time())
             else:

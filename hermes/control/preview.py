@@ -10,14 +10,14 @@ from typing import TypeVar
 import anyio
 from msgspec.structs import replace
 
-from hermes.control.claims import Claim
+from hermes.control.event_hub import EPOCH, EventLog
 from hermes.control.event_pages import EventPages
 from hermes.control.following import Following
-from hermes.control.hub import EPOCH, Log
 from hermes.control.rate_gate import RateGate
+from hermes.control.turn_transactions import Claim
 from hermes.state import deliveries
 from hermes.streaming.edits import EditPlan, EditPreview, Nothing, PlacePreview, Wait
-from hermes.streaming.fold import Folder, View, answer
+from hermes.streaming.fold import EventFold, View, answer
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.delivery import Delivery, Placed
 from hermes.types.errors import HermesError, RateLimited
@@ -33,9 +33,9 @@ AdapterOf = Callable[[str], Awaitable[PlatformAdapter]]
 """The adapter of an account, as soon as this process holds the account."""
 
 FINISH_SECONDS = 5.0
-"""How long the end of a turn waits for a preview call that is under way."""
+"""Seconds that the end of a turn waits for a preview call in progress."""
 ORDER_SECONDS = 0.1
-"""How soon to check again whether the chat's older deliveries have been sent."""
+"""Seconds between checks whether the older deliveries of the chat have been sent."""
 
 
 class Preview:
@@ -51,7 +51,7 @@ class Preview:
         self._calling = anyio.Lock()
 
     @asynccontextmanager
-    async def shown(self, claim: Claim, live: Log, target: Target) -> AsyncIterator[None]:
+    async def shown(self, claim: Claim, live: EventLog, target: Target) -> AsyncIterator[None]:
         """Previews the turn until the block ends. A call in progress is completed first."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._guarded, self._follow, claim, live)
@@ -73,16 +73,16 @@ class Preview:
         except Exception:
             log.exception("turn %s goes on without a preview", claim.turn.id)
 
-    async def _follow(self, claim: Claim, live: Log) -> None:
+    async def _follow(self, claim: Claim, live: EventLog) -> None:
         delivery = await self._store.run(deliveries.open_of, claim.turn.id)
         if delivery is None:
             return
         adapter = await self._adapter_of(delivery.target.account)
-        if isinstance(adapter, CanEdit):
+        if self._policy.enabled and isinstance(adapter, CanEdit):
             await self._grow(claim, live, delivery, adapter)
 
     async def _type(self, claim: Claim, target: Target) -> None:
-        """Shows that an answer is being written, for as long as the turn runs."""
+        """Shows the typing mark for as long as the turn runs."""
         adapter = await self._adapter_of(target.account)
         limits = adapter.limits
         while isinstance(adapter, CanType):
@@ -96,20 +96,20 @@ class Preview:
             await anyio.sleep(limits.typing_interval)
 
     async def _grow(
-        self, claim: Claim, live: Log, delivery: Delivery, adapter: PlatformAdapter
+        self, claim: Claim, live: EventLog, delivery: Delivery, adapter: PlatformAdapter
     ) -> None:
         plan = EditPlan(self._policy, adapter.limits.text, adapter.render, adapter.measure)
         if delivery.placed:
             plan.shown(anyio.current_time(), delivery.placed[0].text)
-        folder = Folder(View(segments=tuple(text for text in claim.said if text.strip())))
+        fold = EventFold(View(segments=tuple(text for text in claim.said if text.strip())))
         # The text of earlier claims on the turn is in `claim.said`.
         following = Following(EventPages(self._store), live, live.epoch * EPOCH, expected=True)
         within = 0.0
         while not following.ended:
             for envelope in await following.next(within):
-                folder.feed(envelope.seq, envelope.event)
+                fold.feed(envelope.seq, envelope.event)
             within = 0.0
-            match plan.wants(anyio.current_time(), answer(folder.view())):
+            match plan.wants(anyio.current_time(), answer(fold.view())):
                 case Nothing():
                     within = math.inf
                 case Wait(until=until):

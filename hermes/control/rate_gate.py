@@ -1,4 +1,4 @@
-"""The one gate through which every call to a chat passes."""
+"""The gate through which every call to a chat passes."""
 
 import time
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 
 import msgspec
 
-from hermes.control.claims import Claim, Desk
+from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.control.turns import end_processes
 from hermes.state import inbox, owners, session_lock, turns
 from hermes.state.turns import TurnRow
@@ -20,26 +20,28 @@ log = logging.getLogger(__name__)
 UNREADABLE = (msgspec.DecodeError, IndexError)
 """Errors of a turn whose rows are damaged or missing, or were written by a newer version."""
 StartTurn = Callable[[Claim], None]
-"""Called directly after the commit of each claim: an error later in a sweep can't lose the turn."""
+"""Is called directly after the commit of each claim, so that a later error can't lose the turn."""
 
 
 class Recovery:
-    """Touches only what this process may own: its own turns, and those of dead processes."""
+    """Recovers only turns that this process may own: its own, and those of dead processes."""
 
-    def __init__(self, store: Store, desk: Desk, agents: Mapping[AgentId, HostedAgent]) -> None:
+    def __init__(
+        self, store: Store, transactions: TurnTransactions, agents: Mapping[AgentId, HostedAgent]
+    ) -> None:
         self._store = store
-        self._desk = desk
+        self._transactions = transactions
         self._agents = agents
         self._warned_of: set[AgentId] = set()
 
     async def lease(self, name: str) -> int | None:
-        """The epoch of a lease that this process holds from now on; None if another lives."""
+        """Takes a lease; returns its epoch, or None if a living process holds it."""
         dead = set(await self._store.dead())
         owner = self._store.owner
         return await self._store.run(owners.claim_lease, name, owner, dead, time.time())
 
     async def take_over(self, start: StartTurn, kind: OwnerKind | None = None) -> None:
-        """Resumes the turns of dead processes, once the commands that they left have been ended."""
+        """Resumes the turns of dead processes, after their remaining commands have been ended."""
         dead = await self._store.dead(kind)
         if not dead:
             return
@@ -80,7 +82,7 @@ class Recovery:
             except HermesError as error:
                 log.error("the command of call %s may still be running: %s", call, error)
             except Exception:
-                # A backend may be a plugin's: its defects must not stop the recovery.
+                # A backend may come from a plugin, and its defects must not stop the recovery.
                 log.exception("the command of call %s may still be running", call)
 
     async def resume(self, start: StartTurn, runs: Callable[[TurnId], bool]) -> None:
@@ -106,7 +108,7 @@ class Recovery:
         return [row.id for row in rows if row.stop_requested]
 
     async def _resume_turn(self, row: TurnRow) -> Claim:
-        return await self._store.run(self._desk.resume, row, time.time())
+        return await self._store.run(self._transactions.resume, row, time.time())
 
     async def _resumed(
         self, row: TurnRow, resume: Callable[[TurnRow], Awaitable[Claim]]
@@ -117,13 +119,13 @@ class Recovery:
         except ClaimLost:
             return None
         except UNREADABLE:
-            # One turn that can't be read must not keep all others from being answered.
+            # One unreadable turn must not keep all others from being answered.
             log.exception("turn %s can't be resumed: it is closed as failed", row.id)
         if row.transient:
             session = SessionKey.parse(row.session)
             await end_processes(self._agents[session.agent], session)
         try:
-            await self._store.run(self._desk.give_up, row, time.time())
+            await self._store.run(self._transactions.give_up, row, time.time())
         except ClaimLost as lost:
             log.warning("%s", lost)
         return None
@@ -133,7 +135,7 @@ class Recovery:
         # Another process may have opened a turn there meanwhile.
         if (yield from turns.open_in(session)):
             return None
-        return (yield from self._desk.open_next(session, now))
+        return (yield from self._transactions.open_next(session, now))
 
     def _hosts(self, session: str) -> bool:
         """Whether the session's agent is hosted here. The work of other agents is left alone."""
@@ -148,7 +150,8 @@ class Recovery:
             self._warned_of.add(agent)
 
     def _adopt_the_rest(self, dead: list[OwnerId]) -> Work[set[AgentId]]:
-        """Adopts what waits; returns the agents whose work stays with the dead processes."""
+        """Takes over the waiting work of dead processes; returns the agents that are not hosted
+        here."""
         left: set[AgentId] = set()
         yield from inbox.adopt(dead, self._store.owner, self._agents)
         yield from turns.adopt_suspended(dead, self._store.owner, self._agents)

@@ -1,6 +1,6 @@
-"""Requests that are sent again with their idempotency key: answered once, and run once."""
+"""Finds the turn of a request that was repeated with its idempotency key, so that it runs once."""
 
-from hermes.control.claims import Claim, Desk
+from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.state import inbox, session_lock, sessions, transcript, turns
 from hermes.state.turns import TurnRow
 from hermes.types.messages import Accepted, Duplicate, MessageEvent
@@ -13,15 +13,17 @@ class Repeated(Value):
 
     receipt: Accepted | Duplicate
     claim: Claim | None = None
-    """Its turn, if that failed and is run again."""
+    """The turn of the request, if it failed and is run again."""
 
 
-def repeat(desk: Desk, event: MessageEvent, now: float) -> Work[Repeated | None]:
-    """Finds the turn of a repeated request; None if the request has to be taken in like a new one.
+def repeat(
+    transactions: TurnTransactions, event: MessageEvent, now: float
+) -> Work[Repeated | None]:
+    """Finds the turn of a repeated request; None if the request must be handled like a new one.
 
-    A turn that runs or has completed is followed. One that failed for a possibly temporary reason
-    is continued where it failed. If its conversation has gone on since, the request is taken in as
-    a new message instead.
+    A turn that runs or has completed is followed. A turn that failed for a possibly temporary
+    reason is continued from its last checkpoint. If its conversation has other messages since, the
+    request is handled as a new message.
     """
     earlier = yield from inbox.find(event)
     if earlier is None:
@@ -32,10 +34,10 @@ def repeat(desk: Desk, event: MessageEvent, now: float) -> Work[Repeated | None]
         yield from session_lock.lock(failed.session)
         failed = yield from turns.failed_temporarily(failed.id)
     if failed is None or failed.request not in (None, earlier.id):
-        # The answer to a request before the last one is not the end of the turn.
+        # The answer to an earlier request does not end the turn.
         return Repeated(receipt=earlier)
     if (yield from _ends_its_session(failed)):
-        claim = yield from desk.run_again(failed, now)
+        claim = yield from transactions.run_again(failed, now)
         receipt = Accepted(id=earlier.id, turn=failed.id, after=earlier.after)
         return Repeated(receipt=receipt, claim=claim)
     yield from inbox.release_key(earlier.id)
@@ -43,7 +45,7 @@ def repeat(desk: Desk, event: MessageEvent, now: float) -> Work[Repeated | None]
 
 
 def _ends_its_session(turn: TurnRow) -> Work[bool]:
-    """Whether nothing came after the turn in its conversation, and nothing waits there."""
+    """Whether the turn is the last of its conversation, and no message waits."""
     if turn.transient:
         return True
     if (yield from turns.open_in(turn.session)) or (yield from inbox.count_pending(turn.session)):

@@ -1,9 +1,9 @@
 """One attempt to send a delivery: its messages, in order, each with a key of its own.
 
-Where the platform can edit, a message is first *placed* with a text that is never the whole answer,
-its reference is committed, and only then it is edited into the answer: a crash can leave a partial
-message behind, but never a second answer. Elsewhere, a message that may be a repeat says so, unless
-the platform drops repeats by their key.
+If the platform can edit, a message is first *placed* with a text that is never the whole answer.
+Its reference is committed, and then it is edited into the answer. A crash can leave a partial
+message behind, but never a second answer. On other platforms, a message that may be a repeat says
+so, unless the platform drops repeats by their key.
 """
 
 import time
@@ -13,7 +13,7 @@ import anyio.to_thread
 from hermes.control.persistence import persist
 from hermes.control.rate_gate import RateGate
 from hermes.state import deliveries
-from hermes.streaming.edits import PLACEHOLDER, partial
+from hermes.streaming.edits import PLACEHOLDER, placeholder_text
 from hermes.streaming.parts import MessagePart, parts_of, tree_of
 from hermes.types.delivery import Delivery, Placed, Purpose
 from hermes.types.errors import Rejected
@@ -81,7 +81,7 @@ class Sending:
 
     async def _place(self, index: int, part: MessagePart, purpose: Purpose) -> None:
         """Sends a new message for the part, also where the earlier one is gone."""
-        text = self._adapter.render(partial(part.tree))
+        text = self._adapter.render(placeholder_text(part.tree))
         if self._adapter.measure(text) > self._adapter.limits.text:
             text = self._adapter.render(tree_of(PLACEHOLDER))
         ref = await self._send(index, purpose, Content(text=text))

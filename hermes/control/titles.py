@@ -1,11 +1,11 @@
-"""Names for conversations, written by the auxiliary model while nobody waits for them."""
+"""Writes titles of conversations with the auxiliary model, in the background."""
 
 import logging
 from collections.abc import Mapping
 
 import anyio.abc
 
-from hermes.control.claims import Claim
+from hermes.control.turn_transactions import Claim
 from hermes.state import sessions
 from hermes.types.agents import HostedAgent, WriteTitle
 from hermes.types.errors import HermesError
@@ -16,8 +16,9 @@ from hermes.types.turns import Completed, Outcome, Turn
 log = logging.getLogger(__name__)
 
 
-class Titles:
-    """Names each conversation once, after its first answer. If that fails, its first words stay."""
+class TitleWriter:
+    """Writes a title once for each conversation, after its first answer. If that fails, the
+    conversation keeps its first words as the title."""
 
     def __init__(
         self, store: Store, group: anyio.abc.TaskGroup, agents: Mapping[AgentId, HostedAgent]
@@ -27,7 +28,7 @@ class Titles:
         self._agents = agents
 
     def consider(self, claim: Claim, outcome: Outcome) -> None:
-        """Called with each closed turn: its answer may be the first of a conversation."""
+        """Is called with each closed turn. Its answer may be the first of a conversation."""
         begun = claim.before is not None and not claim.before.messages
         write = self._agents[claim.turn.agent].write_title
         if begun and write is not None and isinstance(outcome, Completed):

@@ -1,9 +1,9 @@
-"""The lines that the log has for messages and turns."""
+"""Writes the log lines of messages and turns."""
 
 import logging
 import time
 
-from hermes.control.claims import Claim
+from hermes.control.turn_transactions import Claim
 from hermes.text.redact import FixedFields
 from hermes.types.events import UsageReported
 from hermes.types.identity import SessionKey
@@ -21,7 +21,7 @@ PRICED = FixedFields(f"{FINISHED}, $%(cost).4f")
 
 
 def log_receipt(event: MessageEvent, key: SessionKey, receipt: Receipt) -> None:
-    """Logs a message that was accepted or refused; one that was taken before has its line."""
+    """Logs a message that was accepted or refused. A repeated message was logged before."""
     match receipt:
         case Accepted(id=id, turn=turn):
             if log.isEnabledFor(logging.INFO):
@@ -33,7 +33,7 @@ def log_receipt(event: MessageEvent, key: SessionKey, receipt: Receipt) -> None:
 
 
 def log_finished(claim: Claim, outcome: Outcome, steps: int, usage: UsageReported) -> None:
-    """Logs a turn that has ended, or waits for a person."""
+    """Logs a turn that has ended or waits for a person."""
     if isinstance(outcome, Failed):
         _log_failed(claim, outcome, steps, usage)
         return
@@ -55,7 +55,8 @@ def log_finished(claim: Claim, outcome: Outcome, steps: int, usage: UsageReporte
 
 
 def _log_failed(claim: Claim, outcome: Failed, steps: int, usage: UsageReported) -> None:
-    # A warning, because a fault fails every turn: the log has one line a minute for each code.
+    # A warning, because during a fault every turn fails, and warnings are limited to one a minute
+    # for each code.
     log.warning(
         "%s: turn %s of %s failed in %.1f s: %d steps, %d tokens in, %d out: %s",
         outcome.code,

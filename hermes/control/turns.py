@@ -1,4 +1,4 @@
-"""Runs a claimed turn to its end: the agent inside, its limits around it, the commits after it."""
+"""Runs a claimed turn to its end: runs the agent, enforces its limits and commits its steps."""
 
 import logging
 import time
@@ -7,11 +7,11 @@ from typing import Literal
 
 import anyio
 
-from hermes.control.claims import Claim, Closing, Desk
-from hermes.control.hub import Hub, Log
+from hermes.control.event_hub import EventHub, EventLog
 from hermes.control.outbox import Outbox
 from hermes.control.persistence import persist
 from hermes.control.turn_log import log_finished
+from hermes.control.turn_transactions import Claim, Closing, TurnTransactions
 from hermes.state import compactions, session_lock, sessions, transcript, turns
 from hermes.state.compactions import Condensed
 from hermes.streaming.final import final_content
@@ -19,7 +19,7 @@ from hermes.streaming.fold import View
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import ClaimLost
 from hermes.types.events import (
-    NOTHING_USED,
+    NO_USAGE,
     AgentEvent,
     FinishReason,
     Notice,
@@ -37,29 +37,29 @@ log = logging.getLogger(__name__)
 
 Why = Literal["stop", "shutdown", "unread", "lost"]
 PROCESSES_SECONDS = 20.0
-"""Seconds in which the background processes of a stateless request have to end."""
+"""Seconds within which the background processes of a stateless request must end."""
 
 
 class TurnRunner:
-    """Runs turns; knows the scopes of those that run here, so that they can be stopped."""
+    """Runs turns, and holds their cancel scopes so that they can be stopped."""
 
     def __init__(
         self,
         store: Store,
-        desk: Desk,
-        hub: Hub,
+        transactions: TurnTransactions,
+        hub: EventHub,
         outbox: Outbox,
         agents: Mapping[AgentId, HostedAgent],
     ) -> None:
         self._store = store
-        self._desk = desk
+        self._transactions = transactions
         self._hub = hub
         self._outbox = outbox
         self._agents = agents
         self._scopes: dict[TurnId, anyio.CancelScope] = {}
         self._whys: dict[TurnId, Why] = {}
         self._fleeting: set[TurnId] = set()
-        """Turns that nobody wants once their last reader has gone."""
+        """Turns that are stopped after their last reader has left."""
         self.on_closed: Callable[[Claim, Outcome], None] = lambda claim, outcome: None
 
     def runs(self, turn: TurnId) -> bool:
@@ -69,16 +69,16 @@ class TurnRunner:
         return turn in self._fleeting
 
     def expect(self, claim: Claim) -> None:
-        """The turn is committed and about to run: from now on it can be stopped."""
+        """Registers a committed turn that is about to run. From now on it can be stopped."""
         if claim.before is not None:
-            self._desk.histories.keep(claim.row.session, claim.before)
+            self._transactions.histories.keep(claim.row.session, claim.before)
         self._scopes[claim.turn.id] = anyio.CancelScope()
         self._hub.expect(claim.turn.id, claim.row.epoch)
         if not claim.detached:
             self._fleeting.add(claim.turn.id)
 
     def stop(self, turn: TurnId, why: Why) -> bool:
-        """Interrupts the turn if it runs here."""
+        """Cancels the turn; False if it does not run here."""
         scope = self._scopes.get(turn)
         if scope is not None:
             self._whys.setdefault(turn, why)
@@ -93,7 +93,7 @@ class TurnRunner:
         return running
 
     async def run(self, claim: Claim) -> Claim | None:
-        """Runs an expected turn; the session's next one, when there is one to run."""
+        """Runs a registered turn; returns the next turn of the session, or None."""
         live = self._hub.begin(claim.turn.id, claim.row.epoch)
         if claim.recovered:
             live.emit(SegmentDiscarded(from_seq=claim.row.seq + 1))
@@ -104,7 +104,8 @@ class TurnRunner:
             if outcome is None:
                 return None
             if claim.turn.stateless and checkpoint.steps and not isinstance(outcome, Suspended):
-                # Before the commit: after a crash in between, the resumed turn ends them.
+                # The processes end before the commit: if the gateway crashes in between, the
+                # resumed turn ends them.
                 await end_processes(self._agents[claim.turn.agent], claim.turn.session)
             following = await self._close(claim, live, checkpoint, outcome)
             self.on_closed(claim, outcome)
@@ -121,9 +122,9 @@ class TurnRunner:
         return following
 
     async def _outcome(
-        self, claim: Claim, live: Log, checkpoint: "TurnCheckpoint"
+        self, claim: Claim, live: EventLog, checkpoint: "TurnCheckpoint"
     ) -> Outcome | None:
-        """How the agent's run ended; None when the turn is left to another process."""
+        """The outcome of the agent's run; None if the turn is left to another process."""
         turn = claim.turn
         if claim.row.stop_requested:
             return Stopped(reason="by you")
@@ -157,10 +158,11 @@ class TurnRunner:
                 )
 
     async def _close(
-        self, claim: Claim, live: Log, checkpoint: "TurnCheckpoint", outcome: Outcome
+        self, claim: Claim, live: EventLog, checkpoint: "TurnCheckpoint", outcome: Outcome
     ) -> Claim | None:
         questions = outcome.questions if isinstance(outcome, Suspended) else ()
-        # Sorted, so that words answer the questions in the order in which they stand.
+        # The ids are sorted, so that text answers the questions in the order in which they are
+        # shown.
         ids = tuple(sorted(new_id() for _ in questions))
         last: list[AgentEvent] = [
             QuestionAsked(
@@ -181,12 +183,16 @@ class TurnRunner:
             recorded=recorded,
             content=owed_content(
                 (*claim.said, *checkpoint.said_texts), [*live.remarks(), *last], outcome
-            ),
+            )
+            if claim.turn.reply_to
+            else None,
             usage=live.usage(),
             prompt=checkpoint.prompt,
             question_ids=ids,
         )
-        following = await persist(self._store, self._desk.close, claim, closing, time.time())
+        following = await persist(
+            self._store, self._transactions.close, claim, closing, time.time()
+        )
         live.end(last)
         steps = checkpoint.steps + isinstance(outcome, Completed)
         log_finished(claim, outcome, steps, checkpoint.used + closing.usage)
@@ -200,16 +206,16 @@ class TurnRunner:
 class TurnCheckpoint:
     """Makes the agent's steps durable under the turn's claim."""
 
-    def __init__(self, store: Store, claim: Claim, live: Log) -> None:
+    def __init__(self, store: Store, claim: Claim, live: EventLog) -> None:
         self._store = store
         self._claim = claim
         self._live = live
         self.steps = claim.row.steps
         self.said_texts: list[str] = []
-        self.used = NOTHING_USED
-        """What the steps so far have used, in this process."""
+        self.used = NO_USAGE
+        """Usage of the steps that this process has run."""
         self.prompt: Prompt | None = None
-        """Of a new epoch, until it is kept."""
+        """The prompt of a new epoch, until it is stored."""
         self._spans = list(claim.spans)
         self._places: dict[CallId, tuple[int, int]] = {}
         self._find_places()
@@ -219,10 +225,10 @@ class TurnCheckpoint:
         seq, usage = self._live.seq, self._live.usage()
 
         def work() -> Work[int]:
-            row, scribe = self._claim.row, self._claim.scribe
+            row, writer = self._claim.row, self._claim.writer
             yield from session_lock.lock(row.session)
             yield from turns.advance(row.id, row.epoch, self.steps + 1, seq, usage)
-            number = yield from transcript.append(scribe, self.steps, 0, message, time.time())
+            number = yield from transcript.append(writer, self.steps, 0, message, time.time())
             if self.prompt and not row.transient:
                 yield from sessions.keep_prompt(row.session, row.generation, self.prompt)
             if row.trigger == "api":
@@ -253,10 +259,10 @@ class TurnCheckpoint:
         seq, usage = self._live.seq, self._live.usage()
 
         def work() -> Work[int]:
-            row, scribe = self._claim.row, self._claim.scribe
+            row, writer = self._claim.row, self._claim.writer
             yield from session_lock.lock(row.session)
             yield from turns.advance(row.id, row.epoch, self.steps, seq, usage)
-            number = yield from transcript.append(scribe, step, index, message, time.time())
+            number = yield from transcript.append(writer, step, index, message, time.time())
             if row.trigger == "api":
                 yield from turns.keep_events(row.id, first, recorded)
             return number
@@ -273,7 +279,7 @@ class TurnCheckpoint:
         row = self._claim.row
         if row.transient:
             return
-        # Results of one step may stand in another order here, but a step is never cut in two.
+        # The results of one step may be in another order here, but a step is never cut in two.
         spans = self._spans[first:last]
         whole = (min(span[0] for span in spans), max(span[1] for span in spans))
 
@@ -292,7 +298,8 @@ class TurnCheckpoint:
             self._places[call.id] = (step, index)
 
     def _find_places(self) -> None:
-        """A resumed turn's open calls are those of the last message the model said."""
+        """Finds the places of the calls in the last message of the model, which a resumed turn
+        still has to answer."""
         for message in reversed(self._claim.turn.history):
             if isinstance(message, AssistantMessage):
                 self._place(self.steps - 1, message)
@@ -300,7 +307,7 @@ class TurnCheckpoint:
 
 
 async def end_processes(agent: HostedAgent, session: SessionKey) -> None:
-    """Ends the background processes of a stateless request, which no later turn could see."""
+    """Ends the background processes of a stateless request. No later turn could see them."""
     profile = agent.profile
     scope = SandboxScope(
         agent=session.agent, session=session, workspace=profile.workspace, home=profile.home
@@ -308,12 +315,14 @@ async def end_processes(agent: HostedAgent, session: SessionKey) -> None:
     try:
         with anyio.fail_after(PROCESSES_SECONDS):
             sandbox = await agent.backend.open(scope)
-            running = [one.id for one in await sandbox.processes() if one.running]
+            # Without an exit code, its supervisor was killed and other processes may still run.
+            known = await sandbox.processes()
+            left = [one.id for one in known if one.running or one.code is None]
             async with anyio.create_task_group() as group:
-                for id in running:
+                for id in left:
                     group.start_soon(_kill, sandbox, id)
     except Exception:
-        # A backend may be a plugin's: its defects must not keep the turn from being closed.
+        # A backend may come from a plugin, and its defects must not keep the turn open.
         log.exception("background processes of %s may still be running", session)
 
 
@@ -339,7 +348,7 @@ def finish_of(outcome: Outcome) -> TurnFinished:
 def owed_content(
     said: Sequence[str], last: Sequence[AgentEvent], outcome: Outcome
 ) -> Content | None:
-    """What a chat is given at the end; None when there is nothing to say."""
+    """The content for the chat at the end of a turn; None if there is nothing to send."""
     match outcome:
         case Completed(message=message):
             said = (*said, message.text)

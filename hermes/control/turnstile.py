@@ -1,14 +1,14 @@
-"""Lets many tasks pass a few at a time, so that a burst of them can't block the event loop."""
+"""Limits how many tasks continue in one round of the event loop, so that a burst can't block it."""
 
 import asyncio
 from collections import deque
 
 PER_ROUND = 8
-"""Tasks that pass in one round of the event loop."""
+"""Tasks that continue in one round of the event loop."""
 
 
 class Turnstile:
-    """The first tasks of a round pass at once; the others wait for later rounds, in order."""
+    """The first tasks of a round continue at once. The others wait for later rounds, in order."""
 
     def __init__(self) -> None:
         self._passed = 0

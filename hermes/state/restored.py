@@ -11,7 +11,7 @@ import msgspec
 from hermes.state import deliveries, inbox, transcript, turns
 from hermes.state.codec import record
 from hermes.state.inbox import Waiting
-from hermes.state.transcript import Scribe
+from hermes.state.transcript import TranscriptWriter
 from hermes.state.turns import EVENTS_PER_CLAIM, TurnRow
 from hermes.types.events import TurnFinished
 from hermes.types.identity import OwnerId, SessionKey, TurnId
@@ -57,7 +57,7 @@ def _fail(row: TurnRow, notice: str, now: float) -> Work[None]:
     epoch = yield from turns.claim(row.id, row.epoch, row.owner or OwnerId(""))
     # The history repairs a turn that has a damaged message.
     with suppress(msgspec.DecodeError):
-        scribe = Scribe(
+        writer = TranscriptWriter(
             turn=row.id,
             session=key,
             generation=row.generation,
@@ -65,7 +65,7 @@ def _fail(row: TurnRow, notice: str, now: float) -> Work[None]:
             account=row.account,
             person=row.person,
         )
-        yield from transcript.answer_open_calls(scribe, "Not finished: the turn failed.", now)
+        yield from transcript.answer_open_calls(writer, "Not finished: the turn failed.", now)
     yield from turns.close(row.id, epoch, "failed", now, reason=(notice, RESTORED))
     if row.state == "suspended":
         yield from deliveries.owe_again(row.id, Content(text=notice), key.agent, now)

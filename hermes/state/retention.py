@@ -1,6 +1,6 @@
 """Deletes rows that nobody needs any more."""
 
-from hermes.types.identity import id_at
+from hermes.types.identity import id_prefix_at
 from hermes.types.store import Work
 
 TURNS_AT_ONCE = 1000
@@ -9,7 +9,7 @@ TURNS_AT_ONCE = 1000
 
 def forget_requests(before: float) -> Work[None]:
     """Deletes old rows of stateless requests, and the old events of all turns."""
-    last = id_at(before)
+    last = id_prefix_at(before)
     # First of all: a turn that is being resumed by another transaction is left with all its rows.
     rows = yield (
         "delete from turns where transient = 1 and id < ?"
@@ -31,9 +31,10 @@ def _forget_rows(turns: list[str]) -> Work[None]:
     # Always as many, so that there is one statement to prepare for each table.
     padded = [*turns, *turns[-1:] * (TURNS_AT_ONCE - len(turns))]
     marks = ", ".join("?" for _ in padded)
-    # A turn has a row of the inbox for each request: the one that opened it, and later ones.
-    for table in ("messages", "inbox", "calls", "questions"):
+    for table in ("messages", "calls", "questions"):
         yield f"delete from {table} where turn in ({marks})", padded  # noqa: S608
+    yield f"delete from inbox where id in ({marks})", padded  # noqa: S608
+    yield f"delete from inbox where turn <> id and turn in ({marks})", padded  # noqa: S608
 
 
 def forget_messages(before: float) -> Work[None]:
@@ -41,7 +42,7 @@ def forget_messages(before: float) -> Work[None]:
 
     A request whose options an open turn needs is kept.
     """
-    last = id_at(before)
+    last = id_prefix_at(before)
     yield (
         "delete from inbox where state = 'done' and id < ? and id not in (select request from turns"
         " where request is not null and state in ('running', 'suspended'))",

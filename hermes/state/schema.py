@@ -244,13 +244,58 @@ alter table compactions add column crc integer;
 
 MIGRATIONS.append(
     (
-        "m009_heartbeats",
+        "m009_conversations",
+        """
+-- The model that a person has chosen for one session, as `provider/model`.
+create table session_models (session text primary key, model text not null) without rowid;
+-- Conversations that were ended with /new. The current one of a session is in its own row.
+create table past_conversations (
+    session text not null, generation integer not null, title text not null,
+    created_at real not null, updated_at real not null, primary key (session, generation)
+) without rowid;
+insert into past_conversations (session, generation, title, created_at, updated_at)
+    select said.session, said.generation,
+        coalesce((select substr(first.text, 1, 60) from messages first
+            where first.session = said.session and first.generation = said.generation
+                and first.transient = 0 and first.role = 'user' order by first.id limit 1), ''),
+        min(said.at), max(said.at)
+    from messages said join sessions on sessions.key = said.session
+    where said.transient = 0 and said.generation < sessions.generation
+    group by said.session, said.generation;
+""",
+    )
+)
+
+
+MIGRATIONS.append(
+    (
+        "m010_heartbeats",
         """
 -- When the process last wrote to the database, by the database's clock; null on SQLite, where the
 -- lock file alone proves that a process is alive.
 alter table owners add column beat_at real;
 -- The backend that holds the process's lock, so that it can be ended.
 alter table owners add column backend integer;
+""",
+    )
+)
+
+
+MIGRATIONS.append(
+    (
+        "m011_long_bodies",
+        """
+-- Long bodies are stored in pieces, named by a hash of the whole. SQLite would write a long body
+-- again whenever another column of its row changes.
+create table body_pieces (
+    body text not null, idx integer not null, piece blob not null, primary key (body, idx)
+);
+alter table inbox add column body_name text;
+alter table messages add column body_name text;
+create index inbox_long on inbox (body_name) where body_name is not null;
+create index messages_long on messages (body_name) where body_name is not null;
+-- Requests that resumed a turn have the id of the turn, and are deleted with it.
+create index inbox_resuming on inbox (turn) where turn <> id;
 """,
     )
 )

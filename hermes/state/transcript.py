@@ -1,11 +1,11 @@
 """What was said in a session."""
 
-from hermes.state import compactions
+from hermes.state import bodies, compactions
 from hermes.state.codec import checksum, decode_message, encode
 from hermes.state.compactions import Compaction, Span
 from hermes.state.storable import storable
-from hermes.state.unreadable import MESSAGE_COLUMNS, decoded, marked, repaired
-from hermes.types.identity import PersonId, SessionKey, call_place
+from hermes.state.unreadable import BODY, BODY_NAME, MESSAGE_COLUMNS, decoded, marked, repaired
+from hermes.types.identity import PersonId, SessionKey, parse_call_id
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hermes.types.store import Row, Work
 from hermes.types.value import Value
@@ -14,7 +14,7 @@ SEARCHED_CHARS = 65_536
 """Characters of a message that a search looks at. To index megabytes would delay all commits."""
 
 
-class Scribe(Value):
+class TranscriptWriter(Value):
     """Where a turn's messages are written."""
 
     turn: str
@@ -43,35 +43,40 @@ class History(Value):
     """The rows that each message stands for."""
 
 
-def append(scribe: Scribe, step: int, index: int, message: Message, now: float) -> Work[int]:
+def append(
+    writer: TranscriptWriter, step: int, index: int, message: Message, now: float
+) -> Work[int]:
     """Adds a message at its place in the turn, a repeat changes nothing; the number of its row."""
     body = encode(message)
+    kept, name = yield from bodies.store(body)
     rows = yield (
-        "insert into messages (session, generation, turn, step, idx, role, body, crc, text,"
-        " transient, agent, person, account, chat_id, at)"
-        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning id",
+        "insert into messages (session, generation, turn, step, idx, role, body, body_name, crc,"
+        " text, transient, agent, person, account, chat_id, at)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " on conflict do nothing returning id",
         (
-            str(scribe.session),
-            scribe.generation,
-            scribe.turn,
+            str(writer.session),
+            writer.generation,
+            writer.turn,
             step,
             index,
             role(message),
-            body,
+            kept,
+            name,
             checksum(body),
             "" if isinstance(message, ToolMessage) else storable(message.text[:SEARCHED_CHARS]),
-            int(scribe.transient),
-            scribe.session.agent,
-            scribe.person,
-            scribe.account,
-            scribe.session.chat,
+            int(writer.transient),
+            writer.session.agent,
+            writer.person,
+            writer.account,
+            writer.session.chat,
             now,
         ),
     )
     if not rows:
         rows = yield (
             "select id from messages where turn = ? and step = ? and idx = ?",
-            (scribe.turn, step, index),
+            (writer.turn, step, index),
         )
     number: int = rows[0][0]
     return number
@@ -88,6 +93,7 @@ def history(session: str, known: History) -> Work[History]:
         f" where session = ? and generation = ? and transient = 0 and id > ?{left_out} order by id",
         (session, known.generation, known.last, *(row for one in summaries for row in one.span)),
     )
+    rows = yield from bodies.filled(rows, BODY, BODY_NAME)
     said: list[tuple[Span, Message]] = []
     for span, message in repaired(decoded(_in_order(rows)), known.messages):
         while summaries and summaries[0].span[1] < span[0]:
@@ -100,7 +106,7 @@ def history(session: str, known: History) -> Work[History]:
         generation=known.generation,
         since=known.since,
         compaction=known.compaction,
-        size=known.size + sum(len(row[4]) for row in rows),
+        size=known.size + sum(len(row[BODY]) for row in rows),
         last=max(known.last, *(span[1] for span, _ in said)),
         messages=(*known.messages, *(message for _, message in said)),
         spans=(*known.spans, *(span for span, _ in said)),
@@ -127,20 +133,24 @@ def ends_with(turn: str, session: str, generation: int) -> Work[bool]:
 
 def of_turn(turn: str) -> Work[list[Message]]:
     """The messages of the turn; DecodeError if one of them can't be read."""
-    rows = yield "select body, crc from messages where turn = ? order by step, idx", (turn,)
-    return [decode_message(*row) for row in rows]
+    rows = yield (
+        "select body, crc, body_name from messages where turn = ? order by step, idx",
+        (turn,),
+    )
+    whole = yield from bodies.filled(rows, 0, 2)
+    return [decode_message(body, crc) for body, crc, _ in whole]
 
 
-def answer_open_calls(scribe: Scribe, text: str, now: float) -> Work[None]:
+def answer_open_calls(writer: TranscriptWriter, text: str, now: float) -> Work[None]:
     """Gives every open call of the turn a result: no model accepts a history with an open call."""
-    own = yield from of_turn(scribe.turn)
+    own = yield from of_turn(writer.turn)
     answered = {message.call for message in own if isinstance(message, ToolMessage)}
     for message in (m for m in own if isinstance(m, AssistantMessage)):
         for index, call in enumerate(message.calls, 1):
-            place = call_place(call.id)
+            place = parse_call_id(call.id)
             if call.id not in answered and place is not None:
                 result = ToolMessage(call=call.id, text=text, failed=True)
-                yield from append(scribe, place.step, index, result, now)
+                yield from append(writer, place.step, index, result, now)
 
 
 def role(message: Message) -> str:
@@ -172,7 +182,8 @@ def entries(session: str) -> Work[list[Entry]]:
         " where session = ? and transient = 0 order by id",
         (session,),
     )
+    rows = yield from bodies.filled(rows, BODY, BODY_NAME)
     return [
-        Entry(at=row[7], generation=row[8], turn=row[1], message=message)
+        Entry(at=row[8], generation=row[9], turn=row[1], message=message)
         for row, message in marked(decoded(_in_order(rows)))
     ]

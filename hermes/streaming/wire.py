@@ -1,4 +1,4 @@
-"""The JSON of the HTTP answers: chat completions and the events of a run."""
+"""The JSON types of the HTTP API: chat completions and run events."""
 
 import json
 from typing import Literal
@@ -13,23 +13,26 @@ _encode = msgspec.json.Encoder().encode
 
 
 def encode(value: str | msgspec.Struct) -> bytes:
-    """JSON on one line. What UTF-8 cannot carry becomes "?"."""
+    """Encodes a value as JSON on one line. Characters that UTF-8 can't encode become "?"."""
     try:
         return _encode(value)
     except UnicodeEncodeError:
-        # A file name that is not UTF-8 decodes to lone surrogates.
+        # A file name that is not valid UTF-8 contains lone surrogates.
         plain = msgspec.to_builtins(value)
         return json.dumps(plain, ensure_ascii=False).encode(errors="replace")
 
 
 class WireValue(Value, omit_defaults=False):
-    """Defaults are written too: clients look for them."""
+    """A value whose defaults are encoded too, because clients expect all fields."""
 
 
 class Usage(WireValue):
     prompt_tokens: int = 0
+    """Tokens that the model read."""
     completion_tokens: int = 0
+    """Tokens that the model wrote."""
     total_tokens: int = 0
+    """The sum of both."""
 
     @classmethod
     def of(cls, usage: UsageReported | None) -> "Usage":
@@ -44,63 +47,96 @@ class Usage(WireValue):
 
 class FunctionCall(WireValue):
     name: str
+    """The client tool to run."""
     arguments: str
+    """Its arguments as JSON."""
 
 
 class ClientCall(WireValue):
     """A call of a client tool."""
 
     id: str
+    """The `tool_call_id` of the message with the result."""
     function: FunctionCall
+    """The call."""
     type: Literal["function"] = "function"
+    """Always `function`."""
     index: int | UnsetType = UNSET
-    """Only in a stream."""
+    """Only set in a stream."""
 
 
 class Delta(WireValue):
     role: Literal["assistant"] | UnsetType = UNSET
+    """In the first chunk."""
     content: str | UnsetType = UNSET
+    """The next piece of the answer."""
     reasoning_content: str | UnsetType = UNSET
+    """The next piece of the model's reasoning."""
     tool_calls: tuple[ClientCall, ...] | UnsetType = UNSET
+    """Calls of client tools, all in one chunk."""
 
 
 class ChunkChoice(WireValue):
     index: int = 0
+    """Always 0."""
     delta: Delta = Delta()
+    """What this chunk adds to the answer."""
     finish_reason: FinishReason | None = None
+    """Why the model ended the answer; null until the last chunk."""
 
 
 class Chunk(WireValue):
     id: str
+    """`chatcmpl-` and the id of the run."""
     created: int
+    """The time of the request, in seconds since 1970."""
     model: str
+    """The `model` of the request."""
     object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
+    """Always `chat.completion.chunk`."""
     choices: tuple[ChunkChoice, ...] = (ChunkChoice(),)
+    """One choice; none in the chunk with the usage."""
     usage: Usage | UnsetType | None = UNSET
+    """Only with `stream_options.include_usage`: the tokens, in the last chunk."""
 
 
-class ToolNews(WireValue):
+class ToolUpdate(WireValue):
+    """A call of one of the agent's own tools has started or ended."""
+
     tool: str
+    """The name of the tool."""
     call: str = field(name="toolCallId")
+    """The id of the call."""
     status: Literal["running", "completed", "failed"]
+    """`running` when the call starts; `completed` or `failed` at its end."""
     label: str | UnsetType = UNSET
+    """One line for people; only at the start of the call."""
     arguments: str | UnsetType = UNSET
+    """The arguments as JSON, with long texts cut and secrets redacted; only at the start."""
     duration: float | UnsetType = UNSET
+    """Seconds that the call took; only at its end."""
     result: str | UnsetType = UNSET
+    """The beginning of the result, with secrets redacted; only at the end of the call."""
 
 
-class NoticeNews(WireValue):
+class NoticeUpdate(WireValue):
+    """A remark of the gateway that is not part of the answer."""
+
     text: str
+    """The remark."""
 
 
 class ErrorBody(WireValue):
     message: str
+    """What went wrong, for people."""
     code: str
+    """Names the error for programs."""
     type: str
+    """OpenAI's kind of error."""
 
 
 def error_type(status: int) -> str:
-    """OpenAI's name for the kind of error that has this HTTP status."""
+    """Returns OpenAI's error type for an HTTP status."""
     if status == 429:
         return "rate_limit_error"
     return "server_error" if status >= 500 else "invalid_request_error"
@@ -108,113 +144,188 @@ def error_type(status: int) -> str:
 
 class ErrorChunk(WireValue):
     error: ErrorBody
+    """The error that ends the stream."""
 
 
 class AssistantReply(WireValue):
     content: str | None
+    """The answer; null if there are only tool calls."""
     role: Literal["assistant"] = "assistant"
+    """Always `assistant`."""
     tool_calls: tuple[ClientCall, ...] | UnsetType = UNSET
+    """Calls of client tools that wait for their results."""
 
 
 class Choice(WireValue):
     message: AssistantReply
+    """The answer."""
     index: int = 0
+    """Always 0."""
     finish_reason: FinishReason = "stop"
+    """Why the model ended the answer."""
 
 
 class Completion(WireValue):
     id: str
+    """`chatcmpl-` and the id of the run."""
     created: int
+    """The time of the request, in seconds since 1970."""
     model: str
+    """The `model` of the request."""
     choices: tuple[Choice, ...]
+    """One choice."""
     usage: Usage
+    """The tokens of all model calls of the run."""
     object: Literal["chat.completion"] = "chat.completion"
+    """Always `chat.completion`."""
 
 
 class RunEvent(WireValue, tag_field="event"):
-    """The tag is the SSE event's name too."""
+    """An event of a run. Its tag is also the name of the server-sent event."""
 
     run_id: str
+    """The id of the run."""
 
 
 class MessageDelta(RunEvent, tag="message.delta"):
+    """The next piece of the answer."""
+
     delta: str
+    """The text."""
 
 
 class ReasoningText(RunEvent, tag="reasoning.delta"):
+    """The next piece of the model's reasoning."""
+
     delta: str
+    """The text."""
 
 
 class SegmentEnd(RunEvent, tag="hermes.segment.ended"):
-    pass
+    """The model has ended a piece of text; tool calls or the end of the run follow."""
 
 
-class SegmentCut(RunEvent, tag="hermes.segment.discarded"):
+class SegmentDiscard(RunEvent, tag="hermes.segment.discarded"):
+    """The text since `from_seq` was cut off; drop it, because the model writes it again."""
+
     from_seq: int
+    """The id of the first event whose text is void."""
 
 
 class ToolStart(RunEvent, tag="tool.started"):
+    """A call of one of the agent's own tools has started."""
+
     tool: str
+    """The name of the tool."""
     tool_call_id: str
+    """The id of the call."""
     label: str
+    """One line for people."""
     arguments: str
+    """The arguments as JSON, with long texts cut and secrets redacted."""
 
 
-class ToolWord(RunEvent, tag="tool.progress"):
+class ToolProgressText(RunEvent, tag="tool.progress"):
+    """A running tool reports its progress."""
+
     tool_call_id: str
+    """The id of the call."""
     text: str
+    """The output."""
 
 
 class ToolEnd(RunEvent, tag="tool.completed"):
+    """A call of one of the agent's own tools has ended."""
+
     tool: str
+    """The name of the tool."""
     tool_call_id: str
+    """The id of the call."""
     duration: float
+    """Seconds that the call took."""
     error: bool
+    """Whether the call failed."""
     result: str
+    """The beginning of the result, with secrets redacted."""
 
 
 class ApprovalRequest(RunEvent, tag="approval.request"):
+    """The run waits until a person approves an action."""
+
     id: str
+    """The id of the question."""
     prompt: str
+    """The question."""
     choices: tuple[str, ...]
+    """Answers to choose from; empty for a free answer."""
 
 
 class QuestionRequest(RunEvent, tag="question.asked"):
+    """The run waits until a person answers a question."""
+
     id: str
+    """The id of the question."""
     prompt: str
+    """The question."""
     choices: tuple[str, ...]
+    """Answers to choose from; empty for a free answer."""
 
 
-class CompactionNews(RunEvent, tag="hermes.context.compacted"):
+class CompactionUpdate(RunEvent, tag="hermes.context.compacted"):
+    """A summary has replaced the middle of a long conversation for the model."""
+
     messages: int
+    """Number of messages that the summary replaces for the model."""
 
 
-class Remark(RunEvent, tag="notice"):
+class NoticeEvent(RunEvent, tag="notice"):
+    """A remark of the gateway that is not part of the answer."""
+
     text: str
+    """The remark."""
 
 
-class UsageNews(RunEvent, tag="usage"):
+class UsageUpdate(RunEvent, tag="usage"):
+    """A model call has ended."""
+
     usage: Usage
+    """The tokens of the call."""
 
 
 class RunCompleted(RunEvent, tag="run.completed"):
+    """The run has ended with an answer."""
+
     output: str
+    """The whole answer."""
     usage: Usage
+    """The tokens of all model calls of the run."""
     finish_reason: FinishReason = "stop"
+    """Why the model ended the answer."""
 
 
 class RunSuspended(RunEvent, tag="run.suspended", kw_only=True):
+    """The run waits for a person, or for the results of client tools."""
+
     tool_calls: tuple[ClientCall, ...] | UnsetType = UNSET
-    """Calls of client tools that wait for their results. They are before the answer, whose place in
-    a frame is found from the end."""
+    """Calls of client tools whose results are missing. This field must precede `output`, because
+    the placeholder of the answer is searched for from the end of the frame."""
     output: str
+    """The text so far."""
 
 
 class RunCancelled(RunEvent, tag="run.cancelled"):
+    """The run was stopped."""
+
     reason: str
+    """Who or what stopped the run."""
     output: str
+    """The text so far."""
 
 
 class RunFailed(RunEvent, tag="run.failed"):
+    """The run has failed."""
+
     error: str
+    """Why the run failed, for people."""
     code: str
+    """Names the error for programs."""

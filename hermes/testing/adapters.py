@@ -78,7 +78,8 @@ class FakePlatform(Protocol):
 
     @property
     def echoed(self) -> int:
-        """How many of our own messages the server has returned to the adapter, as platforms do."""
+        """Number of our own messages that the server has returned to the adapter, as real
+        platforms do."""
         ...
 
     @property
@@ -88,15 +89,15 @@ class FakePlatform(Protocol):
 
     @property
     def typed(self) -> int:
-        """How often the adapter has shown that we are typing."""
+        """Number of times that the adapter has shown the typing mark."""
         ...
 
     def says(self, text: str) -> None:
-        """A person writes in the chat."""
+        """Makes a person write in the chat."""
         ...
 
     def presses(self, question: str, label: str) -> None:
-        """A person presses a button under a question of ours."""
+        """Makes a person press a button under one of our questions."""
         ...
 
     def shown(self) -> list[str]:
@@ -151,7 +152,7 @@ ABILITY_TESTS: Mapping[str, Ability] = {
 
 
 def abilities_of(adapter: PlatformAdapter) -> set[Ability]:
-    """What the adapter says that its platform can do."""
+    """The abilities of the platform, according to its adapter."""
     limits = adapter.limits
     able: dict[Ability, bool] = {
         "attachments": limits.attachments,
@@ -164,9 +165,9 @@ def abilities_of(adapter: PlatformAdapter) -> set[Ability]:
 
 class AdapterContract:
     abilities: tuple[Ability, ...] = ()
-    """What the platform can do; the tests of other abilities are not collected."""
+    """The abilities of the platform. Tests of other abilities are not collected."""
     patience = 5.0
-    """Seconds to wait for something that the adapter must do."""
+    """Seconds that a test waits for an action of the adapter."""
 
     def __init_subclass__(cls) -> None:
         for name, ability in ABILITY_TESTS.items():
@@ -375,7 +376,7 @@ async def listening(
     listener: Listener | None = None,
     cursor: MemoryCursor | None = None,
 ) -> AsyncIterator[Listener]:
-    """The adapter listens until the block ends. Then every event that it reported is checked."""
+    """Runs the adapter until the block ends, and then checks every event that it reported."""
     listener = listener or Listener()
     run, cursor = platform.adapter.run, cursor or MemoryCursor()
     async with anyio.create_task_group() as group:

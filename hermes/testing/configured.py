@@ -1,4 +1,4 @@
-"""The models of some settings, as the application resolves them."""
+"""Resolves the models of settings as the application does."""
 
 from hermes.app.builtins import all_plugins, configured_models
 from hermes.core.models.offers import OfferedModels

@@ -40,7 +40,7 @@ class StoreFixture:
     def opened(
         self, folder: Path, kind: OwnerKind | None = None
     ) -> AbstractAsyncContextManager[Store]:
-        """The store in the folder, which is empty when it is opened for the first time."""
+        """Opens the store in the folder, which is empty at first."""
         raise NotImplementedError
 
     @pytest.fixture
@@ -50,7 +50,7 @@ class StoreFixture:
 
 
 class StoreContract(StoreFixture):
-    """Transactions are atomic and can be retried; processes and their changes are known."""
+    """Transactions are atomic and can be retried, and the store knows the processes that use it."""
 
     # --- transactions ------------------------------------------------------------------------
 
@@ -302,7 +302,7 @@ class StoreContract(StoreFixture):
 
 
 class OwnersContract(StoreFixture):
-    """A lease is held by one process, and one that left no work is forgotten."""
+    """A lease has one holder, and a process without remaining work is forgotten."""
 
     async def test_a_lease_is_had_by_one_and_taken_over_from_the_dead(self, store: Store) -> None:
         claim = owners.claim_lease

@@ -1,4 +1,4 @@
-"""The contract of every store for the transcript, sessions, their prompts and summaries."""
+"""The contract of every store for transcripts, sessions, prompts and summaries."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,11 +7,11 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from hermes.state import compactions, sessions, transcript, turns
+from hermes.state import compactions, conversations, sessions, transcript, turns
 from hermes.state.compactions import Condensed, Span
 from hermes.state.search import search
 from hermes.state.sessions import EndedConversation
-from hermes.state.transcript import History, Scribe
+from hermes.state.transcript import History, TranscriptWriter
 from hermes.state.unreadable import LOST_MESSAGE
 from hermes.testing.contracts import StoreFixture
 from hermes.testing.rows import (
@@ -21,9 +21,9 @@ from hermes.testing.rows import (
     append_unreadable,
     outcomes_of,
     said_in,
-    scribe,
     session,
     turn_row,
+    writer,
 )
 from hermes.types.identity import CallId
 from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
@@ -42,12 +42,12 @@ def touch(now: float = NOW, title: str = "") -> Work[sessions.SessionRow]:
 
 
 def talk(count: int) -> Work[list[int]]:
-    """Exchanges of a question and an answer; the numbers of their rows."""
+    """Stores exchanges of a question and an answer; returns the numbers of their rows."""
     numbers = []
     for n in range(count):
         question, answer = UserMessage(text=f"q{n}"), AssistantMessage(text=f"a{n}")
-        numbers.append((yield from transcript.append(scribe(f"t{n:03}"), -1, 0, question, NOW)))
-        numbers.append((yield from transcript.append(scribe(f"t{n:03}"), 0, 0, answer, NOW)))
+        numbers.append((yield from transcript.append(writer(f"t{n:03}"), -1, 0, question, NOW)))
+        numbers.append((yield from transcript.append(writer(f"t{n:03}"), 0, 0, answer, NOW)))
     return numbers
 
 
@@ -66,7 +66,7 @@ def texts(history: History) -> list[str]:
 
 
 class TranscriptContract(StoreFixture):
-    """Messages are kept in order, and are found only by people who may read them."""
+    """Messages are kept in order, and only people who may read them can find them."""
 
     async def test_history_is_in_order_and_begins_anew_on_demand(self, store: Store) -> None:
         call = ToolCall(id=CallId("t1_0_0"), name="read_file", arguments="{}")
@@ -78,13 +78,13 @@ class TranscriptContract(StoreFixture):
         ]
         assert (await store.run(sessions.touch, session(), SOURCE, None, "", NOW)).generation == 0
         for step, message in enumerate(said_):
-            await store.run(transcript.append, scribe("t1"), step - 1, 0, message, NOW)
+            await store.run(transcript.append, writer("t1"), step - 1, 0, message, NOW)
         key = str(session())
         assert await store.read(said_in, key, 0) == said_
         await store.run(sessions.begin_anew, key, NOW)
         assert (await store.run(sessions.touch, session(), SOURCE, None, "", NOW)).generation == 1
         later = UserMessage(text="again")
-        await store.run(transcript.append, scribe("t2", generation=1), -1, 0, later, NOW)
+        await store.run(transcript.append, writer("t2", generation=1), -1, 0, later, NOW)
         assert await store.read(said_in, key, 1) == [later]
         assert await store.read(said_in, key, 0) == said_
 
@@ -92,14 +92,14 @@ class TranscriptContract(StoreFixture):
         places = [(1, 0), (0, 2), (0, 0), (-1, 0), (0, 1)]
         for step, index in places:
             message = UserMessage(text=f"{step} {index}")
-            await store.run(transcript.append, scribe("t"), step, index, message, NOW)
+            await store.run(transcript.append, writer("t"), step, index, message, NOW)
         found = await store.read(transcript.of_turn, "t")
         assert found == [UserMessage(text=f"{step} {index}") for step, index in sorted(places)]
 
     async def test_a_message_that_is_appended_twice_stands_once(self, store: Store) -> None:
         for text in ("first", "second"):
             message = UserMessage(text=text)
-            await store.run(transcript.append, scribe("t"), 0, 0, message, NOW)
+            await store.run(transcript.append, writer("t"), 0, 0, message, NOW)
         assert await store.read(transcript.of_turn, "t") == [UserMessage(text="first")]
         assert await store.read(search, "second", EVERYBODY) == []
 
@@ -107,12 +107,12 @@ class TranscriptContract(StoreFixture):
         call = ToolCall(id=CallId("t_0_0"), name="look", arguments="{}")
         asked, result = AssistantMessage(calls=(call,)), ToolMessage(call=call.id, text="seen")
         before, after = UserMessage(text="before"), UserMessage(text="after")
-        await store.run(transcript.append, scribe("t1"), -1, 0, before, NOW)
-        await store.run(transcript.append, scribe("t2"), -1, 0, UserMessage(text="go"), NOW)
-        await store.run(transcript.append, scribe("t2"), 0, 0, asked, NOW)
-        await store.run(transcript.append, scribe("t2"), 0, 1, result, NOW)
+        await store.run(transcript.append, writer("t1"), -1, 0, before, NOW)
+        await store.run(transcript.append, writer("t2"), -1, 0, UserMessage(text="go"), NOW)
+        await store.run(transcript.append, writer("t2"), 0, 0, asked, NOW)
+        await store.run(transcript.append, writer("t2"), 0, 1, result, NOW)
         await store.run(append_unreadable, turn_row("t2"), 1)
-        await store.run(transcript.append, scribe("t3"), -1, 0, after, NOW)
+        await store.run(transcript.append, writer("t3"), -1, 0, after, NOW)
         with pytest.raises(msgspec.DecodeError):
             await store.read(transcript.of_turn, "t2")
         key = str(session())
@@ -125,7 +125,7 @@ class TranscriptContract(StoreFixture):
     async def test_what_was_said_is_found_by_its_agent_only(self, store: Store) -> None:
         for agent, text in (("main", "The red fox jumps"), ("other", "A red herring")):
             said_ = UserMessage(text=text)
-            await store.run(transcript.append, scribe("t" + agent, agent), 0, 0, said_, NOW)
+            await store.run(transcript.append, writer("t" + agent, agent), 0, 0, said_, NOW)
         (found,) = await store.read(search, "fox red", EVERYBODY)
         assert (found.session, found.role, found.text, found.at) == (
             str(session()),
@@ -137,14 +137,14 @@ class TranscriptContract(StoreFixture):
 
     async def test_transient_and_rolled_back_words_are_never_found(self, store: Store) -> None:
         def failing() -> Work[int]:
-            yield from transcript.append(scribe("t2"), 0, 0, UserMessage(text="secret two"), NOW)
+            yield from transcript.append(writer("t2"), 0, 0, UserMessage(text="secret two"), NOW)
             raise ValueError
 
-        def append(writer: Scribe, text: str) -> Callable[[], Work[int]]:
+        def append(writer: TranscriptWriter, text: str) -> Callable[[], Work[int]]:
             return partial(transcript.append, writer, 0, 0, UserMessage(text=text), NOW)
 
-        first = append(scribe("t1", transient=True), "secret one")
-        await outcomes_of(store, [first, failing, append(scribe("t3"), "secret three")])
+        first = append(writer("t1", transient=True), "secret one")
+        await outcomes_of(store, [first, failing, append(writer("t3"), "secret three")])
         found = await store.read(search, "secret", EVERYBODY)
         assert [one.text for one in found] == ["secret three"]
         assert await store.read(said_in, str(session()), 0) == [UserMessage(text="secret three")]
@@ -155,12 +155,12 @@ class TranscriptContract(StoreFixture):
         ['"', '""', "a OR", "NOT", "*", "fox*", "NEAR(", "a:b", "(", "\0", "fox\0", "--", "'", "^"],
     )
     async def test_no_query_is_an_error(self, store: Store, query: str) -> None:
-        await store.run(transcript.append, scribe("t"), 0, 0, UserMessage(text="a red fox"), NOW)
+        await store.run(transcript.append, writer("t"), 0, 0, UserMessage(text="a red fox"), NOW)
         assert len(await store.read(search, query, EVERYBODY)) <= 1
 
 
 class SessionsContract(StoreFixture):
-    """Sessions are found again, keep their prompt for an epoch, and end once."""
+    """A session can be found again, keeps its prompt for an epoch, and ends once."""
 
     async def test_a_session_remembers_when_it_was_used_before(self, store: Store) -> None:
         assert (await store.run(touch, NOW)).used_before is None
@@ -170,7 +170,7 @@ class SessionsContract(StoreFixture):
     async def test_a_session_is_named_by_its_first_words(self, store: Store) -> None:
         await store.run(touch, title=" " * 10_000 + "How do I\n boil an egg? " + "x" * 80)
         await store.run(touch, title="something else")
-        (found,) = await store.read(sessions.listed)
+        (found,) = await store.read(conversations.named, SESSION)
         assert found.title.startswith("How do I boil an egg? xxx")
         assert len(found.title) <= sessions.TITLE_CHARS
 
@@ -179,22 +179,20 @@ class SessionsContract(StoreFixture):
             await store.run(
                 sessions.touch, session(chat), replace(SOURCE, chat_id=chat), None, "", NOW
             )
-        for name, found in {
-            "abc1": ["abc1"],
-            str(session("abc2")): ["abc2"],
-            "a_": ["a_c"],
-            "%": ["%"],
-            "nothing": [],
-        }.items():
-            assert [one.chat for one in await store.read(sessions.named, name)] == found
-        assert len(await store.read(sessions.named, "ab")) == 2
+        for name in ("abc1", str(session("abc1"))):
+            (found,) = await store.read(conversations.named, name)
+            assert found.chat == "abc1"
+        assert await store.read(conversations.named, "ab") == []
+        for name, chats in {"a_": ["a_c"], "%": ["%"], "nothing": []}.items():
+            assert [one.chat for one in await store.read(conversations.resembling, name)] == chats
+        assert len(await store.read(conversations.resembling, "ab")) == 2
 
     async def test_a_deleted_session_leaves_nothing_behind(self, store: Store) -> None:
         await store.run(touch)
         await store.run(talk, 2)
         await store.run(turns.insert, turn_row("t000"), "main", "7")
         await store.run(sessions.keep_prompt, SESSION, 0, a_prompt("hello"))
-        await store.run(sessions.delete, SESSION)
+        await store.run(delete)
         await store.run(sessions.forget_prompts)
         for table in ("sessions", "messages", "turns", "prompts"):
             assert await store.read(_count, table) == 0
@@ -259,7 +257,7 @@ class SessionsContract(StoreFixture):
 
     async def test_a_session_made_again_after_its_deletion_is_another(self, store: Store) -> None:
         first = await store.run(touch, NOW)
-        await store.run(sessions.delete, SESSION)
+        await store.run(delete)
         assert (await store.run(touch, NOW + 1)).created_at != first.created_at
 
     async def test_the_ending_of_one_session_is_taken_by_its_name(self, store: Store) -> None:
@@ -301,7 +299,7 @@ class CompactionsContract(StoreFixture):
         rows = await store.run(talk, 2)
         await store.run(condense, (rows[0], rows[3]), "summary")
         known = await store.read(read, await store.run(touch))
-        await store.run(transcript.append, scribe("t9"), -1, 0, UserMessage(text="later"), NOW)
+        await store.run(transcript.append, writer("t9"), -1, 0, UserMessage(text="later"), NOW)
         assert texts(await store.read(transcript.history, SESSION, known)) == ["summary", "later"]
 
     async def test_results_that_came_out_of_order_are_read_in_order(self, store: Store) -> None:
@@ -311,10 +309,10 @@ class CompactionsContract(StoreFixture):
         asked = AssistantMessage(calls=calls)
         results: list[Message] = [ToolMessage(call=call.id, text=call.id) for call in calls]
         await store.run(touch)
-        await store.run(transcript.append, scribe("t"), -1, 0, UserMessage(text="go"), NOW)
-        await store.run(transcript.append, scribe("t"), 0, 0, asked, NOW)
+        await store.run(transcript.append, writer("t"), -1, 0, UserMessage(text="go"), NOW)
+        await store.run(transcript.append, writer("t"), 0, 0, asked, NOW)
         for index in (2, 0, 1):
-            await store.run(transcript.append, scribe("t"), 0, index + 1, results[index], NOW)
+            await store.run(transcript.append, writer("t"), 0, index + 1, results[index], NOW)
         found = await store.read(read, await store.run(touch))
         assert list(found.messages) == [UserMessage(text="go"), asked, *results]
 
@@ -327,3 +325,9 @@ def _count(table: str) -> Work[int]:
     rows = yield f"select count(*) from {table}", ()  # noqa: S608
     count: int = rows[0][0]
     return count
+
+
+def delete() -> Work[None]:
+    """Deletes the current conversation of the session."""
+    for one in (yield from conversations.named(SESSION)):
+        yield from conversations.delete(one)

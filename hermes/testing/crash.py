@@ -35,7 +35,7 @@ from hermes.testing.stores import forget_store, stores_on_postgres
 
 AT_ONCE = 5
 ALIKE = 3
-"""Passages of one place that are tried: later ones are like the earlier."""
+"""How many passages of the same point are tried. Later ones are like the earlier ones."""
 SCENARIO_SECONDS = 20.0
 Script = Callable[[Stage], Awaitable[None]]
 
@@ -80,7 +80,8 @@ async def _client_tools(stage: Stage, *, session: bool) -> None:
 
 
 async def _recovered(stage: Stage) -> None:
-    """The gateway dies with everything under way, and may die again while it recovers."""
+    """Kills the gateway with work of every kind in progress. It may be killed again while it
+    recovers."""
     spawner, queuer = SimulatedPerson(stage, "plain", "1"), SimulatedPerson(stage, "plain", "2")
     reader, decider = SimulatedPerson(stage, "editing", "1"), SimulatedPerson(stage, "editing", "2")
     asked = decider.say("ask")
@@ -127,7 +128,7 @@ async def play(name: str, model: str, *, point: str = "", count: bool = False) -
     with tempfile.TemporaryDirectory(prefix="hermes-") as folder:
         stage = Stage(Path(folder), model, forked)
         again = name == "recovery"
-        # What a recovery starts from is not counted: the second process is.
+        # In a recovery, the points of the second process are counted.
         stage.armed[int(again)] = Armed(fail_at=point, count=count, from_start=again)
         late = ""
         try:
@@ -151,11 +152,11 @@ class Played:
         self.report = report
         self.points = points
         self.reached = reached
-        """The gateway died at the point."""
+        """Whether the gateway was killed at the point."""
 
 
 class Tally:
-    """What an enumeration found."""
+    """The results of all runs."""
 
     def __init__(self) -> None:
         self.played = self.failed = self.missed = 0
@@ -181,7 +182,7 @@ class Tally:
 
 
 async def enumerate_points(names: list[str], point: str) -> bool:
-    """Plays each scenario once for each of its points; whether nothing was violated."""
+    """Runs each scenario once for each of its points; True if no promise was broken."""
     tally = Tally()
     limiter = anyio.CapacityLimiter(AT_ONCE)
     since = time.monotonic()
@@ -221,13 +222,14 @@ MIX: dict[CrashKind, int] = {
     "steps": 8,
     "spawn": 4,
 }
-"""How often people say what, in parts of a hundred."""
+"""The share of each kind of message, in percent."""
 WAITING = 0.7
-"""How often a person waits for the answer before they go on."""
+"""The probability that a person waits for the answer before the next message."""
 
 
 class Storm:
-    """People who talk, and kills that unlock what they say next: each one hits work."""
+    """People who write, while the gateway is killed. Each kill unlocks more messages, so it hits
+    work."""
 
     def __init__(self, stage: Stage, messages: int, chats: int, kills: int, seed: int) -> None:
         self._stage = stage
@@ -259,7 +261,7 @@ class Storm:
             for kind, wait in zip(kinds, waits, strict=True):
                 await self._stage.until(self._unlocked)
                 if kind == "ask":
-                    # Anything else that is said meanwhile would be the answer.
+                    # Any other message would be taken for the answer.
                     await person.all_answered()
                 if wait or kind == "ask":
                     await person.ask(kind)
@@ -272,7 +274,7 @@ class Storm:
     async def _kill(self) -> None:
         for kill in range(self._kills):
             if self._random.random() < 0.2:
-                # While it starts, or recovers from the kill before.
+                # The gateway is starting, or recovering from the kill before.
                 await anyio.sleep(self._random.uniform(0.1, 0.9))
             else:
                 sent = int((kill + self._random.random()) * self._share)
@@ -292,7 +294,7 @@ class Storm:
 
 
 async def storm(messages: int, chats: int, kills: int, seed: int, seconds: float) -> bool:
-    """Kills at random while people talk; whether nothing was violated."""
+    """Kills the gateway at random while people write; True if no promise was broken."""
     since, late = time.monotonic(), ""
     with tempfile.TemporaryDirectory(prefix="hermes-") as folder:
         async with running_model() as model:

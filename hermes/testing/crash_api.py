@@ -1,4 +1,4 @@
-"""A client of the API that goes on, as SDKs do, however often the gateway is killed."""
+"""A client of the API that retries, as SDKs do, however often the gateway is killed."""
 
 from pathlib import Path
 
@@ -16,11 +16,11 @@ CLIENT_TOOL = {
     "function": {"name": "look", "parameters": {"type": "object", "properties": {}}},
 }
 QUESTION = '{q} tool:look{{"at":"{q}"}} tool:append{{"token":"{q}"}} steps:2'
-"""Twice, the model calls the client's tool and ours in one step."""
+"""In two steps, the model calls a tool of the client and one of ours."""
 
 
 def address_file(home: Path) -> Path:
-    """Where a gateway process writes the address of its API."""
+    """The file in which a gateway process writes the address of its API."""
     return home / "api-address"
 
 
@@ -34,7 +34,7 @@ class Exchange(Value):
     token: str
     answer: str
     results: int
-    """Results of its tools that it sent, each once or more often."""
+    """Number of different tool results that the client has sent."""
 
 
 class _Function(Struct):

@@ -1,4 +1,4 @@
-"""The promises that no kill may break, checked on what stands in the chats and in the store."""
+"""The promises that no kill may break, checked against the chats and the store."""
 
 import contextlib
 import os
@@ -37,7 +37,7 @@ class Report:
 
 
 def check(stage: Stage) -> Report:
-    """Everything that is wrong once the gateway is dead and nothing should be left to do."""
+    """Everything that is wrong after the gateway has ended. No work should be left by then."""
     report = Report()
     report.figures["messages"] = len(stage.sent)
     report.figures["kills"] = stage.deaths[-9]
@@ -60,7 +60,7 @@ def check(stage: Stage) -> Report:
 
 
 async def refused(model: str) -> list[str]:
-    """What the model refused since it began: a history with an open call, and the like."""
+    """Requests that the model has refused since it started, such as a history with an open call."""
     url = f"{model.removesuffix('/v1')}/_stats"
     async with aiohttp.ClientSession() as http, http.get(url) as response:
         stats = msgspec.json.decode(await response.read(), type=Stats)
@@ -68,7 +68,7 @@ async def refused(model: str) -> list[str]:
 
 
 def _standing(stage: Stage, sent: Sent) -> list[Shown]:
-    """The whole answers that a message has in its chat."""
+    """The complete answers to a message in its chat."""
     shown = stage.rooms[sent.account].shown(sent.chat)
     return [one for one in shown if sent.answered_by(one.text)]
 
@@ -169,8 +169,8 @@ def _store(stage: Stage, report: Report) -> Iterator[str]:
 
 
 def _processes(stage: Stage, report: Report) -> Iterator[str]:
-    # A supervisor notices the end of its gateway by itself. One that was just starting when the
-    # command was stopped appears for a moment, and never begins it.
+    # A supervisor notices the end of its gateway by itself. A supervisor that was starting while
+    # its command was stopped appears for a moment, and never runs the command.
     deadline = time.monotonic() + LAST_PROCESS_SECONDS
     while (running := _running_in(stage.home)) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)

@@ -1,7 +1,7 @@
 """A real gateway process that can be killed anywhere, also by itself at a named point.
 
-A point is a place where a kill could hurt: around every commit, every call to a platform, every
-tool and every model call. They are found by running, never typed.
+A point is a place where a kill could do damage: around every commit, every call to a platform,
+every tool and every model call. Points are found by running the gateway.
 """
 
 import logging
@@ -21,7 +21,7 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from hermes.app.gateway import Parts, open_gateway
+from hermes.app.gateway import GatewayOverrides, open_gateway
 from hermes.boundary.execution.local import LocalBackend
 from hermes.core.models.retry import Retrying
 from hermes.core.tools.read_file import read_file_tool
@@ -50,7 +50,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 APPENDED = "appended.txt"
-"""Where `append` writes, in the workspace."""
+"""The file to which `append` writes, in the workspace."""
 EDIT_SECONDS = 0.1
 READS = {
     "load_paired",
@@ -65,26 +65,27 @@ READS = {
     "forget_requests",
     "forget_messages",
 }
-"""Work that changes nothing here: a kill around it is a kill between its neighbours."""
+"""Transactions that only read here. A kill around them equals a kill between their neighbours."""
 
 
 class Options(Value):
     home: str
     port: int
-    """Where the platforms are served, on this machine."""
+    """The port of the platforms on this machine."""
     model: str
     store_url: str = ""
     """The address of the database; empty for SQLite in the home."""
     fail_at: str = ""
     """The point at which the process kills itself."""
     count: bool = False
-    """Writes down the points that it passes."""
+    """Whether the process lists the points that it passes."""
     from_start: bool = False
-    """Points count from the start, not only from the first update on."""
+    """Whether points count from the start of the process. Otherwise they count from the first
+    update."""
 
 
 class Points:
-    """Names every point passed, and ends the process at the one that is wanted."""
+    """Counts the points that are passed, and kills the process at the requested one."""
 
     def __init__(self, options: Options) -> None:
         self.armed = options.from_start
@@ -132,7 +133,7 @@ class PointedStore(WrappedStore):
 
 
 class PointedWire:
-    """Points before a platform is called, and after it took the call but before we know."""
+    """Points before each call to a platform, and after the platform has accepted it."""
 
     def __init__(self, points: Points, wire: PlatformWire) -> None:
         self._points = points
@@ -293,12 +294,12 @@ def settings_of(options: Options) -> Settings:
         "HERMES_STORE_URL": options.store_url,
     }
     settings = load(Path(options.home), environ)
-    # Lively, so that an answer of half a second has a preview and edits.
+    # An interval so short that an answer of half a second has a preview and edits.
     return replace(settings, streaming=replace(settings.streaming, edit_interval=EDIT_SECONDS))
 
 
 async def work(options: Options) -> None:
-    """Serves both platforms and the API until killed, or until the platforms are gone."""
+    """Serves both platforms and the API until the process is killed or the platforms are gone."""
     points, home = Points(options), Path(options.home)
     async with (
         await anyio.connect_tcp("127.0.0.1", options.port) as stream,
@@ -313,14 +314,14 @@ async def work(options: Options) -> None:
             PlainAdapter(wire("plain")),
             EditingAdapter(wire("editing")),
         ]
-        parts = Parts(
+        overrides = GatewayOverrides(
             tools=tools(points, home),
             model=PointedModel(points, Retrying(model_client(http))),
             backend=LocalBackend(home / "processes", {"PATH": os.defpath}),
             wrap_store=partial(PointedStore, points),
         )
         async with (
-            open_gateway(settings_of(options), parts) as gateway,
+            open_gateway(settings_of(options), overrides) as gateway,
             anyio.create_task_group() as group,
         ):
             for adapter in adapters:

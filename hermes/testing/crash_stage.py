@@ -1,4 +1,4 @@
-"""What outlives a gateway that is killed: its home, two platforms, a model, and people."""
+"""The surroundings of a gateway that is killed: its home, two platforms, a model, and people."""
 
 import itertools
 import multiprocessing
@@ -53,7 +53,7 @@ Launch = Callable[[Options], Awaitable[Child]]
 
 
 class Armed(TypedDict):
-    """How one gateway process is to fail or to count."""
+    """How one gateway process fails or counts points."""
 
     fail_at: str
     count: bool
@@ -61,12 +61,12 @@ class Armed(TypedDict):
 
 
 class Sent(Value):
-    """Something that a person said and must get an answer to."""
+    """A message of a person, which must be answered."""
 
     account: str
     chat: str
     token: str
-    """A word of it that no other message has: answers quote it."""
+    """A word that no other message contains. Answers quote it."""
     kind: CrashKind
 
     def answered_by(self, text: str) -> bool:
@@ -81,7 +81,7 @@ class Stage:
         self.model = model
         self.rooms = {"plain": Rooms(), "editing": Rooms()}
         self.armed: dict[int, Armed] = {}
-        """For the gateway's first process, its second …"""
+        """Options for the first process of the gateway, for the second, and so on."""
         self.sent: list[Sent] = []
         self.exchanges: list[Exchange] = []
         """Finished conversations over the API."""
@@ -96,7 +96,7 @@ class Stage:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """The platforms are served, and the gateway runs again whenever it dies."""
+        """Serves the platforms, and starts the gateway again whenever it has ended."""
         workspace = self.home / "workspace"
         workspace.mkdir(parents=True)
         for name in ("notes", "notes0", "notes1", "notes2"):
@@ -110,7 +110,7 @@ class Stage:
                 group.cancel_scope.cancel()
 
     def kill(self) -> None:
-        """SIGKILL, if there is a process."""
+        """Sends SIGKILL, if there is a process."""
         if self._child is not None:
             _end(self._child)
             self.kills += 1
@@ -119,17 +119,17 @@ class Stage:
         await self.until(lambda: len(self.starts) > times)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Polls; whoever waits sets the deadline."""
+        """Polls the condition. The caller sets the deadline."""
         while not condition():  # noqa: ASYNC110
             await anyio.sleep(POLL_SECONDS)
 
     async def quiet(self) -> None:
-        """Returns when nothing is under way or owed any more, or after some seconds."""
+        """Returns when no work is left in the store, or after some seconds."""
         with anyio.move_on_after(QUIET_SECONDS):
             await self.until(lambda: not any(self.unfinished().values()))
 
     def unfinished(self) -> dict[str, int]:
-        """What the store has to do still."""
+        """The work that is left in the store."""
         return {
             what: self.count(where)
             for what, where in {
@@ -152,7 +152,7 @@ class Stage:
         return f"q{next(self._tokens)}"
 
     def recovery(self) -> dict[str, str]:
-        """How long after a restart the first call reached a platform."""
+        """Seconds from each restart to the first call to a platform."""
         calls = sorted(at for server in self.rooms.values() for at, _, _ in server.calls)
         took: list[float] = []
         for since, until in itertools.pairwise([*self.starts[1:], float("inf")]):
@@ -185,7 +185,7 @@ class Stage:
 
 
 class SimulatedPerson:
-    """Somebody in a chat of their own."""
+    """A person in a chat of their own."""
 
     def __init__(self, stage: Stage, account: str, chat: str) -> None:
         self._stage = stage
@@ -208,7 +208,7 @@ class SimulatedPerson:
         self._room.says(f"decided-{sent.token}", chat=self._chat)
 
     async def ask(self, kind: CrashKind) -> None:
-        """Says it and waits for the answer; decides what there is to decide."""
+        """Sends the message and waits for the answer; answers the question if there is one."""
         sent = self.say(kind)
         if kind == "ask":
             await self.questioned(sent)
@@ -224,7 +224,7 @@ class SimulatedPerson:
         await self._stage.until(lambda: not self._open)
 
     async def begun(self, sent: Sent) -> None:
-        """The answer has begun to stand in the chat."""
+        """Waits until the first words of the answer are in the chat."""
         await self._until(lambda shown: any(sent.token in one.text.split() for one in shown))
 
     async def questioned(self, sent: Sent) -> None:
@@ -243,7 +243,7 @@ def _end(child: Child) -> None:
 
 
 async def spawned(options: Options) -> Child:
-    """A gateway as it is really started."""
+    """A gateway that is started as users start it."""
     flags = [f"--{name}={value}" for name, value in _flags(options).items()]
     command = [sys.executable, "-m", "hermes.testing.crash_child", *flags]
     return await anyio.open_process(command, stdin=None, stdout=None, stderr=None)
@@ -259,7 +259,7 @@ def _flags(options: Options) -> dict[str, str]:
 
 
 class Forked:
-    """A gateway forked from a process that has imported everything: it starts at once."""
+    """A gateway forked from a process with all imports, so that it starts at once."""
 
     def __init__(self, options: Options) -> None:
         context = multiprocessing.get_context("forkserver")
@@ -282,7 +282,7 @@ async def forked(options: Options) -> Child:
 
 @asynccontextmanager
 async def running_model() -> AsyncIterator[str]:
-    """The base URL of a model in a process of its own."""
+    """Runs a model in a process of its own; yields its base URL."""
     command = [sys.executable, "-m", "hermes.testing.model"]
     async with await anyio.open_process(command, stderr=None) as process:
         assert process.stdout is not None

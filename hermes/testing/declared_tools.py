@@ -1,4 +1,4 @@
-"""The contract of a wire format for tools: how they are declared, and how a model may choose."""
+"""The contract of a wire format for tools: how they are declared, and how a choice is sent."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,8 @@ from hermes.types.profile import ModelChoice
 
 
 class ToolsContract:
-    """A part of `WireFormatContract`, which says what the methods return."""
+    """The part of `WireFormatContract` about tools. The inheriting class says what the methods
+    return."""
 
     def wire(self) -> WireFormat:
         raise NotImplementedError
@@ -64,7 +65,7 @@ class ToolsContract:
         assert (b"parallel" in body) == (parallel is not None and self.limits_parallel(mode))
 
     def limits_parallel(self, mode: str) -> bool:
-        """Whether the vendor takes a limit of parallel calls beside this choice."""
+        """Whether the vendor accepts a limit of parallel calls together with this choice."""
         return True
 
 

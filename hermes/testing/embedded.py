@@ -1,4 +1,4 @@
-"""The embedded model's real file, downloaded once for all test runs of this machine."""
+"""The file of the embedded model, downloaded once for all test runs of this machine."""
 
 from pathlib import Path
 
@@ -11,5 +11,5 @@ FOLDER = Path("~/.cache/hermes-tests/models")
 
 
 def embedded_file() -> Path:
-    """Where the file is; Disconnected when it is not here and can't be had."""
+    """The path of the file; Disconnected if it is missing and can't be downloaded."""
     return anyio.run(fetch, FOLDER.expanduser(), lambda done, total: None, ENVIRON)

@@ -1,4 +1,4 @@
-"""`hermes gateway run` as a process of its own, to be killed and started again."""
+"""Runs `hermes gateway run` as a process, which can be killed and started again."""
 
 import socket
 import subprocess
@@ -20,9 +20,9 @@ START_SECONDS = 30
 
 
 class GatewayProcess:
-    """A gateway whose user has `folder` as the home directory; the port stays the same.
+    """A gateway whose user has `folder` as the home directory. The port stays the same.
 
-    It may open so many `descriptors`, if that is given.
+    `descriptors` limits the number of files that it may open.
     """
 
     def __init__(self, folder: Path, model_url: str, descriptors: int | None = None) -> None:
@@ -53,7 +53,7 @@ class GatewayProcess:
         return self._process.pid
 
     async def start(self) -> None:
-        """Returns when the API can be called."""
+        """Returns when the API accepts requests."""
         assert self._process is None, "a gateway is running"
         command = [sys.executable, "-m", "hermes", "gateway", "run", "--port", str(self.port)]
         if self._descriptors is not None:
@@ -63,7 +63,7 @@ class GatewayProcess:
                 command, env=self._environ, stdout=log, stderr=subprocess.STDOUT
             )
         try:
-            await until(lambda: "\ntry: " in self.log, START_SECONDS)
+            await until(lambda: "\n  curl " in self.log, START_SECONDS)
         except AssertionError as error:
             raise AssertionError(f"the gateway did not start:\n{self.log}") from error
 
@@ -84,7 +84,7 @@ class GatewayProcess:
 async def gateway_process(
     folder: Path, model_url: str, descriptors: int | None = None
 ) -> AsyncIterator[GatewayProcess]:
-    """A started gateway, killed when the block ends."""
+    """A started gateway, which is killed when the block ends."""
     gateway = GatewayProcess(folder, model_url, descriptors)
     try:
         await gateway.start()
@@ -103,7 +103,7 @@ def _free_port() -> int:
 
 @asynccontextmanager
 async def model_process() -> AsyncIterator[str]:
-    """The base URL of a `FakeModel` in a process of its own, until the block ends."""
+    """Runs a `FakeModel` in a process of its own until the block ends; yields its base URL."""
     command = [sys.executable, "-m", "hermes.testing.model"]
     opened = await anyio.open_process(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     async with opened as process:

@@ -1,4 +1,4 @@
-"""Conversations as the store can hold them, for property tests of what is made of them."""
+"""Random conversations that the store can hold, for property tests."""
 
 import string
 
@@ -22,21 +22,21 @@ names = st.text(string.ascii_lowercase + "_", min_size=1, max_size=8)
 _values = st.none() | st.booleans() | st.integers(-9, 9) | texts
 _objects = st.dictionaries(texts, _values | st.lists(_values, max_size=2), max_size=3)
 arguments = _objects.map(lambda fields: msgspec.json.encode(fields).decode()) | texts
-"""JSON, or what a confused model writes in its place."""
+"""JSON, or the text that a confused model writes instead."""
 people = st.builds(UserMessage, text=texts, sender=st.none() | names)
 NO_ECHO: st.SearchStrategy[Echo | None] = st.none()
 
 
 @st.composite
 def _steps(draw: st.DrawFn, step: str, echoes: st.SearchStrategy[Echo | None]) -> ScriptedHistory:
-    """The model asks for tools, and every call has its result."""
+    """An answer with tool calls, each followed by its result."""
     wanted = draw(st.lists(st.tuples(names, arguments), min_size=1, max_size=3))
     calls = tuple(
         ToolCall(id=CallId(f"{step}_{index}"), name=name, arguments=written)
         for index, (name, written) in enumerate(wanted)
     )
     said = AssistantMessage(text=draw(texts), calls=calls, echo=draw(echoes))
-    # Those that a person had to decide on come last.
+    # Results that a person had to decide on come last.
     results = [
         ToolMessage(call=call.id, text=draw(texts), failed=draw(st.booleans()))
         for call in draw(st.permutations(calls))
@@ -48,7 +48,7 @@ def _steps(draw: st.DrawFn, step: str, echoes: st.SearchStrategy[Echo | None]) -
 def histories(
     draw: st.DrawFn, echoes: st.SearchStrategy[Echo | None] = NO_ECHO
 ) -> tuple[ScriptedHistory, ...]:
-    """Conversations that a model is asked to go on with, each the beginning of the next."""
+    """Conversations that a model is asked to continue. Each is the beginning of the next."""
     said: list[Message] = []
     found: list[ScriptedHistory] = []
     for turn in range(draw(st.integers(1, 4))):
@@ -57,7 +57,7 @@ def histories(
         for step in range(draw(st.integers(0, 3))):
             said += draw(_steps(f"019a0{turn:x}c3d4e5f6a7b8c9d_{step}", echoes))
             found.append(tuple(said))
-        # A turn that failed has no answer.
+        # A failed turn has no answer.
         if draw(st.booleans()):
             said.append(AssistantMessage(text=draw(texts)))
     return tuple(found)

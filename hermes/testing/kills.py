@@ -1,4 +1,4 @@
-"""Kills a process before any one of its changes to files."""
+"""Kills a process before any of its changes to files."""
 
 import os
 import signal
@@ -16,7 +16,8 @@ CHANGES = frozenset(
 def completes(action: Callable[[], object], changes: int) -> bool:
     """Runs the action in a process that is killed after so many changes to files.
 
-    False if it was killed, True if the action ended before. The action must not need threads.
+    Returns False if it was killed, True if the action finished first. The action must not use
+    threads.
     """
     child = os.fork()
     if not child:

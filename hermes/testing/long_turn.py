@@ -1,4 +1,4 @@
-"""A turn of thirty steps, planned by step: a model that dies in between goes on where it was."""
+"""A turn of thirty steps whose model needs no memory, so that it continues after a restart."""
 
 from hermes.testing.scripted import Plan, PlannedCall
 from hermes.types.events import SegmentEnded, TextDelta
@@ -9,12 +9,12 @@ from hermes.types.protocols import Emit
 
 STEPS = 30
 FILE = "notes.txt"
-"""In the workspace, for the steps that read."""
+"""The file in the workspace that steps read."""
 ANSWER = "That was the last of thirty steps."
 
 
 def _read(limit: int, path: str = FILE) -> PlannedCall:
-    # Another limit each time: identical calls would end the turn.
+    # The limit differs each time, because identical calls would end the turn.
     return PlannedCall("read_file", f'{{"path":"{path}","limit":{limit}}}')
 
 
@@ -23,7 +23,7 @@ def _append(token: str) -> PlannedCall:
 
 
 def _plan(step: int) -> Plan:
-    """Every kind of step in turn: alone and side by side, once and again, sound and broken."""
+    """Calls of every kind in turn: single and parallel, repeatable and not, valid and invalid."""
     token, limit = f"s{step}", step + 1
     match step % 6:
         case 0:
@@ -48,11 +48,11 @@ TOKENS = tuple(
     for call in plan.calls
     if call.name == "append" and call.arguments.endswith("}")
 )
-"""What the turn appends, each once."""
+"""The lines that the turn appends, each exactly once."""
 
 
 class LongModel:
-    """Knows nothing but the number of the step that it is asked for."""
+    """A model that depends on nothing but the number of the requested step."""
 
     def __init__(self) -> None:
         self.requests: list[ModelRequest] = []

@@ -1,9 +1,9 @@
-"""An execution backend whose files are in memory and whose commands run in a shell of its own.
+"""An execution backend whose files are in memory and whose commands run in its own small shell.
 
 Its machine outlives the backends that use it, as a remote machine outlives a gateway:
 
-async with MemoryMachine() as machine:
-    backend = MemoryBackend(machine)
+    async with MemoryMachine() as machine:
+        backend = MemoryBackend(machine)
 """
 
 import re
@@ -43,7 +43,7 @@ from hermes.types.execution import (
 from hermes.types.identity import new_id
 
 REPORT_SECONDS = 0.5
-"""Time between two reports of progress."""
+"""Seconds between two reports of progress."""
 KILLED = -9
 
 
@@ -94,7 +94,7 @@ class MemoryMachine:
         self.foreground: dict[str, MemoryCommand] = {}
         """Running commands by their handles."""
         self.background: dict[str, MemoryCommand] = {}
-        """By process id, also those that have ended."""
+        """Background processes by id, including those that have ended."""
 
     async def __aenter__(self) -> "MemoryMachine":
         await self._stack.enter_async_context(self._group)
@@ -205,7 +205,8 @@ class MemorySandbox:
         hits: list[Hit] = []
         remarks = [f"stopped after {query.seconds:g} s"]
         with anyio.move_on_after(query.seconds):
-            # In another process, because a match can't be stopped otherwise.
+            # The search runs in another process, because a regular expression can't be stopped
+            # otherwise.
             hits = await anyio.to_process.run_sync(_matches, files, task, cancellable=True)
             remarks = [f"stopped at {query.limit} results"] * (len(hits) > query.limit)
         return SearchResult(
@@ -278,7 +279,7 @@ class MemorySandbox:
         return self._nodes[name]
 
     def _check_folders(self, path: str) -> None:
-        """ToolFailed if the path goes through a link or a file."""
+        """Raises ToolFailed if the path goes through a link or a file."""
         *above, _ = self._parts(path) or ("",)
         for count in range(1, len(above) + 1):
             if self._nodes.get("/".join(above[:count])) is not None:
@@ -363,7 +364,7 @@ def _info(path: str, node: MemoryNode) -> FileInfo:
 
 
 def _matches(files: dict[str, bytes], task: ScanTask) -> list[Hit]:
-    """All hits, and one more than the limit if there are more."""
+    """All hits up to the limit, and one more if there are more."""
     scan, hits = Scan(task), list[Hit]()
     for path, data in files.items():
         if scan.selects(path):

@@ -28,7 +28,7 @@ MemoryNode = bytes | MemoryLink | None
 
 
 class ShellError(Exception):
-    """Printed by the shell; the command ends with status 1."""
+    """An error that the shell prints. The command ends with status 1."""
 
 
 class MemoryFiles:
@@ -38,7 +38,7 @@ class MemoryFiles:
         self.nodes: dict[str, MemoryNode] = {"": None}
 
     def followed(self, path: str) -> str:
-        """The path behind a link, if there is one."""
+        """The target of the path if it is a link, otherwise the path."""
         node = self.nodes.get(path)
         if not isinstance(node, MemoryLink):
             return path
@@ -63,7 +63,7 @@ class MemoryFiles:
 
 
 def joined(folder: str, path: str) -> str:
-    """The path of the tree that a shell in the folder means."""
+    """The path in the tree, for a path that a shell in the folder was given."""
     parts: list[str] = [] if path.startswith("/") else folder.split("/")
     for part in path.split("/"):
         if part == "..":
@@ -80,7 +80,7 @@ class Exit(Exception):
 
 
 class MemoryShell:
-    """Runs one command line. `read_line` gives a line of input, or nothing at its end."""
+    """Runs one command line. `read_line` returns a line of input, or nothing at the end."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class MemoryShell:
         self._write = write
 
     async def run(self, line: str) -> int:
-        """The exit code of the line's last command."""
+        """Runs the line; returns the exit code of its last command."""
         lexer = shlex.shlex(line.replace("\n", ";"), posix=True, punctuation_chars=";<>&|")
         lexer.whitespace_split = True
         words: list[str] = []
@@ -116,7 +116,7 @@ class MemoryShell:
         return code
 
     async def _command(self, words: Sequence[str]) -> int:
-        # A command that was killed runs no further.
+        # A killed command runs no further.
         await anyio.lowlevel.checkpoint()
         words, target, append = self._redirected([self._expanded(word) for word in words])
         name, *arguments = words

@@ -1,4 +1,4 @@
-"""A fake model server: speaks OpenAI's chat completions, strictly, and does as it is told."""
+"""A fake model server that speaks OpenAI's chat completions strictly and follows a script."""
 
 import asyncio
 import re
@@ -23,7 +23,7 @@ from hermes.testing.scripted import ChatRequest, Plan, PlannedCall, plan_of, ref
 
 KEPT_BODIES = 64
 LONGEST_ECHO = 200
-"""Words of the user, or of one tool, that an answer repeats."""
+"""Number of words of the user, or of a tool, that an answer repeats."""
 
 _STREAM = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\n"
@@ -34,7 +34,7 @@ _json = msgspec.json.Encoder().encode
 
 
 class Stats(Struct):
-    """What happened so far, as `GET /_stats` shows it."""
+    """The counts since the start, as `GET /_stats` returns them."""
 
     tag: str
     calls: int = 0
@@ -46,11 +46,11 @@ class Stats(Struct):
     open: int = 0
     most_open: int = 0
     refused: dict[str, int] = {}
-    """How often what was refused: tests want it empty."""
+    """Reasons of refusals, with their counts. Tests expect none."""
 
 
 class Control(Struct, forbid_unknown_fields=True):
-    """The body of `POST /_ctl`: what is given is changed."""
+    """The body of `POST /_ctl`. Only the given fields are changed."""
 
     default: Plan | None = None
     script: list[Plan] | None = None
@@ -65,14 +65,14 @@ class Reply(Struct):
     cut: bool = False
     closes: bool = False
     speech: bool = False
-    """Counted as an answer of the model."""
+    """Whether it is counted as an answer of the model."""
 
 
 class FakeModel:
-    """The server; `async with FakeModel() as model` serves it at `model.base_url`.
+    """The server. `async with FakeModel() as model` serves it at `model.base_url`.
 
-    The plans of `script` answer the first requests, whatever these say; those of `turn` answer
-    every turn, each plan the step of its number.
+    The plans of `script` answer the first requests, whatever these contain. The plans of `turn`
+    answer every turn, one plan for each step.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class FakeModel:
         self.turn = turn
         self.key = key
         self.listen: Callable[[bytes], None] = lambda data: None
-        """Told every byte that comes in, headers too."""
+        """Is called with all incoming bytes, including headers."""
         self.stats = Stats(tag=secrets.token_hex(2))
         self.connections: set[Connection] = set()
         self._bodies: deque[bytes] = deque(maxlen=KEPT_BODIES)
@@ -123,7 +123,7 @@ class FakeModel:
         self._server.close()
         for connection in tuple(self.connections):
             connection.abort()
-        # The transports close in the loop's next round.
+        # The transports close in the next round of the event loop.
         await anyio.lowlevel.checkpoint()
 
     def reply(self, method: bytes, path: bytes, key: str, body: bytes) -> Reply:
@@ -176,11 +176,11 @@ class FakeModel:
         return self._planned(self.plan_for(request), request, len(body))
 
     def refusal_of(self, request: ChatRequest) -> str | None:
-        """Why the request is refused; None if it is answered."""
+        """The reason why the request is refused; None if it is answered."""
         return refusal(request)
 
     def plan_for(self, request: ChatRequest) -> Plan:
-        """How the request is answered."""
+        """The plan for the answer to the request."""
         if self.script:
             return self.script.popleft()
         done = request.step
@@ -261,7 +261,7 @@ def _words(plan: Plan, request: ChatRequest, call: str) -> list[str]:
 def _stream(
     head: _Fields, reasoning: int, words: list[str], made: list[dict[str, object]]
 ) -> list[bytes]:
-    """The head of the response, and one frame per word; arguments come in two pieces."""
+    """The head of the response, and one frame for each word. Arguments come in two pieces."""
     start = b'%b,"object":"chat.completion.chunk","choices":[{"index":0,"delta":' % _json(head)[:-1]
     deltas: list[object] = [{"reasoning_content": "hm "} for _ in range(reasoning)]
     deltas += [{"content": word} for word in words]
@@ -306,7 +306,7 @@ def _problem(status: int, message: str, headers: bytes = b"") -> Reply:
 
 
 class Connection(asyncio.Protocol):
-    """One client: parses its requests, and paces the replies."""
+    """The connection of one client: parses its requests and paces the replies."""
 
     def __init__(self, model: FakeModel) -> None:
         self._model = model
@@ -377,7 +377,8 @@ class Connection(asyncio.Protocol):
         assert self._reply is not None
         while self._frames:
             self._transport.write(self._frames.popleft())
-            # Not after the last: the client has it and may ask for more on this connection.
+            # No pause follows the last frame: the client has everything and may send the next
+            # request.
             if self._frames and self._reply.delay:
                 self._later(self._reply.delay)
                 return
@@ -395,7 +396,7 @@ class Connection(asyncio.Protocol):
 
 
 async def serve(model: FakeModel) -> None:
-    """Serves until cancelled; says where."""
+    """Serves until cancelled; prints the address."""
     async with model:
         click.echo(f"listening on {model.base_url}")
         await anyio.sleep_forever()

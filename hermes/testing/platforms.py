@@ -13,7 +13,7 @@ import anyio
 import msgspec
 from msgspec.structs import replace
 
-from hermes.settings.schema import Also
+from hermes.settings.schema import Aliases
 from hermes.text.markdown import print_markdown, print_plain
 from hermes.types.errors import Rejected
 from hermes.types.identity import ChatKind, Source, Target
@@ -40,7 +40,7 @@ class Update(Value):
     kind: ChatKind = "private"
     name: str | None = None
     question: str | None = None
-    """The question that was answered by a button; then `text` is the label."""
+    """The question that a button press answers; `text` is then the label of the button."""
 
 
 class Batch(Value):
@@ -51,7 +51,7 @@ class Batch(Value):
 
 
 class Shown(Value):
-    """A message of ours as a chat shows it, with everything that it ever said."""
+    """One of our messages as a chat shows it, with all of its earlier texts."""
 
     id: str
     chat: str
@@ -64,7 +64,7 @@ class Shown(Value):
 
 
 class PlatformWire(Protocol):
-    """How an adapter reaches the platform."""
+    """The connection of an adapter to the platform."""
 
     async def updates(self, token: str) -> Batch: ...
     async def send(self, chat: str, content: Content, key: str) -> str: ...
@@ -73,20 +73,20 @@ class PlatformWire(Protocol):
 
 
 class ChatServer:
-    """The platform itself."""
+    """The platform."""
 
     def __init__(self, *, deduplicates: bool = False) -> None:
         self.messages: dict[str, Shown] = {}
         self.calls: list[tuple[float, str, str]] = []
-        """(time, "send" or "edit", chat) of every call, refused ones included."""
+        """(time, "send" or "edit", chat) of every call, including refused calls."""
         self.typed: list[tuple[float, str]] = []
-        """(time, chat) whenever we said that we were typing."""
+        """(time, chat) of every typing mark."""
         self.keys: list[str] = []
-        """The key of every message that was sent, repeated ones included."""
+        """The key of every message that was sent, including repeats."""
         self.echoed = 0
-        """How many of our own messages were returned as updates."""
+        """Number of our own messages that were returned as updates."""
         self.trouble: Callable[[str, str], Exception | None] = lambda kind, chat: None
-        """Called for each call; the error to fail it with."""
+        """Is called for each call; returns the error with which the call fails."""
         self._deduplicates = deduplicates
         self._sent: dict[str, str] = {}
         """The message of each key."""
@@ -102,11 +102,11 @@ class ChatServer:
         kind: ChatKind = "private",
         name: str | None = None,
     ) -> int:
-        """A person writes to us; the update's number."""
+        """Makes a person write to us; returns the number of the update."""
         return self._add(Update(id=0, chat=chat, user=user, text=text, kind=kind, name=name))
 
     def presses(self, question: str, label: str, chat: str = "1", user: str = "7") -> int:
-        """A person presses a button under a question; the update's number."""
+        """Makes a person press a button under a question; returns the number of the update."""
         return self._add(Update(id=0, chat=chat, user=user, text=label, question=question))
 
     def repeat(self, number: int) -> None:
@@ -120,7 +120,7 @@ class ChatServer:
         return [shown.text for shown in self.messages.values() if shown.chat == chat]
 
     async def updates(self, token: str) -> Batch:
-        """Waits for updates after the token; those before it are not requested again."""
+        """Waits for updates after the token. The updates before the token are forgotten."""
         position = int(token)
         while position >= len(self._updates):
             await self._changed.wait()
@@ -157,7 +157,7 @@ class ChatServer:
         self._wake()
 
     async def changed(self) -> None:
-        """Returns when something was said or shown."""
+        """Returns when a chat has changed."""
         await self._changed.wait()
 
     def _add(self, update: Update) -> int:
@@ -180,7 +180,7 @@ class ChatServer:
 
 
 class PlainAdapter:
-    """For a platform that shows plain text, without edits, buttons and files."""
+    """An adapter for a platform that shows plain text, without edits, buttons and files."""
 
     limits = PlatformLimits(text=LIMIT)
     quality: Quality = "bronze"
@@ -217,7 +217,7 @@ class PlainAdapter:
 
 
 class EditingAdapter(PlainAdapter):
-    """For a platform that shows Markdown and can edit."""
+    """An adapter for a platform that shows Markdown and can edit."""
 
     def __init__(self, wire: PlatformWire, account: str = "editing") -> None:
         super().__init__(wire, account)
@@ -230,7 +230,7 @@ class EditingAdapter(PlainAdapter):
 
 
 class RichAdapter(EditingAdapter):
-    """For a platform that can do everything."""
+    """An adapter for a platform that can do everything."""
 
     limits = PlatformLimits(text=LIMIT, buttons=8, attachments=True, typing_interval=0.05)
     quality: Quality = "silver"
@@ -243,7 +243,7 @@ class RichAdapter(EditingAdapter):
 
 
 class KeyedAdapter(PlainAdapter):
-    """For a platform that drops a message whose key it knows already."""
+    """An adapter for a platform that drops a message whose key it knows already."""
 
     limits = PlatformLimits(text=LIMIT, attachments=True, deduplicates=True)
 
@@ -275,10 +275,10 @@ def to_event(update: Update, account: str) -> MessageEvent:
 class FakeConfig(Value):
     """The settings of a fake platform."""
 
-    token: Annotated[str, Also(env=("{}_BOT_TOKEN",), secret=True)] = ""
+    token: Annotated[str, Aliases(env=("{}_BOT_TOKEN",), secret=True)] = ""
     """The credential of the default account; empty for no account."""
     accounts: dict[str, str] = msgspec.field(default_factory=dict)
-    """The tokens of more accounts, by their names."""
+    """The tokens of further accounts, by name."""
     mode: Literal["poll", "push"] = "poll"
 
 
@@ -301,7 +301,7 @@ def fake_platform(
 
 
 def failing(*failures: Exception | None) -> Callable[[str, str], Exception | None]:
-    """Trouble in order: one for each call, then none."""
+    """Returns these errors in order, one for each call, and then none."""
     rest: Sequence[Exception | None] = list(failures)
 
     def next_one(kind: str, chat: str) -> Exception | None:

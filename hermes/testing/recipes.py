@@ -1,4 +1,4 @@
-"""The recipes in a guide: what to install, a program, and what the program prints."""
+"""Reads the recipes of a guide: what to install, a program, and the output of the program."""
 
 import subprocess
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from hermes.types.value import Value
 RECIPE_SECONDS = 60
 SUFFIXES = {"python": "py", "js": "mjs", "sh": "sh"}
 DEFAULT_PORT = "127.0.0.1:8642"
-"""What every recipe calls; a test replaces it."""
+"""The address that every recipe calls. A test replaces it."""
 
 
 class Recipe(Value):
@@ -52,7 +52,7 @@ def recipes(page: Path) -> Mapping[str, Recipe]:
 
 
 async def run_recipe(recipe: Recipe, gateway: GatewayProcess, clients: ApiClients) -> str:
-    """What the recipe prints when the gateway's user runs it."""
+    """Runs the recipe as the user of the gateway; returns its output."""
     path = gateway.folder / f"recipe.{SUFFIXES[recipe.language]}"
     address = f"127.0.0.1:{gateway.port}"
     path.write_text(recipe.program.replace(DEFAULT_PORT, address), "utf-8")

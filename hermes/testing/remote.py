@@ -1,4 +1,4 @@
-"""Chat platforms that outlive the gateway: served over a socket, reached by adapters through it."""
+"""Serves chat platforms over a socket, so that they outlive the gateway, and connects to them."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from hermes.types.value import Value
 
 LONGEST_CALL = 16 << 20
 REDELIVERED = 60
-"""Updates before the requested ones that come again at a new connection, as platforms do it."""
+"""Number of earlier updates that are delivered again at a new connection, as platforms do."""
 
 
 class PlatformCall(Value):
@@ -81,10 +81,10 @@ async def serve_rooms(
     *,
     task_status: anyio.abc.TaskStatus[int] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serves the platforms, by account, until cancelled; tells the port once it listens.
+    """Serves the platforms, by account, until cancelled; reports the port once it listens.
 
-    Not over a UNIX socket: when anyio's is cancelled in the round of the event loop in which data
-    arrives, asyncio prints "Exception in callback … InvalidStateError".
+    It does not use a UNIX socket: if anyio's is cancelled in the round of the event loop in which
+    data arrives, asyncio prints "Exception in callback … InvalidStateError".
     """
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
         local_port = listener.extra_attributes[anyio.abc.SocketAttribute.local_port]
@@ -105,7 +105,7 @@ async def _serve_one(rooms: Mapping[str, Rooms], stream: anyio.abc.SocketStream)
 
 
 class _GatewayProcess:
-    """One gateway process as the platforms see it."""
+    """The server's side of the connection of one gateway process."""
 
     def __init__(self, rooms: Mapping[str, Rooms], stream: anyio.abc.SocketStream) -> None:
         self._rooms = rooms
@@ -144,7 +144,7 @@ class _GatewayProcess:
 
 
 class PlatformConnection:
-    """A gateway process's connection to the platforms."""
+    """The connection of a gateway process to the platforms."""
 
     def __init__(self, stream: anyio.abc.SocketStream) -> None:
         self._stream = stream
@@ -154,7 +154,7 @@ class PlatformConnection:
         self._answers: dict[int, PlatformAnswer] = {}
 
     async def run(self) -> None:
-        """Receives the platforms' answers; raises EndOfStream when they are gone."""
+        """Receives the answers of the platforms; raises EndOfStream when they are gone."""
         lines = BufferedByteReceiveStream(self._stream)
         while True:
             answer = _decode_answer(await lines.receive_until(b"\n", LONGEST_CALL))
@@ -176,7 +176,7 @@ class PlatformConnection:
 
 
 class RemoteWire:
-    """How an adapter in another process reaches one of the platforms."""
+    """The wire of an adapter whose platform is in another process."""
 
     def __init__(self, connection: PlatformConnection, account: str) -> None:
         self._connection = connection

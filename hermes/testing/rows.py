@@ -1,4 +1,4 @@
-"""Small rows and works for tests of the store."""
+"""Small rows and transactions for tests of the store."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
@@ -9,7 +9,7 @@ import anyio
 from hermes.state import owners, transcript, turns
 from hermes.state.audience import Operator
 from hermes.state.codec import Recorded
-from hermes.state.transcript import History, Scribe
+from hermes.state.transcript import History, TranscriptWriter
 from hermes.state.turns import TurnRow
 from hermes.types.events import AgentEvent, TextDelta
 from hermes.types.identity import (
@@ -45,7 +45,7 @@ SOURCE = Source(
 async def outcomes_of(
     store: Store, transactions: Sequence[Callable[[], Work[T]]]
 ) -> list[T | Exception]:
-    """Runs all at once; what each returned or raised."""
+    """Runs all transactions at once; returns the result or the error of each."""
     outcomes: dict[int, T | Exception] = {}
 
     async def one(number: int, transaction: Callable[[], Work[T]]) -> None:
@@ -61,7 +61,7 @@ async def outcomes_of(
 
 
 def put(name: str) -> Work[None]:
-    """Writes the smallest row there is: a lease that nobody has."""
+    """Writes the smallest row: a lease without a holder."""
     yield "insert into leases (name, owner, epoch, taken_at) values (?, ?, 0, ?)", (name, "", NOW)
 
 
@@ -118,10 +118,10 @@ def turn_row(id: str, key: str | None = None, state: str = "running") -> TurnRow
     )
 
 
-def scribe(
+def writer(
     turn: str, agent: str = "main", *, generation: int = 0, transient: bool = False
-) -> Scribe:
-    return Scribe(
+) -> TranscriptWriter:
+    return TranscriptWriter(
         turn=turn,
         session=session(agent=agent),
         generation=generation,
@@ -150,12 +150,12 @@ async def hold_account(store: Store) -> tuple[OwnerId, int]:
 
 
 class FutureMessage(UserMessage, tag_field="role", tag="from a newer version"):
-    """A message that the store takes like any other, and that this version can't read."""
+    """A message that the store accepts, and that this version can't read."""
 
 
 def append_unreadable(row: TurnRow, step: int) -> Work[int]:
-    """Adds a message to the turn that can't be read, as a newer version may have left it."""
-    writer = Scribe(
+    """Adds an unreadable message to the turn, as a newer version may have left it."""
+    writer = TranscriptWriter(
         turn=row.id,
         session=SessionKey.parse(row.session),
         generation=row.generation,
@@ -167,18 +167,18 @@ def append_unreadable(row: TurnRow, step: int) -> Work[int]:
 
 
 def make_unreadable(id: str) -> Work[None]:
-    """Replaces a message of the inbox by one that this version can't read."""
+    """Replaces a message in the inbox by one that this version can't read."""
     yield "update inbox set event = ? where id = ?", (b'{"body": "of a newer version"}', id)
 
 
 def cuts(length: int) -> Iterator[tuple[int, ...]]:
-    """Every way of cutting a list of so many into pieces."""
+    """Every way to cut a list of this length into pieces."""
     for count in range(length):
         yield from combinations(range(1, length), count)
 
 
 def merged(events: Sequence[AgentEvent]) -> list[AgentEvent]:
-    """Neighbouring pieces of text as one; none where there is no text."""
+    """Joins neighbouring pieces of text, and drops empty ones."""
     found: list[AgentEvent] = []
     for event in events:
         if isinstance(event, TextDelta) and found and isinstance(found[-1], TextDelta):
@@ -189,13 +189,13 @@ def merged(events: Sequence[AgentEvent]) -> list[AgentEvent]:
 
 
 def said_in(key: str, generation: int) -> Work[list[Message]]:
-    """All that was said in a generation of a session."""
+    """All messages of a generation of a session."""
     found = yield from transcript.history(key, History(generation=generation))
     return list(found.messages)
 
 
 async def stored_events(store: Store, turn: TurnId, after: int) -> list[Recorded]:
-    """All stored events of a turn behind a number, from all pages."""
+    """All stored events of a turn after a number, from all pages."""
     found: list[Recorded] = []
     more = True
     while more:

@@ -1,4 +1,4 @@
-"""A whole gateway for tests, and the one way to wait for what it does."""
+"""Runs a whole gateway for tests, and waits for conditions."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 import anyio
 import msgspec
 
-from hermes.app.gateway import Parts, open_gateway
+from hermes.app.gateway import GatewayOverrides, open_gateway
 from hermes.boundary.execution.local import LocalBackend
 from hermes.control.gateway import Gateway
 from hermes.core.models.openai_chat import OpenAIChat
@@ -47,30 +47,30 @@ UNTIL_SECONDS = 0.01
 
 
 class Conditions(Value):
-    """What differs from a quiet day."""
+    """The options of a test's gateway that differ from the usual ones."""
 
     agent: AgentSettings = AgentSettings(drain_seconds=0.0)
-    """By default a gateway ends as if it were killed: nothing is waited for."""
+    """The gateway does not drain, so it ends as if it were killed."""
     streaming: StreamingSettings = StreamingSettings(edit_interval=0.02, buffer_threshold=1)
     access: AccessSettings = AccessSettings(allow_all=True)
     model: ModelSettings = ModelSettings(default="m", base_url="http://127.0.0.1:9/v1")
     auxiliary: AuxiliarySettings = AuxiliarySettings()
     memory: MemorySettings = MemorySettings(enabled=False)
-    """Off: it would ask the model when a conversation ends."""
+    """Off, because memory would call the model when a conversation ends."""
     tools: tuple[AnyTool, ...] | None = TEST_TOOLS
-    """None for all that the settings allow."""
+    """The tools; None for all that the settings allow."""
     plugins: tuple[object, ...] = ()
     workspace: str = "workspace"
-    """A folder in the home."""
+    """The workspace, as a folder in the home."""
     backend: ExecutionBackend | None = None
-    """None for this machine; commands are allowed if `tools` are given."""
+    """The execution backend; None for this machine. Commands are allowed if `tools` are given."""
     wrap_store: Callable[[Store], Store] = lambda store: store
     terminal: bool = False
 
 
 QUIET = Conditions()
 DRAINING = Conditions(agent=AgentSettings(drain_seconds=5.0))
-"""What runs may finish at the end."""
+"""Running turns may finish at the end."""
 
 
 _wraps: list[Callable[[Store], Store]] = []
@@ -95,7 +95,7 @@ def wrapped_store(store: Store, wrap: Callable[[Store], Store]) -> Store:
 
 
 def _test_backend(home: Path, conditions: Conditions) -> ExecutionBackend | None:
-    """This machine, for tools that a test gives; otherwise the settings decide."""
+    """This machine if the test gives tools; otherwise the settings decide."""
     if conditions.tools is None:
         return None
     return LocalBackend(home / "processes", EMPTY_ENVIRONMENT)
@@ -108,7 +108,7 @@ async def running(
     model: ModelProvider,
     conditions: Conditions = QUIET,
 ) -> AsyncIterator[Gateway]:
-    """A gateway on the home's store that serves the adapters until the block ends."""
+    """Runs a gateway on the store of the home, which serves the adapters until the block ends."""
     settings = Settings(
         home=Home(root=home),
         workspace=home / conditions.workspace,
@@ -120,14 +120,14 @@ async def running(
         memory=conditions.memory,
         store=store_settings(home),
     )
-    parts = Parts(
+    overrides = GatewayOverrides(
         plugins=conditions.plugins,
         tools=conditions.tools,
         model=model,
         backend=conditions.backend or _test_backend(home, conditions),
         wrap_store=partial(wrapped_store, wrap=conditions.wrap_store),
     )
-    opened = open_gateway(settings, parts, terminal=conditions.terminal)
+    opened = open_gateway(settings, overrides, terminal=conditions.terminal)
     async with opened as gateway, anyio.create_task_group() as group:
         for adapter in adapters:
             group.start_soon(serve, gateway, adapter)
@@ -138,7 +138,7 @@ async def running(
 
 
 async def until(predicate: Callable[[], object], within: float = 5.0) -> None:
-    """Returns when the predicate holds; fails when it does not within so many seconds."""
+    """Returns when the predicate holds; fails if it does not within so many seconds."""
     with anyio.move_on_after(within):
         while not predicate():  # noqa: ASYNC110  # the one place that polls
             await anyio.sleep(UNTIL_SECONDS)
@@ -147,7 +147,7 @@ async def until(predicate: Callable[[], object], within: float = 5.0) -> None:
 
 
 async def rows(store: Store, sql: str, *parameters: object) -> list[Row]:
-    """What the store holds."""
+    """The rows that a query returns."""
 
     def work() -> Work[list[Row]]:
         return (yield sql, parameters)
@@ -156,14 +156,14 @@ async def rows(store: Store, sql: str, *parameters: object) -> list[Row]:
 
 
 def transaction_name(transaction: Callable[..., object]) -> str:
-    """The qualified name of the function, also where it is a `partial`."""
+    """The qualified name of the function, also of a `partial`."""
     while isinstance(transaction, partial):
         transaction = transaction.func
     return transaction.__qualname__
 
 
 class WrappedStore:
-    """A store that passes everything on to another one; to inherit from."""
+    """A store that forwards everything to another one, as a base class."""
 
     def __init__(self, store: Store) -> None:
         self.inner = store
@@ -193,12 +193,12 @@ class WrappedStore:
 
 
 class TroubledStore(WrappedStore):
-    """A store before whose transactions something happens: a failure, a pause."""
+    """A store that calls a function before each transaction, for example to fail or to pause."""
 
     def __init__(self, store: Store, before: Callable[[str], Awaitable[None]]) -> None:
         super().__init__(store)
         self._before = before
-        """Given the qualified name of the transaction's function."""
+        """Is called with the qualified name of the transaction's function."""
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         await self._before(transaction_name(transaction))
@@ -206,10 +206,10 @@ class TroubledStore(WrappedStore):
 
 
 class ConflictingStore(WrappedStore):
-    """A store in which every transaction is run twice.
+    """A store that runs every transaction twice.
 
-    The first attempt executes all its statements, fails with a conflict and is rolled back; the
-    driver runs the transaction again, as a database does after a serialization failure.
+    The first attempt executes all statements, fails with a conflict and is rolled back. The driver
+    then runs the transaction again, as a database does after a serialization failure.
     """
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -228,7 +228,7 @@ class ConflictingStore(WrappedStore):
 
 
 def held(event: anyio.Event, answer: Answer, said: str = "") -> Answer:
-    """Says `said` at once, and gives the answer after the event."""
+    """Says `said` at once, and completes the answer after the event."""
 
     async def wait(request: ModelRequest, emit: Emit) -> AssistantMessage:
         if said:
@@ -240,5 +240,5 @@ def held(event: anyio.Event, answer: Answer, said: str = "") -> Answer:
 
 
 def refused(request: ModelRequest) -> str | None:
-    """Why a real server would refuse the request; None when it would not."""
+    """The reason why a real server would refuse the request; None if it would accept it."""
     return refusal(msgspec.json.decode(OpenAIChat().body(request), type=ChatRequest))

@@ -31,12 +31,12 @@ from hermes.types.execution import (
 from hermes.types.identity import Source
 
 SLOW_PATTERN = "(a+)+$"
-"""Takes longer than anybody waits for the line `aaa…ab`."""
+"""A search with this pattern in the line `aaa…ab` takes practically for ever."""
 WRONG_PATHS = ("..", "../f", "a/../../f", "/etc/passwd", "a\0b", "x/" * 3000)
 
 
 class RecordedCommand:
-    """Observes a command and remembers what it was told."""
+    """Records the calls of a command's observer."""
 
     def __init__(self, sandbox: Sandbox | None = None) -> None:
         self.handles: list[str] = []
@@ -54,7 +54,7 @@ class RecordedCommand:
 
 
 class LostCommand(RecordedCommand):
-    """Another process has taken over the turn."""
+    """An observer whose turn another process has taken over."""
 
     async def started(self, handle: str) -> None:
         raise ClaimLost("taken over")
@@ -68,11 +68,11 @@ class SandboxContract:
     """File operations stay in the workspace, commands can be ended, and both see one machine."""
 
     def machine(self, folder: Path) -> AbstractAsyncContextManager[Callable[[], ExecutionBackend]]:
-        """Makes backends of one machine. A later one is like that of a restarted gateway."""
+        """Makes backends of one machine. The second one is like that of a restarted gateway."""
         raise NotImplementedError
 
     def workspace(self, folder: Path) -> str:
-        """A folder of the machine, empty and new."""
+        """An empty new folder of the machine."""
         raise NotImplementedError
 
     def scope(self, folder: Path, source: Source = PRIVATE) -> SandboxScope:

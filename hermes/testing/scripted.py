@@ -43,7 +43,7 @@ Answer = Callable[[ModelRequest, Emit], Awaitable[AssistantMessage]]
 
 
 class ScriptedModel:
-    """Gives the answers in order; `requests` is what it was asked."""
+    """A model that gives the answers in order, and records its `requests`."""
 
     def __init__(self, answers: Iterable[Answer]) -> None:
         self._answers = iter(answers)
@@ -57,7 +57,7 @@ class ScriptedModel:
 
 
 def says(text: str, cut: CutReason = "") -> Answer:
-    """Says `text`, one event per word; `cut` is why the answer ends there."""
+    """An answer with `text`, one event for each word. `cut` is the reason why it ends early."""
 
     async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
         for number, word in enumerate(text.split(" ")):
@@ -69,9 +69,10 @@ def says(text: str, cut: CutReason = "") -> Answer:
 
 
 def calls(*wanted: tuple[str, Mapping[str, object]], text: str = "", cut: CutReason = "") -> Answer:
-    """Asks for tools: `calls(("read_file", {"path": "a"}))`; may say `text` first.
+    """An answer that calls tools: `calls(("read_file", {"path": "a"}))`, optionally after
+    `text`.
 
-    `cut` is why the answer ends before its calls are complete.
+    `cut` is the reason why the answer ends before its calls are complete.
     """
 
     async def answer(request: ModelRequest, emit: Emit) -> AssistantMessage:
@@ -93,7 +94,7 @@ def calls(*wanted: tuple[str, Mapping[str, object]], text: str = "", cut: CutRea
 
 
 def fails(error: HermesError, after: str = "") -> Answer:
-    """Raises `error`, after having said `after`."""
+    """Raises `error` after it has said `after`."""
 
     async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
         if after:
@@ -104,7 +105,7 @@ def fails(error: HermesError, after: str = "") -> Answer:
 
 
 def hangs() -> Answer:
-    """Never answers: cancel it."""
+    """Never answers, until it is cancelled."""
 
     async def answer(_request: ModelRequest, _emit: Emit) -> AssistantMessage:
         await anyio.sleep_forever()
@@ -114,7 +115,7 @@ def hangs() -> Answer:
 
 
 def calls_in(text: str) -> set[str]:
-    """The model calls that the text comes from; an honest answer has one."""
+    """The model calls that the text comes from. A correct answer comes from one."""
     return {tag[1] for tag in _TAG.finditer(text)}
 
 
@@ -123,7 +124,7 @@ def mixes_calls(text: str) -> bool:
 
 
 def is_complete(text: str) -> bool:
-    """Whether the text holds one whole answer: none of its words lost, doubled or mixed."""
+    """Whether the text is one complete answer, with no word lost, doubled or mixed."""
     first, last = _TAG.search(text), next((tag for tag in _TAG.finditer(text) if tag[2]), None)
     if first is None or last is None or mixes_calls(text):
         return False
@@ -133,7 +134,8 @@ def is_complete(text: str) -> bool:
 
 
 def tagged(call: str, words: list[str], tokens: int | None) -> list[str]:
-    """The words of an answer, `tokens` of them, with the call's tag at start, middle and end."""
+    """The words of an answer, with the tag of the call at the start, in the middle and at the
+    end."""
     # A quoted answer must not look like a mixed one.
     words = _TAG.sub(r"(\1)", " ".join(words)).split()
     said: list[str] = []
@@ -148,14 +150,14 @@ def tagged(call: str, words: list[str], tokens: int | None) -> list[str]:
 class PlannedCall(Struct, frozen=True):
     name: str
     arguments: str = "{}"
-    """JSON, or what a confused model writes in its place."""
+    """JSON, or the text that a confused model writes instead."""
 
 
 class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How one request is answered."""
+    """The plan for the answer to one request."""
 
     text: str | None = None
-    """Said word for word, instead of the echo; or why it fails."""
+    """The exact text of the answer instead of the echo, or of the error."""
     calls: tuple[PlannedCall, ...] = ()
     steps: int = 1
     tokens: int | None = None
@@ -173,7 +175,7 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def plan_of(text: str, default: Plan) -> Plan:
-    """What the directives in a user's text ask for; the rest is as in `default`."""
+    """The plan that the directives in the text of a user ask for, based on `default`."""
     calls, rest = _planned_calls(text)
     numbers = {name.replace("-", "_"): value for name, value in _NUMBER.findall(rest)}
     hang, finish = _HANG.search(rest) is not None, _FINISH.search(rest)
@@ -201,7 +203,7 @@ def _planned_calls(text: str) -> tuple[tuple[PlannedCall, ...], str]:
             try:
                 _, end = json.JSONDecoder().raw_decode(text, start)
             except ValueError:
-                # So that a test can have a model that writes broken JSON.
+                # A test can make the model write broken JSON.
                 end = start + len(text[start:].split(maxsplit=1)[0])
         calls.append(PlannedCall(found[1], text[start:end] or "{}"))
     return tuple(calls), rest + text[end:]
@@ -231,7 +233,7 @@ class _Part(Struct):
 
     @property
     def data(self) -> bytes | None:
-        """The file that the part carries; ValueError if it carries none, or broken base64."""
+        """The file in the part; ValueError if there is none or its base64 is broken."""
         match self:
             case _Part(type="text"):
                 return None
@@ -314,7 +316,7 @@ class _ResponseFormat(Struct, forbid_unknown_fields=True):
 
 
 class ChatRequest(Struct):
-    """What real servers accept; decoding refuses the rest."""
+    """A request that real servers accept. Decoding refuses all others."""
 
     model: Annotated[str, Meta(min_length=1)]
     messages: Annotated[list[ChatMessage], Meta(min_length=1)]
@@ -328,7 +330,7 @@ class ChatRequest(Struct):
 
     @property
     def schema(self) -> Mapping[str, object] | None:
-        """The schema for the answer: as an option, or in words in a system message."""
+        """The schema for the answer, from the option or from a system message."""
         if self.response_format and self.response_format.json_schema:
             return self.response_format.json_schema.schema
         told = "\n".join(m.text for m in self.messages if m.role in ("system", "developer"))
@@ -352,18 +354,18 @@ class ChatRequest(Struct):
 
     @property
     def steps(self) -> list[ChatMessage]:
-        """What the assistant and its tools said since the last user message."""
+        """The messages of the assistant and its tools since the last user message."""
         users = [at for at, message in enumerate(self.messages) if message.role == "user"]
         return [m for m in self.messages[users[-1] :] if m.role in ("assistant", "tool")]
 
     @property
     def step(self) -> int:
-        """How often the assistant has answered since the last user message."""
+        """Number of answers of the assistant since the last user message."""
         return sum(message.role == "assistant" for message in self.steps)
 
     @property
     def results(self) -> list[str]:
-        """What the tools said since the last user message, in the order of their calls."""
+        """The tool results since the last user message, in the order of their calls."""
         said = {m.tool_call_id: m.text for m in self.steps if m.role == "tool"}
         return [said[call.id] for m in self.steps for call in m.tool_calls or ()]
 
@@ -380,7 +382,7 @@ class ChatRequest(Struct):
 
 
 def refusal(request: ChatRequest) -> str | None:
-    """Why a real server would refuse the conversation; None when it would not."""
+    """The reason why a real server would refuse the conversation; None if it would accept it."""
     talk = [m for m in request.messages if m.role not in ("system", "developer")]
     if not talk or talk[0].role != "user":
         return "the conversation must start with a user message"

@@ -1,4 +1,4 @@
-"""A whole service for tests: a gateway, its HTTP door, and a fake model behind it."""
+"""A whole service for tests: a gateway, its HTTP server, and a fake model."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 from msgspec.structs import replace
 
-from hermes.app.gateway import Parts, open_gateway
+from hermes.app.gateway import GatewayOverrides, open_gateway
 from hermes.control.gateway import Gateway
 from hermes.entry.http.server import ApiOptions, serve_http
 from hermes.settings import load
@@ -19,9 +19,9 @@ from hermes.testing.tools import TEST_TOOLS
 
 SERVICE_KEY = "a-key-for-tests-only"
 MODEL = "vendor/some-model"
-"""What the gateway is configured with, and a client may ask for."""
+"""The model that is configured and that clients may request."""
 OPTIONS = ApiOptions(key=SERVICE_KEY, port=0, aliases=frozenset({"hermes-agent", MODEL}))
-PARTS = Parts(tools=TEST_TOOLS, unread_seconds=0.2)
+TEST_OVERRIDES = GatewayOverrides(tools=TEST_TOOLS, unread_seconds=0.2)
 
 
 class Service:
@@ -39,10 +39,11 @@ class Service:
 async def serving(
     home: Path,
     options: ApiOptions = OPTIONS,
-    parts: Parts = PARTS,
+    overrides: GatewayOverrides = TEST_OVERRIDES,
     environ: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Service]:
-    """The service on the home's store until the block ends, as if it were killed then."""
+    """Runs the service on the store of the home. At the end of the block it ends as if it were
+    killed."""
     async with FakeModel() as model:
         given = {
             "HERMES_CUSTOM_BASE_URL": model.base_url,
@@ -52,8 +53,8 @@ async def serving(
         settings = load(home, {**given, **(environ or {})})
         if store_url(home):
             settings = replace(settings, store=store_settings(home))
-        parts = replace(parts, wrap_store=partial(wrapped_store, wrap=parts.wrap_store))
-        async with open_gateway(settings, parts) as gateway, anyio.create_task_group() as group:
+        overrides = replace(overrides, wrap_store=partial(wrapped_store, wrap=overrides.wrap_store))
+        async with open_gateway(settings, overrides) as gateway, anyio.create_task_group() as group:
             send, receive = anyio.create_memory_object_stream[str](1)
             group.start_soon(serve_http, gateway, options, send.send_nowait)
             with send, receive:

@@ -20,7 +20,8 @@ SHOPPING = (
     calls_tools(("stock", {"item": "rice"})),
     Plan(text="Tea: {0}. The list says: {1}. Rice: {2}."),
 )
-"""First a tool of the client and one of the agent in the same step, then one of the client."""
+"""In the first step, a tool of the client and one of the agent; in the second, one of the
+client."""
 BOUGHT = {"name": "tea", "count": 12}
 """The values in answers that conform to a schema."""
 
@@ -33,7 +34,7 @@ class Shop:
         self.model = model
 
     async def run(self, recipe: Recipe, clients: ApiClients) -> str:
-        """What the recipe prints; fails if the model refused a request."""
+        """Runs the recipe and returns its output; fails if the model refused a request."""
         printed = await run_recipe(recipe, self.gateway, clients)
         assert self.model.stats.refused == {}
         return printed
@@ -52,7 +53,7 @@ class Shop:
 
 @asynccontextmanager
 async def open_shop(folder: Path, *turn: Plan) -> AsyncIterator[Shop]:
-    """A gateway in a process of its own, whose model answers every turn with these plans."""
+    """Runs a gateway as a process. Its model answers every turn with these plans."""
     async with (
         StrictModel(*turn, facts=BOUGHT) as model,
         gateway_process(folder, model.base_url) as gateway,
@@ -63,12 +64,12 @@ async def open_shop(folder: Path, *turn: Plan) -> AsyncIterator[Shop]:
 
 
 def recipe_of(name: str) -> Recipe:
-    """The recipe of the guide under this name."""
+    """The recipe with this name in the guide."""
     return recipes(GUIDE)[name]
 
 
 def png(width: int, height: int) -> bytes:
-    """A white picture."""
+    """A white image."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         end = struct.pack(">I", zlib.crc32(kind + data))

@@ -1,4 +1,4 @@
-"""Web servers on this machine: canned answers by path, every connection counted."""
+"""Web servers on this machine with fixed answers by path, which count connections."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -17,7 +17,7 @@ def answer(
     media_type: str = "text/html; charset=utf-8",
     headers: Mapping[str, str] | None = None,
 ) -> bytes:
-    """An answer as it goes over the wire."""
+    """An HTTP answer as bytes."""
     data = body.encode() if isinstance(body, str) else body
     named = {"Content-Type": media_type, "Content-Length": str(len(data)), **(headers or {})}
     lines = [f"HTTP/1.1 {status} X", *(f"{name}: {value}" for name, value in named.items())]
@@ -25,21 +25,21 @@ def answer(
 
 
 class Site:
-    """What a server was asked, and how often somebody connected."""
+    """The requests and the number of connections of a server."""
 
     def __init__(self, host: str, port: int) -> None:
         self.host = host
         self.port = port
         self.accepted = 0
         self.heard: list[bytes] = []
-        """Requests as they came, with their bodies."""
+        """The requests as they were received, with their bodies."""
 
 
 @asynccontextmanager
 async def serving(
     answers: Mapping[str, bytes], *, host: str = "127.0.0.1", port: int = 0
 ) -> AsyncIterator[Site]:
-    """A server at work: answers by path, without the query. An empty answer never comes."""
+    """Runs a server that answers by path, without the query. An empty answer is never sent."""
     listener = await anyio.create_tcp_listener(local_host=host, local_port=port)
     site = Site(host, listener.extra(anyio.abc.SocketAttribute.local_port))  # noqa: S610  # no SQL
 

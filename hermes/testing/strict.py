@@ -17,16 +17,16 @@ _PLACE = re.compile(r"\{(\d+|images)\}")
 
 
 class StrictModel(FakeModel):
-    """Answers every turn with the same plans, one per step.
+    """Answers every turn with the same plans, one for each step.
 
-    In a plan's text, `{0}` stands for the result of the turn's first tool call, `{1}` for that of
-    the second, and `{images}` for the types and sizes of the images in the request. A plan that
-    makes no call is answered in JSON if the request asks for JSON, and only then; the values are
-    `facts`, by the names of the properties.
+    In the text of a plan, `{0}` is the result of the first tool call of the turn, `{1}` that of the
+    second, and `{images}` the types and sizes of the images in the request. A plan without calls is
+    answered in JSON if the request asks for JSON. The values are `facts`, by the names of the
+    properties.
 
-    Besides what `FakeModel` refuses, it refuses calls of tools that the request does not declare,
-    in the history and in its plans, plans that break `tool_choice`, schemas that are not valid in
-    strict mode, and images other than PNG.
+    Like `FakeModel`, it refuses invalid requests. It also refuses calls of tools that the request
+    does not declare (in the history and in its plans), plans that break `tool_choice`, schemas that
+    are not valid in strict mode, and images other than PNG.
     """
 
     def __init__(self, *turn: Plan, facts: Mapping[str, object] | None = None) -> None:
@@ -71,7 +71,7 @@ def _undeclared(request: ChatRequest) -> str | None:
 
 
 def _impossible(plan: Plan, request: ChatRequest) -> str | None:
-    """Why the model can't follow its plan."""
+    """The reason why the model can't follow its plan."""
     called = {call.name for call in plan.calls}
     if unknown := sorted(called - request.declared):
         return f"the script calls tools that the request does not declare: {unknown}"
@@ -113,7 +113,7 @@ def _filled_in(text: str, request: ChatRequest) -> str:
 
 
 def _described(url: str) -> str | None:
-    """The type and the size of the image in a data URL; None if it is no PNG image."""
+    """The type and the size of the image in a data URL; None if it is not a PNG image."""
     kind, _, encoded = url.removeprefix("data:").partition(";base64,")
     data = base64.b64decode(encoded)
     if kind != "image/png" or not data.startswith(PNG_SIGNATURE) or len(data) < 24:

@@ -7,7 +7,7 @@ SchemaPart = Mapping[str, object]
 
 
 def strict_violation(schema: SchemaPart) -> str | None:
-    """Why OpenAI refuses the schema in strict mode; None if it accepts it."""
+    """The reason why OpenAI refuses the schema in strict mode; None if it accepts it."""
     for part in _parts(schema):
         properties = part.get("properties")
         if part.get("type") != "object" and properties is None:
@@ -21,7 +21,7 @@ def strict_violation(schema: SchemaPart) -> str | None:
 
 
 def _parts(value: object) -> Iterator[SchemaPart]:
-    """The mappings in a schema, itself included; properties are not taken for keywords."""
+    """The schema and the mappings in it. Properties are not taken for keywords."""
     if isinstance(value, list):
         for one in value:
             yield from _parts(one)

@@ -1,4 +1,4 @@
-"""The contract of wire formats for answers in a form that the request wants."""
+"""The contract of wire formats for answers in a requested form."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -47,7 +47,7 @@ PLAIN_WORDS = "I would rather talk."
 
 
 class StructuredWireContract:
-    """Both ways to ask for a form: by the wire format's own fields, and in words."""
+    """The two ways to ask for a form: the wire format's own fields, and words in the prompt."""
 
     objects: bool = True
     """Whether the wire format can ask for any JSON object."""
@@ -60,10 +60,8 @@ class StructuredWireContract:
         raise NotImplementedError
 
     def asked(self, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The wire format's own fields for the form of the answer, with the schema as `schema`.
-
-        None if they are not there.
-        """
+        """The wire format's own fields for the form of the answer, with the schema as `schema`;
+        None if the wire format has none."""
         raise NotImplementedError
 
     def told_first(self, body: Mapping[str, Any]) -> str:
@@ -71,7 +69,7 @@ class StructuredWireContract:
         raise NotImplementedError
 
     def stream(self, text: str) -> bytes:
-        """The payloads of an answer that says the text."""
+        """The payloads of an answer with this text."""
         raise NotImplementedError
 
     def test_a_schema_is_asked_for_in_the_wire_formats_own_form(self) -> None:
@@ -134,7 +132,7 @@ class StructuredWireContract:
 
     @asynccontextmanager
     async def _upstream(self) -> AsyncIterator[str]:
-        """A server that gives JSON only to a request that carries the schema."""
+        """A server that answers in JSON only if the request carries the schema."""
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         async with server:
             yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"

@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 class InboxContract(StoreFixture):
-    """Messages are taken once, and in the order of their arrival."""
+    """A message is accepted once, and messages keep the order of their arrival."""
 
     async def test_a_key_is_taken_once(self, store: Store) -> None:
         assert await store.run(inbox.insert, "i1", said("k"), session(), None, US) is None
@@ -95,7 +95,7 @@ class InboxContract(StoreFixture):
 
 
 class TurnsContract(StoreFixture):
-    """One process has a turn at a time, and a decision is made once."""
+    """A turn belongs to one process at a time, and a decision is made once."""
 
     async def test_a_session_has_one_open_turn(self, store: Store) -> None:
         await store.run(turns.insert, turn_row("t1"), "main", "7")
@@ -290,7 +290,7 @@ class TurnsContract(StoreFixture):
 
 
 class DeliveriesContract(StoreFixture):
-    """A chat gets what it is owed in order, from the process that holds the account."""
+    """A chat gets its deliveries in order, from the process that holds the account."""
 
     async def test_a_chat_gets_its_deliveries_in_order(self, store: Store) -> None:
         lease = await hold_account(store)

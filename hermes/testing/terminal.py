@@ -1,4 +1,4 @@
-"""A terminal for tests: keys go to a real process, and its screen is read."""
+"""A terminal for tests: sends keys to a real process and reads its screen."""
 
 import errno
 import fcntl
@@ -21,7 +21,7 @@ SCROLLBACK = 10_000
 
 
 class Terminal:
-    """A program at a terminal of its own, until the block ends."""
+    """Runs a program in a terminal of its own until the block ends."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Terminal:
         self._screen = _Screen(columns, rows, self.send)
         self._stream = pyte.ByteStream(self._screen)
         self.written = b""
-        """All that the program wrote."""
+        """All output of the program."""
         self._set_size(columns, rows)
         self.process = subprocess.Popen(  # noqa: S603  # a test's own command
             command,
@@ -64,22 +64,22 @@ class Terminal:
 
     @property
     def lines(self) -> list[str]:
-        """The screen, without the blanks at the ends of lines."""
+        """The screen, without trailing blanks."""
         return [line.rstrip() for line in self._screen.display]
 
     @property
     def text(self) -> str:
-        """All that can be seen, by scrolling back too."""
+        """The screen and everything above it that can be scrolled to."""
         return "\n".join([*self._screen.scrollback, *self.lines]).rstrip()
 
     @property
     def row(self) -> str:
-        """The line that the cursor is in."""
+        """The line with the cursor."""
         return self.lines[self._screen.cursor.y]
 
     @property
     def echoes(self) -> bool:
-        """Whether keys are shown by the terminal itself, as at a shell."""
+        """Whether the terminal itself shows typed keys, as at a shell."""
         return bool(termios.tcgetattr(self._descriptor)[3] & termios.ECHO)
 
     @property
@@ -90,7 +90,7 @@ class Terminal:
         return [[screen.buffer[row][column] for column in columns] for row in rows]
 
     def style(self, text: str) -> Char:
-        """How the first letter of a text on the screen is shown."""
+        """The style of the first letter of a text on the screen."""
         row = next(index for index, line in enumerate(self.lines) if text in line)
         return self.cells[row][self.lines[row].index(text)]
 
@@ -102,7 +102,7 @@ class Terminal:
         self._set_size(columns, rows)
 
     def until(self, wanted: str | Callable[[], object], within: float = 20.0) -> None:
-        """Returns when the text can be seen, or the question is answered with yes."""
+        """Returns when the text is on the screen, or the condition holds."""
         seen = wanted if callable(wanted) else lambda: wanted in self.text
         deadline = time.monotonic() + within
         while not seen():
@@ -122,7 +122,7 @@ class Terminal:
         try:
             data = os.read(self._descriptor, 65536)
         except OSError as error:
-            # So Linux tells that the other end was closed.
+            # Linux reports in this way that the other end was closed.
             if error.errno != errno.EIO:
                 raise
             return False
@@ -136,14 +136,14 @@ class Terminal:
 
 
 class _Screen(pyte.HistoryScreen):
-    """Answers the questions that programs ask their terminal."""
+    """Answers the queries that programs send to their terminal."""
 
     def __init__(self, columns: int, rows: int, answer: Callable[[str], None]) -> None:
         super().__init__(columns, rows, history=SCROLLBACK, ratio=0.5)
         self._answer = answer
 
     def select_graphic_rendition(self, *attrs: int, **kwargs: bool) -> None:
-        # Faint text, which pyte doesn't know, stands in the color that most terminals give it.
+        # pyte does not know faint text, so it gets the colour that most terminals show it in.
         shown = attrs if {38, 48} & {*attrs} else [90 if one == 2 else one for one in attrs]
         super().select_graphic_rendition(*shown, **kwargs)
 

@@ -35,7 +35,7 @@ class Toolbench:
 
 
 class SandboxToolsContract(SandboxContract):
-    """Whatever one tool does, the others see."""
+    """The effects of one tool are visible to the others."""
 
     @pytest.fixture
     async def call(self, tmp_path: Path, backend: Callable[[], ExecutionBackend]) -> Toolbench:

@@ -1,4 +1,4 @@
-"""Tools for tests of the agent: a harmless, a slow and a broken one, and one that asks."""
+"""Tools for tests of the agent: a harmless, a slow and a broken one, and one that asks a person."""
 
 from pathlib import Path
 
@@ -51,7 +51,7 @@ async def _ask(context: ToolContext, arguments: AskQuestion) -> str:
 
 class Spawn(msgspec.Struct, kw_only=True):
     path: str = "pid"
-    """File that the process id is written to, relative to the workspace."""
+    """The file for the process id, relative to the workspace."""
     seconds: float = 600.0
 
 

@@ -1,4 +1,4 @@
-"""A model server that sends given bytes, and requests in every wire format to call it with."""
+"""A model server that sends given bytes, and example requests in every wire format."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -30,7 +30,7 @@ def json_response(body: bytes, status: int = 200, headers: bytes = b"") -> bytes
 async def answering(
     payload: bytes, heads: list[bytes] | None = None, bodies: list[bytes] | None = None
 ) -> AsyncIterator[str]:
-    """A server at the address that says the same bytes to everyone and hangs up.
+    """Runs a server that sends the same bytes to every client and closes the connection.
 
     The heads of the requests are added to `heads`, in lower case, and the bodies to `bodies`.
     """
@@ -86,20 +86,20 @@ def request_to(choice: ModelChoice, *messages: Message) -> ModelRequest:
 
 
 async def ask(
-    request: ModelRequest, *added: WireFormat, silence: float = 300.0
+    request: ModelRequest, *added: WireFormat, read_timeout: float = 300.0
 ) -> tuple[AssistantMessage, list[AgentEvent]]:
-    """The answer to the request, and the events. `added` are wire formats beside ours."""
+    """The answer to the request, and the events. `added` are further wire formats."""
     events: list[AgentEvent] = []
     async with aiohttp.ClientSession() as session:
         client = ModelClient(
-            session, wire_formats([*builtin_wire_formats(), *added]), silence=silence
+            session, wire_formats([*builtin_wire_formats(), *added]), read_timeout=read_timeout
         )
         message = await client.complete(request, events.append)
     return message, events
 
 
 def read(wire: WireFormat, *pieces: bytes) -> tuple[AssistantMessage, list[AgentEvent]]:
-    """The answer that a stream holds, and the events."""
+    """The answer in a stream, and the events."""
     events: list[AgentEvent] = []
     answer = StreamedAnswer(choice_of(wire.name), events.append)
     stream = PayloadStream(answer, wire.parser(answer))

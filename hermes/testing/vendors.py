@@ -1,4 +1,5 @@
-"""The vendors' own packages, and the rules that their types don't tell, judge what we send."""
+"""Checks our requests with the vendors' own packages, and with rules that their types do not
+express."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -39,7 +40,7 @@ class _Input(msgspec.Struct):
 
 
 def check(wire: str, body: bytes) -> None:
-    """Raises ValueError when the vendor would refuse the body of a request."""
+    """Raises ValueError if the vendor would refuse the body of a request."""
     _read_through(_adapter(wire).validate_python(msgspec.json.decode(body), strict=True))
     if (reason := _RULES[wire](body)) is not None:
         raise ValueError(reason)
@@ -51,7 +52,7 @@ def _adapter(wire: str) -> TypeAdapter[object]:
 
 
 def _read_through(value: object) -> None:
-    """Makes a validator look into what it looks into only when that is used."""
+    """Makes a validator check values at once that it would otherwise check when they are used."""
     if isinstance(value, dict):
         for one in value.values():
             _read_through(one)

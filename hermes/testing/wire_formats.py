@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from hermes.core.models.answer import StreamedAnswer
 from hermes.core.models.client import ModelClient
-from hermes.core.models.prefixes import CACHED_FROM
+from hermes.core.models.message_cache import FEWEST_CACHED_MESSAGES
 from hermes.core.models.request_fields import given_options
 from hermes.core.models.stream import PayloadStream
 from hermes.testing.declared_tools import ToolsContract
@@ -76,23 +76,24 @@ SAMPLINGS = (
 )
 GARBAGE = (b"7", b'{"type":7,"choices":7}', b'{"type":"\xff"}', b"[" * 9999, b"nonsense")
 
-# Each class that inherits a test runs it with an object of its own.
+# Each class that inherits a test runs it with its own object.
 inherited = settings(deadline=None, suppress_health_check=[HealthCheck.differing_executors])
 wrongs = st.sampled_from([None, True, 7, -1.5, "", "x", [], {}, [None], {"type": None}])
 
 
 class WireFormatContract(ToolsContract):
-    """Requests that the vendor accepts, and answers that survive every cut of the stream."""
+    """Requests are accepted by the vendor, and answers are read correctly however the stream is
+    cut."""
 
     mistakes: Sequence[tuple[bytes, bytes]] = ()
     """Parts of the body of `CALLS` and `RESULTS`, each with a change that the vendor refuses."""
     error: bytes
-    """A payload that says `slow down` with the status 429 in place of an answer."""
+    """A payload with the error `slow down` and status 429 instead of an answer."""
     end: bytes = b"]}"
-    """The bytes of a body after its last message."""
+    """The end of a body, after its last message."""
 
     def wire(self) -> WireFormat:
-        """A new object, which has cached nothing."""
+        """A new object with empty caches."""
         raise NotImplementedError
 
     def check(self, body: bytes) -> None:
@@ -104,11 +105,11 @@ class WireFormatContract(ToolsContract):
         raise NotImplementedError
 
     def recorded_text(self) -> bytes:
-        """A recorded stream that says `TEXT`."""
+        """A recorded stream with the answer `TEXT`."""
         raise NotImplementedError
 
     def recorded_calls(self) -> bytes:
-        """A recorded stream that makes `CALLS`."""
+        """A recorded stream with the calls `CALLS`."""
         raise NotImplementedError
 
     def recorded_cut(self) -> bytes:
@@ -120,7 +121,7 @@ class WireFormatContract(ToolsContract):
         raise NotImplementedError
 
     def unmarked(self, body: bytes) -> bytes:
-        """The body without marks that move while a conversation grows."""
+        """The body without the marks that move while a conversation grows."""
         return body
 
     def choice(self, base_url: str = "http://127.0.0.1:9/v1") -> ModelChoice:
@@ -149,7 +150,7 @@ class WireFormatContract(ToolsContract):
     def test_a_longer_conversation_begins_like_the_shorter_one(self, data: st.DataObject) -> None:
         wire, bodies = self.wire(), list[bytes]()
         for history in data.draw(histories(self._echoes())):
-            padded = (*[UserMessage(text="hi")] * CACHED_FROM, *history)
+            padded = (*[UserMessage(text="hi")] * FEWEST_CACHED_MESSAGES, *history)
             request = replace(request_to(self.choice(), *padded), conversation="c")
             body = wire.body(request)
             assert body == self.wire().body(request), "a cache changes nothing"
@@ -230,7 +231,7 @@ class WireFormatContract(ToolsContract):
         choice = replace(self.choice(), quirks=Quirks(reasoning=reasoning))
         request = request_to(choice)
         whole = self.wire().body(replace(request, sampling=sampling))
-        left_out = self.wire().left_out(choice, sampling)
+        left_out = self.wire().ignored_options(choice, sampling)
         for name in given_options(sampling):
             unset = replace(sampling, **{name: getattr(Sampling(), name)})
             without = self.wire().body(replace(request, sampling=unset))
@@ -422,7 +423,7 @@ def _attachment(kind: AttachmentKind, at: int) -> Attachment:
 
 
 def _spoiled(value: object, wrong: object, at: int) -> tuple[object, int]:
-    """The JSON with its part number `at` replaced, and the number that is left."""
+    """The JSON with part number `at` replaced, and the number that remains."""
     if at == 0:
         return wrong, -1
     at -= 1

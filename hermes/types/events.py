@@ -1,4 +1,4 @@
-"""What happened in a turn, in order: the one stream that every renderer folds."""
+"""The events of a turn. Every surface is drawn from this one stream."""
 
 from typing import Literal
 
@@ -8,71 +8,105 @@ from hermes.types.value import Value
 
 
 class TextDelta(Value, tag=True):
+    """The next piece of the answer."""
+
     text: str
+    """The piece."""
 
 
 class ReasoningDelta(Value, tag=True):
+    """The next piece of the model's reasoning."""
+
     text: str
+    """The piece."""
 
 
 class SegmentEnded(Value, tag=True):
-    """The model stopped speaking; tools or the end follow."""
+    """The model has ended a piece of text. Tool calls or the end of the turn follow."""
 
 
 class SegmentDiscarded(Value, tag=True):
-    """The text since `from_seq` was cut off and is said anew, in other words."""
+    """The text since event `from_seq` is void, because the answer was cut off. A new attempt
+    follows."""
 
     from_seq: int
+    """The number of the first event whose text is void."""
 
 
 class ToolStarted(Value, tag=True):
+    """A call of a tool has started."""
+
     call: CallId
+    """The id of the call."""
     name: str
+    """The name of the tool."""
     label: str = ""
-    """One line for people: the path, the command or the question of the call."""
+    """One line for people, such as the path or the command of the call."""
     arguments: str = ""
-    """The model's JSON arguments, with long texts cut and secrets masked."""
+    """The model's JSON arguments, with long texts cut and secrets redacted."""
 
 
 class ToolProgress(Value, tag=True):
+    """A running tool reports its progress."""
+
     call: CallId
+    """The id of the call."""
     text: str
+    """The output."""
 
 
 class ToolFinished(Value, tag=True):
+    """A call of a tool has ended."""
+
     call: CallId
+    """The id of the call."""
     name: str
+    """The name of the tool."""
     seconds: float = 0.0
+    """How long the call took."""
     failed: bool = False
+    """Whether the call failed."""
     result: str = ""
-    """The beginning of the result, with secrets masked."""
+    """The beginning of the result, with secrets redacted."""
+    diff: str = ""
+    """The beginning of the change that the call made to a text file, as a unified diff with secrets
+    redacted; empty if there is none to show."""
 
 
 class QuestionAsked(Value, tag=True):
-    """The turn waits for a person: a clarification or an approval."""
+    """The turn waits for a person to answer a question or to approve a call."""
 
     id: str
+    """The id of the question."""
     call: CallId
+    """The id of the tool call that asks."""
     kind: Literal["question", "approval"]
+    """Whether the agent asks for an answer or for an approval."""
     prompt: str
+    """The question."""
     choices: tuple[str, ...] = ()
+    """Answers to choose from; empty for a free answer."""
 
 
 class ContextCompacted(Value, tag=True):
-    """The middle of the conversation was summarised for the model; it is kept in the store."""
+    """For the model, a summary replaced the middle of the conversation. The store keeps all
+    messages."""
 
     messages: int
-    """That the summary stands for."""
+    """Number of messages that the summary replaces."""
 
 
 class UsageReported(Value, tag=True):
+    """The tokens and the cost of one model call."""
+
     prompt_tokens: int
-    """All that was read, from a cache too."""
+    """Tokens of the whole prompt, including those from a cache."""
     completion_tokens: int
+    """Tokens that the model wrote."""
     cached_tokens: int = 0
-    """Of the prompt, read from the provider's cache."""
+    """Tokens of the prompt that were read from the provider's cache."""
     cost: float | None = None
-    """Dollars; None where the price is not known."""
+    """Dollars; None if the price is not known."""
 
     def __add__(self, other: "UsageReported") -> "UsageReported":
         known = self.cost is not None and other.cost is not None
@@ -84,15 +118,16 @@ class UsageReported(Value, tag=True):
         )
 
 
-NOTHING_USED = UsageReported(prompt_tokens=0, completion_tokens=0, cost=0.0)
+NO_USAGE = UsageReported(prompt_tokens=0, completion_tokens=0, cost=0.0)
 
 
 class Notice(Value, tag=True):
-    """A remark of the gateway: never part of the answer or of the transcript."""
+    """A remark of the gateway. It is never part of the answer or the transcript."""
 
     text: str
+    """The remark."""
     lasting: bool = False
-    """Worth telling also to who only sees the end: it is sent behind the answer."""
+    """Whether the notice is also sent after the answer, for people who do not watch the stream."""
 
 
 FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
@@ -100,15 +135,18 @@ FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
 
 
 class TurnFinished(Value, tag=True):
+    """The turn has ended, or it waits."""
+
     outcome: Literal["completed", "suspended", "stopped", "failed"]
+    """How the turn ended; a `suspended` turn waits for a person or for client tools."""
     text: str = ""
-    """Why it stopped or failed, for people."""
+    """Why the turn stopped or failed, for people."""
     code: str = ""
-    """Why it failed, for programs: `rate_limited`, `auth_failed`, `deadline` …"""
+    """Why the turn failed, for programs: `rate_limited`, `auth_failed`, `deadline` …"""
     status: int = 500
-    """The HTTP status of an API request whose turn failed like this."""
+    """The HTTP status of an API request whose turn failed with this code."""
     retry_after: float | None = None
-    """Seconds after which a new attempt makes sense; None when that is not known."""
+    """Seconds after which a new attempt makes sense, if that is known."""
     finish_reason: FinishReason = "stop"
     """Why the model ended the answer; `tool_calls` if a suspended turn waits for `calls`."""
     calls: tuple[ToolCall, ...] = ()
@@ -132,9 +170,10 @@ AgentEvent = (
 
 
 class Envelope(Value):
-    """An event of a turn with its number. Numbers rise within a turn, with gaps."""
+    """An event of a turn and its number. Numbers increase within a turn, with gaps."""
 
     turn: TurnId
     seq: int
-    """The number of the event; of joined pieces of text, the number of the last piece."""
+    """The number of the event. If pieces of text were joined, it is the number of the last
+    piece."""
     event: AgentEvent

@@ -10,8 +10,10 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
+from hermes.control.event_hub import EPOCH, EventHub
+from hermes.control.event_pages import EventPages
+from hermes.control.following import following
 from hermes.control.gateway import Gateway
-from hermes.control.hub import EPOCH
 from hermes.state.codec import TEXT_PIECE
 from hermes.testing.running import (
     QUIET,
@@ -315,6 +317,28 @@ async def test_who_wants_the_whole_answer_is_not_woken_for_each_word(tmp_path: P
                 await until(lambda: log._enders)
                 assert not log._waiters
                 event.set()
+
+
+async def test_a_reader_of_the_whole_answer_is_not_woken_when_the_turn_begins(
+    tmp_path: Path,
+) -> None:
+    hub, turn, found = EventHub(), TurnId(new_id()), list[Envelope]()
+    async with running(tmp_path, [], ScriptedModel([])) as gateway:
+        pages = EventPages(gateway._store)
+        with following(hub, pages, turn, 0, expected=True) as reader:
+
+            async def read() -> None:
+                found.extend(await reader.rest())
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(read)
+                await until(lambda: reader._log._enders)
+                log = hub.begin(turn, 1)
+                log.emit(TextDelta(text="done"))
+                assert not log._waiters
+                log.end([TurnFinished(outcome="completed")])
+    assert said(found) == "done"
+    assert last(found) == TurnFinished(outcome="completed")
 
 
 @pytest.mark.parametrize("terminal", [True, False])

@@ -3,8 +3,8 @@
 import time
 from pathlib import Path
 
+from hermes.control.maintenance import HOUR
 from hermes.control.media import MediaIntake
-from hermes.control.upkeep import HOUR
 from hermes.state.media import MediaCache
 from hermes.types.web import WebFile
 

@@ -12,9 +12,9 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from hermes.control.claims import GIVEN_UP, Claim, Desk
 from hermes.control.gateway import Gateway
 from hermes.control.recovery import Recovery
+from hermes.control.turn_transactions import GIVEN_UP, Claim, TurnTransactions
 from hermes.core.tools.call import UNKNOWN_OUTCOME
 from hermes.core.tools.terminal import terminal_tools
 from hermes.state import inbox, transcript, turns
@@ -133,7 +133,7 @@ def second_resume_fails(resumed: list[str]) -> Conditions:
     """The store fails once, at the second attempt to resume a turn; adds each attempt."""
 
     async def before(name: str) -> None:
-        if name == "Desk.resume":
+        if name == "TurnTransactions.resume":
             resumed.append(name)
             if len(resumed) == 2:
                 raise StoreUnavailable("the disk is full")
@@ -534,7 +534,9 @@ async def test_the_work_of_an_agent_that_is_not_hosted_is_left_for_a_process_tha
         hosted = {AgentId("gone"): gateway._recovery._agents[AgentId("main")]}
         async with open_test_store(tmp_path, "gateway") as other:
             started: list[Claim] = []
-            await Recovery(other, Desk(other.owner, hosted), hosted).take_over(started.append)
+            await Recovery(other, TurnTransactions(other.owner, hosted), hosted).take_over(
+                started.append
+            )
             assert [claim.turn.agent for claim in started] == ["gone"]
             waiting = await rows(store, "select owner from inbox where state = 'pending'")
             assert waiting == [(other.owner,)]

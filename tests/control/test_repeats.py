@@ -8,7 +8,7 @@ import anyio.lowlevel
 import pytest
 
 from hermes.control.gateway import Gateway
-from hermes.streaming.fold import Folder, View, answer
+from hermes.streaming.fold import EventFold, View, answer
 from hermes.testing.running import held, refused, rows, running, until
 from hermes.testing.scripted import Answer, ScriptedModel, calls, fails, hangs, says
 from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
@@ -54,10 +54,10 @@ async def answered(gateway: Gateway, event: MessageEvent) -> View:
     """The end of the turn that answers the request."""
     receipt = await gateway.accept(event)
     assert isinstance(receipt, Accepted | Duplicate)
-    folder = Folder()
+    fold = EventFold()
     async for envelope in gateway.follow(TurnId(receipt.turn or receipt.id)):
-        folder.feed(envelope.seq, envelope.event)
-    return folder.view()
+        fold.feed(envelope.seq, envelope.event)
+    return fold.view()
 
 
 def code(view: View) -> str:

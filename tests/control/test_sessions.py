@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hermes.control import sessions
-from hermes.control.histories import CACHED_MESSAGES
+from hermes.control.caches import CACHED_MESSAGES
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import rows, running, until
 from hermes.testing.scripted import ScriptedModel, hangs, says

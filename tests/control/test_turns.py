@@ -136,7 +136,7 @@ async def test_a_stop_while_the_turn_is_being_suspended_closes_it(
     server, reached, go = ChatServer(), anyio.Event(), anyio.Event()
 
     async def before(name: str) -> None:
-        if name == "Desk.close" and not reached.is_set():
+        if name == "TurnTransactions.close" and not reached.is_set():
             reached.set()
             await go.wait()
 
@@ -161,7 +161,7 @@ async def test_stop_closes_a_turn_whose_lane_broke(tmp_path: Path) -> None:
     server, broken = ChatServer(), [True]
 
     async def before(name: str) -> None:
-        if name == "Desk.close" and broken:
+        if name == "TurnTransactions.close" and broken:
             broken.clear()
             raise RuntimeError("a fault of ours")
 
@@ -270,6 +270,22 @@ async def test_background_processes_of_a_stateless_request_end_before_it_does(
             await until(lambda: gateway.busy == 0)
             assert await rows(gateway._store, "select state from turns") == [(end,)]
             assert not any(map(lives, processes(tmp_path)))
+
+
+async def test_a_stateless_request_ends_a_process_that_has_killed_its_supervisor(
+    tmp_path: Path,
+) -> None:
+    go, file = anyio.Event(), tmp_path / "workspace" / "pid"
+    command = "kill -9 $PPID; echo $$ > pid; sleep 1000"
+    wanted = calls(("terminal", {"command": command, "background": True}))
+    model = ScriptedModel([wanted, held(go, says("done"))])
+    with no_process_left():
+        async with running(tmp_path, [], model, COMMANDS) as gateway:
+            await gateway.accept(request(stateless=True))
+            await until(lambda: file.exists() and file.read_text().endswith("\n"))
+            go.set()
+            await until(lambda: gateway.busy == 0)
+            assert not lives(int(file.read_text()))
 
 
 async def test_background_processes_of_a_session_go_on(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from hermes.core.tools.session_search import session_search_tool
 from hermes.state import sessions, transcript
 from hermes.state.audience import Person, Room, audience_of
 from hermes.state.memory import Memory, NoteLimits
-from hermes.state.transcript import Scribe
+from hermes.state.transcript import TranscriptWriter
 from hermes.testing.stores import open_test_store
 from hermes.testing.turns import GROUP, PRIVATE, a_turn, use
 from hermes.types.errors import ToolFailed
@@ -91,7 +91,7 @@ class World:
             return
         text = f"the secret alpha {tag}"
         said = UserMessage(text=text) if deed.how == "said" else AssistantMessage(text=text)
-        scribe = Scribe(
+        writer = TranscriptWriter(
             turn=turn.id,
             session=turn.session,
             generation=0,
@@ -100,7 +100,7 @@ class World:
             person=turn.person,
         )
         await self._store.run(sessions.touch, turn.session, turn.source, turn.person, "", 0.0)
-        await self._store.run(transcript.append, scribe, 0, 0, said, 0.0)
+        await self._store.run(transcript.append, writer, 0, 0, said, 0.0)
         await self._store.run(sessions.begin_anew, str(turn.session), 0.0)
 
     async def seen(self, who: str, where: str) -> str:

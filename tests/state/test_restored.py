@@ -15,9 +15,9 @@ from hermes.testing.rows import (
     hold_account,
     said,
     said_in,
-    scribe,
     session,
     turn_row,
+    writer,
 )
 from hermes.testing.stores import open_test_store
 from hermes.types.events import TurnFinished
@@ -69,8 +69,8 @@ async def test_the_calls_of_an_open_turn_get_results(store: Store) -> None:
     await store.run(begin, "t1", session())
     call = ToolCall(id=CallId(f"{'0' * 21}_0_0"), name="pay", arguments="{}")
     asked = AssistantMessage(calls=(call,))
-    await store.run(transcript.append, scribe("t1"), -1, 0, UserMessage(text="pay"), NOW)
-    await store.run(transcript.append, scribe("t1"), 0, 0, asked, NOW)
+    await store.run(transcript.append, writer("t1"), -1, 0, UserMessage(text="pay"), NOW)
+    await store.run(transcript.append, writer("t1"), 0, 0, asked, NOW)
     await store.run(close_open_work, "4 min", NOW)
     found = await store.read(said_in, str(session()), 0)
     assert found[2:] == [

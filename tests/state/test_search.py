@@ -9,9 +9,8 @@ from msgspec.structs import replace
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.state import sessions, transcript
 from hermes.state.audience import Person, Room
-from hermes.state.codec import decode_message
 from hermes.state.search import FoundMessage, around, search
-from hermes.testing.rows import EVERYBODY, NOW, SOURCE, scribe
+from hermes.testing.rows import EVERYBODY, NOW, SOURCE, writer
 from hermes.testing.running import rows
 from hermes.testing.stores import open_test_store
 from hermes.types.identity import PersonId, SessionKey
@@ -51,7 +50,7 @@ class Talk:
     ) -> int:
         self._turns += 1
         place = replace(
-            scribe(f"t{self._turns}", generation=generation), person=person, account=account
+            writer(f"t{self._turns}", generation=generation), person=person, account=account
         )
         if key:
             place = replace(place, session=key)
@@ -117,7 +116,7 @@ async def test_a_long_message_is_shown_around_what_was_found(store: Store, talk:
 
 
 async def test_this_turn_and_this_conversation_can_be_left_out(store: Store, talk: Talk) -> None:
-    key = scribe("").session
+    key = writer("").session
     await store.run(sessions.touch, key, SOURCE, ANN, "", NOW)
     await talk.say("fox of old")
     await store.run(sessions.begin_anew, str(key), NOW)
@@ -147,7 +146,7 @@ async def test_a_hit_has_neighbours(store: Store, talk: Talk) -> None:
 async def test_neighbours_are_of_one_conversation_and_have_words(store: Store, talk: Talk) -> None:
     await talk.say("of an older one")
     number = await talk.say("hit", generation=1)
-    await talk.say(ToolMessage(call=scribe("").turn, text="a result"), generation=1)  # type: ignore[arg-type]
+    await talk.say(ToolMessage(call=writer("").turn, text="a result"), generation=1)  # type: ignore[arg-type]
     await talk.say("elsewhere", key=replace(PLACE, user="1"), generation=1)
     assert texts(await store.read(around, number, to(ANN))) == ["hit"]
 
@@ -174,5 +173,6 @@ async def test_a_very_long_message_is_found_by_its_beginning_and_kept_whole(
     (found,) = await store.read(search, "beginning", to(ANN))
     assert found.text.startswith("beginning")
     assert await store.read(search, "ending", to(ANN)) == []
-    ((body, crc),) = await rows(store, "select body, crc from messages")
-    assert decode_message(body, crc) == UserMessage(text=long)
+    ((session,),) = await rows(store, "select session from messages")
+    (entry,) = await store.read(transcript.entries, session)
+    assert entry.message == UserMessage(text=long)

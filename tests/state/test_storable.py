@@ -14,9 +14,9 @@ from hermes.testing.rows import (
     names,
     put,
     said_in,
-    scribe,
     session,
     turn_row,
+    writer,
 )
 from hermes.testing.stores import open_test_store
 from hermes.types.identity import CallId, TurnId
@@ -37,7 +37,7 @@ async def test_text_that_can_not_be_stored_is_refused(tmp_path: Path, text: str)
 async def test_words_of_people_and_models_may_have_nul(tmp_path: Path) -> None:
     said = AssistantMessage(text="nul \0 word")
     async with open_test_store(tmp_path) as store:
-        await store.run(transcript.append, scribe("t"), 0, 0, said, NOW)
+        await store.run(transcript.append, writer("t"), 0, 0, said, NOW)
         assert await store.read(said_in, str(session()), 0) == [said]
         (found,) = await store.read(search, "word", EVERYBODY)
         assert found.text == "nul \N{REPLACEMENT CHARACTER} word"

@@ -11,7 +11,7 @@ from hermes.state.codec import WrongChecksum
 from hermes.state.compactions import Condensed
 from hermes.state.transcript import History
 from hermes.state.unreadable import LOST_MESSAGE, LOST_RESULT
-from hermes.testing.rows import NOW, SOURCE, US, said, said_in, scribe, session
+from hermes.testing.rows import NOW, SOURCE, US, said, said_in, session, writer
 from hermes.testing.stores import open_test_store
 from hermes.types.identity import CallId
 from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
@@ -28,7 +28,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 def write_turn(number: int, calls: int) -> Work[list[int]]:
     """A question, a message with calls, their results and an answer; the rows that hold them."""
-    turn = scribe(f"t{number}")
+    turn = writer(f"t{number}")
     asked = tuple(
         ToolCall(id=CallId(f"t{number}_0_{index}"), name="look", arguments="{}")
         for index in range(calls)
@@ -139,7 +139,7 @@ async def test_open_calls_of_a_running_turn_stay_open(store: Store) -> None:
     await store.run(flip, rows[0])
     call = ToolCall(id=CallId("t2_0_0"), name="look", arguments="{}")
     await store.run(
-        transcript.append, scribe("t2"), 0, 0, AssistantMessage(text="on it", calls=(call,)), NOW
+        transcript.append, writer("t2"), 0, 0, AssistantMessage(text="on it", calls=(call,)), NOW
     )
     found = await store.read(said_in, KEY, 0)
     assert found[-1] == AssistantMessage(text="on it", calls=(call,))
@@ -149,12 +149,12 @@ async def test_results_of_calls_that_are_known_already_are_kept(store: Store) ->
     """A client answers the calls of the turn before."""
     call = ToolCall(id=CallId("t1_0_0"), name="look", arguments="{}")
     asked = AssistantMessage(calls=(call,))
-    await store.run(transcript.append, scribe("t1"), 0, 0, asked, NOW)
+    await store.run(transcript.append, writer("t1"), 0, 0, asked, NOW)
     known = await store.read(transcript.history, KEY, History(generation=0))
     result = ToolMessage(call=call.id, text="seen")
-    await store.run(transcript.append, scribe("t2"), -1, 0, result, NOW)
+    await store.run(transcript.append, writer("t2"), -1, 0, result, NOW)
     damaged = await store.run(
-        transcript.append, scribe("t2"), 0, 0, AssistantMessage(text="thank you"), NOW
+        transcript.append, writer("t2"), 0, 0, AssistantMessage(text="thank you"), NOW
     )
     await store.run(flip, damaged)
     found = await store.read(transcript.history, KEY, known)

@@ -1,10 +1,10 @@
-"""The answer without its text: the same as that of the view that folds all events."""
+"""The answer that is written in pieces equals the answer of the view."""
 
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.streaming.fold import Folder, answer
+from hermes.streaming.fold import EventFold, answer
 from hermes.streaming.outline import AnswerJson, AnswerOutline
 from hermes.types.events import (
     AgentEvent,
@@ -36,13 +36,13 @@ events = st.lists(
 
 
 @given(events)
-def test_the_answer_is_that_of_the_view(emitted: list[AgentEvent]) -> None:
+def test_the_answer_equals_the_answer_of_the_view(emitted: list[AgentEvent]) -> None:
     numbered = list(enumerate([*emitted, TurnFinished(outcome="completed")], 1))
-    folder, outline = Folder(), AnswerOutline()
+    fold, outline = EventFold(), AnswerOutline()
     for seq, event in numbered:
-        folder.feed(seq, event)
+        fold.feed(seq, event)
         outline.feed(seq, event)
     text = AnswerJson(outline.segments())
     said = b"".join(text.feed(seq, event) for seq, event in numbered)
-    assert msgspec.json.decode(b'"' + said + b'"') == answer(folder.view())
-    assert outline.usage == folder.view().usage
+    assert msgspec.json.decode(b'"' + said + b'"') == answer(fold.view())
+    assert outline.usage == fold.view().usage

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.text.secret_files import is_secretive, veiled
+from hermes.text.secret_files import is_secret_file, masked_values
 
 
 @pytest.mark.parametrize(
@@ -13,8 +13,8 @@ from hermes.text.secret_files import is_secretive, veiled
         *("api_server.key", ".git-credentials", "live.tfvars", "'odd\\n/.env'"),
     ],
 )
-def test_files_that_hold_secrets_are_known_by_their_names(path: str) -> None:
-    assert is_secretive(path)
+def test_secret_files_are_recognized_by_their_names(path: str) -> None:
+    assert is_secret_file(path)
 
 
 @pytest.mark.parametrize(
@@ -24,8 +24,8 @@ def test_files_that_hold_secrets_are_known_by_their_names(path: str) -> None:
         *(".env/main.py", "environment", "keys.md", "monkey"),
     ],
 )
-def test_other_files_are_not(path: str) -> None:
-    assert not is_secretive(path)
+def test_other_files_are_not_secret_files(path: str) -> None:
+    assert not is_secret_file(path)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_other_files_are_not(path: str) -> None:
     ],
 )
 def test_names_are_shown_and_values_are_not(text: str, shown: str) -> None:
-    assert veiled(text) == shown
+    assert masked_values(text) == shown
 
 
 @given(
@@ -57,9 +57,9 @@ def test_names_are_shown_and_values_are_not(text: str, shown: str) -> None:
     st.sampled_from(["{}={}", "{} = '{}'", '  "{}": "{}",', "{}: {}", "export {}={}", "#{}={}"]),
 )
 def test_no_value_is_ever_shown(name: str, value: str, form: str) -> None:
-    assert value not in veiled(form.format(name, value))
+    assert value not in masked_values(form.format(name, value))
 
 
 @given(st.text())
-def test_lines_stay_lines(text: str) -> None:
-    assert veiled(text).count("\n") == text.count("\n")
+def test_masking_keeps_the_number_of_lines(text: str) -> None:
+    assert masked_values(text).count("\n") == text.count("\n")

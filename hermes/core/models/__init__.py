@@ -1,1 +1,1 @@
-"""Models: how each is reached, and what it speaks."""
+"""Finds the models that a configuration names, and calls them in every wire format."""

@@ -1,4 +1,4 @@
-"""Searches the files of the workspace."""
+"""The tool that searches the files of the workspace."""
 
 import os
 from collections.abc import Awaitable, Callable
@@ -8,7 +8,7 @@ import anyio.to_thread
 import msgspec
 
 from hermes.state.spill import PREFIX, Spill
-from hermes.text.secret_files import is_secretive, veiled
+from hermes.text.secret_files import is_secret_file, masked_values
 from hermes.types.execution import SearchHit, SearchQuery, SearchResult
 from hermes.types.tools import Tool, ToolContext
 
@@ -68,8 +68,8 @@ def _shown(found: SearchResult) -> str:
 
 
 def _line(hit: SearchHit) -> str:
-    """The hit as the model sees it, without the values of a file that holds secrets."""
+    """Formats a hit for the model. Values in secret files are masked."""
     if not hit.line:
         return hit.path
-    text = veiled(hit.text) if is_secretive(hit.path) else hit.text
+    text = masked_values(hit.text) if is_secret_file(hit.path) else hit.text
     return f"{hit.path}:{hit.line}: {text}"

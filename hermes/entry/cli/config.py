@@ -13,7 +13,7 @@ from hermes.entry.output import say, say_json
 from hermes.settings.edit import Change, migrate, set_value, unset_value
 from hermes.settings.models import explain as explain_key
 from hermes.settings.sources import ConfigProblems, Explanation
-from hermes.text.redact import hide, mask
+from hermes.text.redact import mask, redact_tokens
 from hermes.types.errors import HermesError
 
 
@@ -39,10 +39,12 @@ def show(as_json: bool) -> None:
 
 @config.command()
 @click.argument("key")
+@click.option("--reveal", is_flag=True, help="Print a secret in full, for a script.")
 @plainly
-def get(key: str) -> None:
-    """Print the value of KEY, a setting or a variable."""
-    say(_text(_shown(explain_key(configuration.load(), key))))
+def get(key: str, reveal: bool) -> None:
+    """Print the value of KEY, a setting or a variable. A secret is masked."""
+    explanation = explain_key(configuration.load(), key)
+    say(_text(explanation.value if reveal else _shown(explanation)))
 
 
 # A negative number is a value and no option.
@@ -112,7 +114,7 @@ def check(runtime: Runtime) -> None:
         if choice is None:
             say("warning: no model is configured: set a provider's key, or model.base_url")
         else:
-            where = filter(None, (choice.provider, hide(choice.base_url)))
+            where = filter(None, (choice.provider, redact_tokens(choice.base_url)))
             say(f"model: {choice.model} ({', '.join(where)})")
         for warning in anyio.run(runtime.check, settings):
             say(f"warning: {warning}")
@@ -151,7 +153,7 @@ def _masked(value: object, *, secret: bool) -> object:
         case Path():
             return str(value)
         case str():
-            return mask(value) if secret and value else hide(value)
+            return mask(value) if secret and value else redact_tokens(value)
         case _:
             return value
 
@@ -160,6 +162,8 @@ def _text(value: object) -> str:
     match value:
         case None | "" | ():
             return ""
+        case dict():
+            return ",".join(f"{name}={text}" for name, text in value.items())
         case bool():
             return str(value).lower()
         case tuple():

@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 
 import anyio
 import anyio.abc
@@ -18,6 +18,7 @@ import msgspec
 from hermes import __version__
 from hermes import settings as configuration
 from hermes.control.gateway import Gateway
+from hermes.entry.cli.allocator import return_large_blocks
 from hermes.entry.cli.embedded import stand_in
 from hermes.entry.cli.hello import model_line, say_hello, ways_in
 from hermes.entry.cli.logs import start_service_log
@@ -29,7 +30,7 @@ from hermes.entry.http.waiting import waiting_app
 from hermes.entry.messaging import configured_routes, make_adapters, serve
 from hermes.entry.output import say, say_json
 from hermes.settings import Settings
-from hermes.settings.keys import make_key
+from hermes.settings.keys import create_key
 from hermes.settings.platforms import check_platforms
 from hermes.settings.sources import ENVIRONMENT
 from hermes.types.deployment import GatewayRegistration, RunningGateway
@@ -86,11 +87,12 @@ def run(
     if embedded:
         settings = stand_in(settings, runtime, environ)
     key = runtime.api_key(settings) if settings.api_server.enabled else ""
-    start_service_log(settings, runtime.secrets(settings) | {key})
+    service_log = start_service_log(settings, runtime.secrets(settings) | {key})
     _refuse_twin(runtime, settings)
     _log_findings(runtime, settings)
     with runtime.register_gateway(settings.home.run) as registration:
         service = GatewayService(runtime, settings, registration, hello)
+        service.pause_log = service_log.paused_on_screen
         try:
             uvloop = {"use_uvloop": sys.platform != "win32"}
             anyio.run(service.run, backend_options=uvloop)
@@ -159,7 +161,9 @@ class GatewayService:
         self._settings = settings
         self._registration = registration
         self._hello = hello
-        """What is asked over the API once it listens."""
+        """The question that is put to the API once it listens."""
+        self.pause_log: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Keeps lines of the log out of the answer to that question."""
 
     async def run(self) -> None:
         port = self._settings.api_server.port
@@ -173,7 +177,7 @@ class GatewayService:
                         return
                     async with anyio.create_task_group() as doors:
                         ending.start_soon(self._end, signals, gateway, doors.cancel_scope)
-                        doors.start_soon(self._runtime.keep_house, self._settings)
+                        doors.start_soon(self._runtime.run_housekeeping, self._settings)
                         self._open_doors(gateway, doors)
                         tune_interpreter()
                 ending.cancel_scope.cancel()
@@ -279,12 +283,14 @@ class GatewayService:
         say(f"Hermes {__version__} listens on {url}")
         say(model_line(self._settings, self._runtime.models(self._settings)))
         if self._hello:
-            await say_hello(url, self._runtime.api_key(self._settings), self._hello)
+            with self.pause_log():
+                await say_hello(url, self._runtime.api_key(self._settings), self._hello)
         say("\n".join(ways_in(self._settings, url)))
 
 
 def tune_interpreter() -> None:
     """For a process in which thousands may talk; measured, see docs/performance.md."""
+    return_large_blocks()
     # What was made at the start stays for ever: with the usual thresholds the collector looks at
     # it again and again, and stops the loop for a quarter of a second.
     gc.collect()
@@ -323,7 +329,7 @@ def new_key() -> None:
     It replaces the one in the home's key file. A running service uses it after a restart.
     """
     home = configuration.locate()
-    make_key(home)
+    create_key(home)
     say(f"A new key is in {home.api_key}")
     try:
         source = configuration.load().explain("api_server.key").source

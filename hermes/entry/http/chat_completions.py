@@ -28,18 +28,21 @@ from hermes.entry.http.content_parts import collect
 from hermes.entry.http.endpoint import body_of
 from hermes.entry.http.errors import ApiError, bad_request, failed_turn, stopped_turn
 from hermes.entry.http.ignored import IgnoredOptions, ignored_header
+from hermes.entry.http.long_answers import AnswerPlace, LongJsonResponse
 from hermes.entry.http.models import Models
 from hermes.entry.http.response_format import response_format
 from hermes.entry.http.responses import JsonResponse
 from hermes.entry.http.sse import EventStream, EventStreamResponse, next_or_keepalive
-from hermes.streaming.final import spoken
-from hermes.streaming.fold import Folder, View
+from hermes.streaming.final import answer_with_questions
+from hermes.streaming.fold import View
+from hermes.streaming.plain import PlainAnswer, around_answer
 from hermes.streaming.sse import ChatStream, plain_completion
 from hermes.types.events import AgentEvent, TextDelta, TurnFinished
-from hermes.types.identity import Source, TurnId, call_place, new_id
+from hermes.types.identity import Source, TurnId, new_id, parse_call_id
 from hermes.types.messages import (
     Accepted,
     Asked,
+    ClientKey,
     Duplicate,
     MessageEvent,
     Origin,
@@ -91,9 +94,17 @@ class ChatCompletions:
         if asked.stream:
             write = partial(self._write, asked, receipt, turn, headers, form)
             return EventStreamResponse(write)
-        view = await self._view(receipt, turn, form)
-        completion = plain_completion(f"chatcmpl-{turn}", asked.model or "main", now(), view)
-        return JsonResponse(completion, headers=headers)
+        complete = partial(plain_completion, f"chatcmpl-{turn}", asked.model or "main", now())
+        if (reply := reply_of(receipt)) is not None:
+            view = View(segments=(reply,), outcome=COMPLETED)
+            return JsonResponse(complete(view), headers=headers)
+        answer = await self._answer(turn, after(receipt), form)
+        if not answer.is_long:
+            return JsonResponse(complete(answer.view()), headers=headers)
+        place = AnswerPlace(after=after(receipt), upto=answer.end, segments=answer.segments())
+        open_events = partial(self._gateway.following, turn, after(receipt))
+        halves = around_answer(complete(answer.view()))
+        return LongJsonResponse(*halves, place, open_events, headers)
 
     async def _accept(self, event: MessageEvent) -> Accepted | Duplicate:
         receipt: Receipt = await self._gateway.accept(event)
@@ -104,26 +115,20 @@ class ChatCompletions:
             raise ApiError(409, message, "idempotency_key_conflict")
         return receipt
 
-    async def _view(
-        self, receipt: Accepted | Duplicate, turn: TurnId, form: ResponseFormat | None
-    ) -> View:
+    async def _answer(self, turn: TurnId, after: int, form: ResponseFormat | None) -> PlainAnswer:
         """The whole answer, once it is committed."""
-        if (reply := reply_of(receipt)) is not None:
-            return View(segments=(reply,), outcome=COMPLETED)
-        folder = Folder()
-        with self._gateway.following(turn, after(receipt)) as following:
-            for envelope in await following.rest():
-                folder.feed(envelope.seq, end_of(envelope.event, form))
-                if isinstance(envelope.event, TurnFinished):
-                    # A suspended turn may have gone on: that answered a later request.
-                    break
-        view = folder.view()
+        answer = PlainAnswer()
+        with self._gateway.following(turn, after) as following:
+            while not answer.end and not following.ended:
+                for one in await following.next_at_rest():
+                    answer.feed(one.seq, end_of(one.event, form))
+        view = answer.view()
         finish = view.outcome or UNFINISHED
         if finish.outcome == "failed":
             raise failed_turn(finish)
-        if finish.outcome == "stopped" and not spoken(view):
+        if finish.outcome == "stopped" and not answer_with_questions(view):
             raise stopped_turn(finish)
-        return view
+        return answer
 
     async def _write(
         self,
@@ -219,15 +224,18 @@ def to_event(
         chat_id=session if session else f"request/{new_id()}",
         user_id=principal.name,
     )
+    unique = f"key:{key}" if key else f"request:{new_id()}"
+    mark, client_key = fingerprint(session, body) if key else "", None
+    scope = f"api:{quote(principal.name, safe='')}"
     if said.results:
+        if key:
+            client_key = ClientKey(dedupe_key=f"{scope}:{unique}", fingerprint=mark)
         # An SDK that repeats its request must not make the model answer twice.
         unique, mark = _results_key(said)
-    else:
-        unique = f"key:{key}" if key else f"request:{new_id()}"
-        mark = fingerprint(session, body) if key else ""
     return MessageEvent(
-        dedupe_key=f"api:{quote(principal.name, safe='')}:{unique}",
+        dedupe_key=f"{scope}:{unique}",
         fingerprint=mark,
+        client_key=client_key,
         source=source,
         origin=Origin(trigger="api", principal=principal),
         received_at=time.time(),
@@ -249,7 +257,7 @@ def to_event(
 
 def _results_key(said: ReadMessages) -> tuple[str, str]:
     """A name for the results of one step, and a fingerprint of what they say."""
-    place = call_place(said.results[0].call)
+    place = parse_call_id(said.results[0].call)
     assert place is not None, "only results for calls of ours are read as results"
     ordered = sorted(said.results, key=lambda result: result.call)
     content = msgspec.json.encode((ordered, said.messages))

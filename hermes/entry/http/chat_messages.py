@@ -16,7 +16,7 @@ from hermes.entry.http.content_parts import (
     user_message,
 )
 from hermes.entry.http.errors import bad_request
-from hermes.types.identity import CallId, call_place
+from hermes.types.identity import CallId, parse_call_id
 from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from hermes.types.value import Value
 
@@ -29,25 +29,37 @@ Numbered: TypeAlias = tuple[int, Message]
 
 class CalledFunction(msgspec.Struct):
     name: str
+    """The tool that was called."""
     arguments: str = ""
+    """The arguments as JSON."""
 
 
 class RequestCall(msgspec.Struct):
     id: str
+    """The id of the call, as the response has it."""
     type: str = "function"
+    """Always `function`."""
     function: CalledFunction | None = None
+    """The call."""
 
 
 class RequestMessage(msgspec.Struct):
     role: str
+    """`system`, `developer`, `user`, `assistant` or `tool`; `function` is ignored."""
     content: MessageContent = None
+    """Text, or a list of parts."""
     tool_calls: list[RequestCall] | None = None
+    """Calls that an assistant message made; send them back unchanged."""
     tool_call_id: str | None = None
+    """In a `tool` message: the id of the call that it answers."""
     name: str | None = None
+    """The name of the person who speaks, which the model is shown; only for `user`."""
     refusal: str | None = None
-    """What an assistant said in place of an answer."""
+    """The text of an assistant that refused to answer."""
     function_call: Raw | UnsetType = UNSET
+    """Ignored; use `tool_calls`."""
     audio: Raw | UnsetType = UNSET
+    """Ignored."""
 
 
 class ReadMessages(Value):
@@ -63,6 +75,13 @@ def attached_contents(
     given: Sequence[RequestMessage], *, in_session: bool
 ) -> dict[int, list[ContentPart]]:
     """The contents of user messages that may have attachments, of those messages that count."""
+    contents = {
+        index: one.content
+        for index, one in enumerate(given)
+        if one.role == "user" and isinstance(one.content, list)
+    }
+    if not contents:
+        return contents
     spoke = (
         index
         for index, one in enumerate(given)
@@ -70,13 +89,9 @@ def attached_contents(
     )
     last = max(spoke, default=-1)
     news = given[last + 1 :]
-    resumes = any(one.role == "tool" and call_place(one.tool_call_id or "") for one in news)
+    resumes = any(one.role == "tool" and parse_call_id(one.tool_call_id or "") for one in news)
     first = last + 1 if in_session or resumes else 0
-    return {
-        index: one.content
-        for index, one in enumerate(given)
-        if index >= first and one.role == "user" and isinstance(one.content, list)
-    }
+    return {index: content for index, content in contents.items() if index >= first}
 
 
 def read_messages(
@@ -162,7 +177,7 @@ def _calls(message: RequestMessage, index: int) -> tuple[ToolCall, ...]:
 def _results(news: Sequence[Numbered]) -> tuple[ToolMessage, ...]:
     """The results among new messages that resume a turn of this gateway; empty if none do."""
     results = [(index, one) for index, one in news if isinstance(one, ToolMessage)]
-    places = [call_place(one.call) for _, one in results]
+    places = [parse_call_id(one.call) for _, one in results]
     if not any(places):
         return ()
     steps = {(place.turn, place.step) if place else None for place in places}

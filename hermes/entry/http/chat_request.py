@@ -15,30 +15,51 @@ from hermes.types.messages import Sampling
 
 class StreamOptions(msgspec.Struct):
     include_usage: bool = False
+    """Adds a last chunk with the number of tokens."""
     include_obfuscation: bool | None = None
+    """Ignored."""
 
 
 class ChatCompletionRequest(msgspec.Struct):
     messages: list[RequestMessage]
+    """The conversation; in a session, the messages after the last assistant message count."""
     model: str = ""
+    """The agent, or a `provider/model`; empty for the default agent."""
     stream: bool | None = None
+    """Streams the answer as server-sent events."""
     stream_options: StreamOptions | None = None
+    """Options of a stream."""
     temperature: float | None = None
+    """Passed on to the model."""
     top_p: float | None = None
+    """Passed on to the model."""
     max_tokens: int | None = None
+    """The longest answer, in tokens."""
     max_completion_tokens: int | None = None
+    """The newer name of `max_tokens`; it counts if both are given."""
     stop: str | list[str] | None = None
+    """Texts at which the model stops."""
     seed: int | None = None
+    """Passed on to the model."""
     presence_penalty: float | None = None
+    """Passed on to the model."""
     frequency_penalty: float | None = None
+    """Passed on to the model."""
     reasoning_effort: str | None = None
+    """How long the model thinks, such as `low` or `high`; passed on to the model."""
     n: int | None = None
+    """The number of answers; only 1 is supported."""
     tools: list[RequestTool] | None = None
+    """Tools of the client, which the model may call beside the agent's own."""
     tool_choice: str | NamedTool | None = None
+    """`auto`, `none`, `required`, or the one function that the model must call first."""
     parallel_tool_calls: bool | None = None
+    """Whether the model may call several tools at once."""
     response_format: RequestedFormat | None = None
+    """The form of the final answer; plain text if it is left out."""
     # What we can't honour, to be named in the answer, like all fields that are not listed here.
     functions: Raw | UnsetType = UNSET
+    """Ignored; use `tools`."""
 
     def sampling(self) -> Sampling:
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())

@@ -22,23 +22,32 @@ _MODES: dict[str, Literal["auto", "none", "required"]] = {
 
 class DeclaredFunction(msgspec.Struct):
     name: str
+    """1 to 64 letters, digits, `_` or `-`."""
     description: str | None = None
+    """Tells the model what the tool does."""
     parameters: Raw | UnsetType = UNSET
+    """A JSON schema of the arguments."""
     strict: bool | None = None
+    """Asks the provider to enforce the schema."""
 
 
 class RequestTool(msgspec.Struct):
     type: str = "function"
+    """Always `function`."""
     function: DeclaredFunction | None = None
+    """The declaration of the tool."""
 
 
 class NamedFunction(msgspec.Struct):
     name: str
+    """The name of one of the request's `tools`."""
 
 
 class NamedTool(msgspec.Struct):
     type: str = "function"
+    """Always `function`."""
     function: NamedFunction | None = None
+    """The function that the model must call."""
 
 
 def client_tools(declared: list[RequestTool] | None) -> tuple[ClientTool, ...]:

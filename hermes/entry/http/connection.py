@@ -64,6 +64,7 @@ class HttpConnection(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._table = config.table
+        self._lingering = LingeringTransport(self)
         self._state: ClientState | None = None
         self._lost = False
         self._refused = False
@@ -135,6 +136,8 @@ class HttpConnection(HttpToolsProtocol):
             if len(self.url) + size > HEADER_BYTES:
                 raise header_too_large()
         super().on_headers_complete()
+        cycle: Any = self.cycle
+        cycle.transport = self._lingering
         if len(self.pipeline) > PIPELINED:
             raise ApiError(429, "Too many requests on one connection.", "too_many_requests")
 
@@ -144,6 +147,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._receiving, self._progress = False, True
+        self.cycle.transport = self.transport
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
@@ -180,6 +184,16 @@ class HttpConnection(HttpToolsProtocol):
         self.transport.close()
         self._settle()
 
+    def linger(self) -> None:
+        """Closes the connection once the client has stopped sending, or has had time to do so.
+
+        To close at once would reset the connection while the client sends, and the client might
+        never see the answer.
+        """
+        self._refused = True
+        self.transport.write_eof()
+        self._settle()
+
     def cut(self) -> None:
         """Closes at once, without waiting for a client that does not read."""
         client: socket.socket = self.transport.get_extra_info("socket")
@@ -189,18 +203,15 @@ class HttpConnection(HttpToolsProtocol):
 
     def _refuse(self, error: HermesError) -> None:
         """Answers with an error and reads nothing more; the client is given time to receive it."""
-        self._refused = True
         if self._busy:
             # Another response is being sent: an error in the middle of it would be no error.
+            self._refused = True
             self.cut()
             return
         response = error_response(error)
         head = [b"%b: %b\r\n" % pair for pair in (*response.raw_headers, (b"connection", b"close"))]
         self.transport.write(b"".join((STATUS_LINE[error.status], *head, b"\r\n", response.body)))
-        # To close at once would reset the connection while the client sends, and the client
-        # might never see the answer.
-        self.transport.write_eof()
-        self._settle()
+        self.linger()
 
     @property
     def _busy(self) -> bool:
@@ -223,6 +234,23 @@ class HttpConnection(HttpToolsProtocol):
         if self._busy:
             return "body" if self._awaits_body else None
         return "sending" if self._receiving else "idle"
+
+
+class LingeringTransport:
+    """The transport of a response whose request has not come to its end."""
+
+    def __init__(self, connection: HttpConnection) -> None:
+        self._connection = connection
+
+    def write(self, data: bytes) -> None:
+        self._connection.transport.write(data)
+
+    def is_closing(self) -> bool:
+        return self._connection.transport.is_closing()
+
+    def close(self) -> None:
+        if not self.is_closing():
+            self._connection.linger()
 
 
 def header_too_large() -> ApiError:

@@ -39,15 +39,20 @@ class ApiError(HermesError):
         """The connection is closed, because the rest of the request is not read."""
 
 
-class _Error(Value, omit_defaults=False):
+class ResponseError(Value, omit_defaults=False):
     message: str
+    """What went wrong and what to do, for people."""
     type: str
+    """OpenAI's kind of error, which follows from the status."""
     param: str | None
+    """The field or header of the request that is wrong."""
     code: str
+    """Names the error for programs."""
 
 
-class _Body(Value):
-    error: _Error
+class ErrorResponseBody(Value):
+    error: ResponseError
+    """The error."""
 
 
 def error_response(error: HermesError) -> JsonResponse:
@@ -66,8 +71,10 @@ def error_response(error: HermesError) -> JsonResponse:
         pause = RATE_LIMIT_SECONDS
     if pause is not None:
         headers["retry-after"] = str(math.ceil(pause))
-    told = _Error(message=message, type=error_type(error.status), param=param, code=error.code)
-    return JsonResponse(msgspec.json.encode(_Body(error=told)), error.status, headers)
+    told = ResponseError(
+        message=message, type=error_type(error.status), param=param, code=error.code
+    )
+    return JsonResponse(msgspec.json.encode(ErrorResponseBody(error=told)), error.status, headers)
 
 
 def bad_request(message: str, code: str = "invalid_request", param: str | None = None) -> ApiError:

@@ -11,13 +11,18 @@ from hermes.types.value import Value
 
 class Health(Value, omit_defaults=False):
     status: str = "ok"
+    """Always `ok`."""
     platform: str = "hermes-agent"
+    """Always `hermes-agent`."""
     version: str = __version__
+    """The version of Hermes."""
 
 
 class Readiness(Value):
     status: str
+    """`ready`, or `not ready`."""
     reason: str = ""
+    """Why the gateway is not ready."""
 
 
 async def health(request: Request) -> JsonResponse:

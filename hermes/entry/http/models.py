@@ -11,14 +11,20 @@ from hermes.types.value import Value
 
 class Model(Value, omit_defaults=False):
     id: str
+    """The name to send as `model`."""
     object: str = "model"
+    """Always `model`."""
     created: int = 0
+    """Always 0."""
     owned_by: str = "hermes"
+    """Always `hermes`."""
 
 
 class ModelListing(Value, omit_defaults=False):
     data: tuple[Model, ...]
+    """The agents."""
     object: str = "list"
+    """Always `list`."""
 
 
 class RequestedModel(Value):

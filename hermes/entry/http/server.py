@@ -43,13 +43,21 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 ROUTES = (
-    ("POST", "/v1/chat/completions", "One turn of the agent, whole or streamed."),
-    ("GET", "/v1/models", "The agents that answer, as models."),
-    ("GET", "/v1/models/{model_id}", "One of them, or a `provider/model` that can be used."),
-    ("GET", "/v1/runs/{run_id}/events", "A run's events, from any event id on."),
-    ("GET", "/health", "Whether the process answers; needs no key."),
-    ("GET", "/v1/health", "The same, for clients that know one base URL."),
-    ("GET", "/ready", "Whether messages can be taken in; needs no key."),
+    (
+        "POST",
+        "/v1/chat/completions",
+        "Runs one turn of the agent and returns its answer, whole or streamed.",
+    ),
+    ("GET", "/v1/models", "Lists the agents, as models."),
+    (
+        "GET",
+        "/v1/models/{model_id}",
+        "Describes one agent, or a `provider/model` that can be used.",
+    ),
+    ("GET", "/v1/runs/{run_id}/events", "Streams the events of a run, from any event on."),
+    ("GET", "/health", "Says that the process answers."),
+    ("GET", "/v1/health", "The same, for clients that know only the base URL."),
+    ("GET", "/ready", "Says whether messages can be accepted."),
 )
 PATTERNS = {"/v1/models/{model_id}": "/v1/models/{model_id:path}"}
 """How a path is matched, if its parameter may contain slashes."""
@@ -203,6 +211,11 @@ def bind(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+    except (socket.gaierror, TypeError) as error:  # TypeError: the name can't be encoded
+        listening.close()
+        raise ConfigError(
+            f"{host!r} is no host name that is known: set another API_SERVER_HOST"
+        ) from error
     except OSError as error:
         listening.close()
         raise ConfigError(

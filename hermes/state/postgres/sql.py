@@ -54,7 +54,7 @@ def prepared(sql: str) -> PreparedSql:
 
     text = _PARTS.sub(replace, sql)
     words = re.sub(r"'(?:[^']|'')*'", "''", text).lower().split()
-    selects = words[0] == "select"
+    selects = words[0] in ("select", "with")
     return PreparedSql(
         text=text.encode(),
         returns_rows=(selects and not locks) or "returning" in words,

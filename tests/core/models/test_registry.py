@@ -1,4 +1,4 @@
-"""Wire formats and providers: ours, and those of plugins."""
+"""The wire formats and providers, built-in and from plugins."""
 
 import pytest
 
@@ -17,7 +17,7 @@ class Telegraph(OpenAIChat):
 ACME = Provider(name="acme", label="Acme", base_url="http://acme/v1", key_required=False)
 
 
-def test_our_table_of_providers_is_always_there() -> None:
+def test_the_built_in_providers_are_always_present() -> None:
     found = ModelRegistry.of(builtin_wire_formats())
     assert found.catalog == Catalog.load()
     assert list(found.wires) == ["chat", "responses", "anthropic"]
@@ -31,5 +31,7 @@ def test_plugins_add_wire_formats_and_providers_in_any_order() -> None:
 
 @pytest.mark.parametrize("added", [OpenAIChat(), Catalog.load().providers[0]])
 def test_a_name_that_is_taken_is_refused(added: OpenAIChat | Provider) -> None:
-    with pytest.raises(ConfigError, match=r"which exists|two plugins register the wire format"):
+    with pytest.raises(
+        ConfigError, match=r"which already exists|two plugins register the wire format"
+    ):
         ModelRegistry.of([*builtin_wire_formats(), added])

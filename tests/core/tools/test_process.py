@@ -1,4 +1,4 @@
-"""Background commands, for the agent."""
+"""The process tool, which controls background commands."""
 
 import re
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ from hermes.types.errors import ToolFailed
 from hermes.types.identity import Source
 
 
-class Desk:
-    """The two tools, in one workspace."""
+class ProcessCalls:
+    """Runs both tools in one workspace."""
 
     def __init__(self, local: LocalBackend, workspace: Path) -> None:
         self._terminal, self._process = terminal_tools(60.0, local.isolation)
@@ -37,80 +37,84 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
+def processes(tmp_path: Path) -> Iterator[ProcessCalls]:
     with local_backend(tmp_path) as local:
-        yield Desk(local, tmp_path)
+        yield ProcessCalls(local, tmp_path)
 
 
-async def test_all_of_the_conversation_are_listed(desk: Desk) -> None:
-    assert await desk("list") == "[no background processes]"
-    first = await desk.start("exit 3")
-    await desk("wait", id=first)
-    second = await desk.start("sleep 600 ;\n : " + "x" * 200)
-    one, two = (await desk("list")).splitlines()
+async def test_all_processes_of_the_conversation_are_listed(processes: ProcessCalls) -> None:
+    assert await processes("list") == "[no background processes]"
+    first = await processes.start("exit 3")
+    await processes("wait", id=first)
+    second = await processes.start("sleep 600 ;\n : " + "x" * 200)
+    one, two = (await processes("list")).splitlines()
     assert re.fullmatch(rf"{first}  exit code 3, 0\.\d s  exit 3", one)
     assert re.fullmatch(rf"{second}  running, \d\.\d s  sleep 600 ; : x+…", two)
     assert len(two) < 150
-    assert await desk("list", source=GROUP) == "[no background processes]"
+    assert await processes("list", source=GROUP) == "[no background processes]"
 
 
-async def test_a_look_shows_the_last_lines_and_the_state(desk: Desk, tmp_path: Path) -> None:
-    id = await desk.start("seq 100; until [ -e go ]; do sleep 0.01; done; exit 1")
-    told = await desk("wait", id=id, timeout=0.3)
+async def test_poll_shows_the_last_lines_and_the_state(
+    processes: ProcessCalls, tmp_path: Path
+) -> None:
+    id = await processes.start("seq 100; until [ -e go ]; do sleep 0.01; done; exit 1")
+    told = await processes("wait", id=id, timeout=0.3)
     last = "\n".join(str(number) for number in range(101 - LATEST_LINES, 101))
     assert told.startswith(f"{last}\n[running, ")
-    assert (await desk("poll", id=id)).startswith(f"{last}\n[running, ")
+    assert (await processes("poll", id=id)).startswith(f"{last}\n[running, ")
     (tmp_path / "go").touch()
-    assert (await desk("wait", id=id)).startswith(f"{last}\n[exit code 1, ")
-    assert (await desk("poll", id=id)).startswith(f"{last}\n[exit code 1, ")
+    assert (await processes("wait", id=id)).startswith(f"{last}\n[exit code 1, ")
+    assert (await processes("poll", id=id)).startswith(f"{last}\n[exit code 1, ")
 
 
-async def test_the_log_is_read_in_parts(desk: Desk) -> None:
-    id = await desk.start(
+async def test_the_log_is_read_in_parts(processes: ProcessCalls) -> None:
+    id = await processes.start(
         "printf '\\033[31mone\\033[0m\\ntwo\\n'; head -c 3000 /dev/zero | tr '\\0' x"
     )
-    await desk("wait", id=id)
+    await processes("wait", id=id)
     long = "x" * LOG_WIDTH + "…"
-    assert await desk("log", id=id) == f"one\ntwo\n{long}\n[lines 1-3 of 3]"
-    assert await desk("log", id=id, offset=2, limit=1) == "two\n[lines 2-2 of 3]"
-    assert await desk("log", id=id, offset=-1, limit=0) == "one\n[lines 1-1 of 3]"
-    assert await desk("log", id=id, offset=9) == "[3 lines]"
-    empty = await desk.start("true")
-    await desk("wait", id=empty)
-    assert await desk("log", id=empty) == "[0 lines]"
-    assert (await desk("poll", id=empty)).startswith("[no output]\n[exit code 0, ")
+    assert await processes("log", id=id) == f"one\ntwo\n{long}\n[lines 1-3 of 3]"
+    assert await processes("log", id=id, offset=2, limit=1) == "two\n[lines 2-2 of 3]"
+    assert await processes("log", id=id, offset=-1, limit=0) == "one\n[lines 1-1 of 3]"
+    assert await processes("log", id=id, offset=9) == "[3 lines]"
+    empty = await processes.start("true")
+    await processes("wait", id=empty)
+    assert await processes("log", id=empty) == "[0 lines]"
+    assert (await processes("poll", id=empty)).startswith("[no output]\n[exit code 0, ")
 
 
-async def test_a_log_without_its_beginning_says_so(desk: Desk) -> None:
-    id = await desk.start("seq 3000000")
-    await desk("wait", id=id)
-    told = await desk("log", id=id, limit=1)
+async def test_a_log_without_its_beginning_says_so(processes: ProcessCalls) -> None:
+    id = await processes.start("seq 3000000")
+    await processes("wait", id=id)
+    told = await processes("log", id=id, limit=1)
     assert told.endswith("; earlier output is no longer kept]")
 
 
-async def test_what_is_written_is_its_input(desk: Desk) -> None:
-    id = await desk.start("read a; read b; echo $a-$b")
-    assert await desk("write", id=id, text="x", newline=False) == "[wrote 1 bytes]"
-    assert await desk("write", id=id, text="y") == "[wrote 2 bytes]"
-    assert await desk("write", id=id) == "[wrote 1 bytes]"
-    assert (await desk("wait", id=id)).startswith("xy-\n[exit code 0, ")
+async def test_write_sends_text_to_the_process_input(processes: ProcessCalls) -> None:
+    id = await processes.start("read a; read b; echo $a-$b")
+    assert await processes("write", id=id, text="x", newline=False) == "[wrote 1 bytes]"
+    assert await processes("write", id=id, text="y") == "[wrote 2 bytes]"
+    assert await processes("write", id=id) == "[wrote 1 bytes]"
+    assert (await processes("wait", id=id)).startswith("xy-\n[exit code 0, ")
 
 
-async def test_a_kill_says_how_it_ended(desk: Desk, tmp_path: Path) -> None:
-    id = await desk.start("echo begun; touch begun; sleep 600")
+async def test_kill_reports_the_exit_code(processes: ProcessCalls, tmp_path: Path) -> None:
+    id = await processes.start("echo begun; touch begun; sleep 600")
     await until((tmp_path / "begun").exists)
-    told = await desk("kill", id=id)
+    told = await processes("kill", id=id)
     assert told.startswith("begun\n[exit code -15, ")
-    assert await desk("kill", id=id) == told
+    assert await processes("kill", id=id) == told
 
 
 @pytest.mark.parametrize("action", ["poll", "log", "wait", "kill", "write"])
-async def test_there_is_nothing_in_other_conversations(desk: Desk, action: str) -> None:
-    id = await desk.start("sleep 600")
+async def test_processes_of_other_conversations_are_not_visible(
+    processes: ProcessCalls, action: str
+) -> None:
+    id = await processes.start("sleep 600")
     for wrong in ({"id": id, "source": GROUP}, {"id": "../" + id}, {"id": "x"}, {}):
         with pytest.raises(ToolFailed, match="There is no process"):
-            await desk(action, **wrong)
-    assert "running" in await desk("list")
+            await processes(action, **wrong)
+    assert "running" in await processes("list")
 
 
 def test_a_secret_at_the_cut_of_a_line_is_redacted_before_it_is_cut() -> None:

@@ -36,7 +36,7 @@ class FakeRuntime:
 
 
 def hermes(home: Path, *args: str, runtime: FakeRuntime | None = None, **environ: str) -> Result:
-    names = {name for field in schema().fields.values() for name in field.also.env}
+    names = {name for field in schema().fields.values() for name in field.aliases.env}
     names |= {name for one in Catalog.load().providers for name in (*one.keys, *one.base_url_env)}
     clean: dict[str, str | None] = dict.fromkeys(names)
     runner = CliRunner(env={**clean, "HERMES_HOME": str(home), **environ})
@@ -191,10 +191,13 @@ def test_check_finds_a_model_that_can_not_work(tmp_path: Path) -> None:
 
 
 def test_check_finds_what_would_keep_the_agent_from_its_work(tmp_path: Path) -> None:
-    broken = FakeRuntime(ConfigError("agent.toolsets: 'nope' is no toolset"))
+    broken = FakeRuntime(ConfigError("agent.toolsets: 'nope' is neither a toolset nor a tool"))
     checked = hermes(tmp_path, "check", runtime=broken)
     assert checked.exit_code == 1
-    assert checked.stdout.splitlines()[-1] == "problem: agent.toolsets: 'nope' is no toolset"
+    assert (
+        checked.stdout.splitlines()[-1]
+        == "problem: agent.toolsets: 'nope' is neither a toolset nor a tool"
+    )
 
 
 def test_check_names_no_address_for_a_model_of_this_machine(tmp_path: Path) -> None:
@@ -205,7 +208,7 @@ def test_check_names_no_address_for_a_model_of_this_machine(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("agent: {toolsets: [nope]}", "agent.toolsets: 'nope' is no toolset and no tool"),
+        ("agent: {toolsets: [nope]}", "agent.toolsets: 'nope' is neither a toolset nor a tool"),
         ("agent: {prefill_messages_file: gone.json}", "agent.prefill_messages_file"),
         ("model: {fallbacks: [a/b]}", "model.fallbacks"),
         ("auxiliary: {provider: groq}", "GROQ_API_KEY"),

@@ -17,7 +17,7 @@ from hermes.testing.bare import request
 from hermes.testing.gateway_process import GatewayProcess, gateway_process, model_process
 from hermes.testing.model import FakeModel
 from hermes.testing.running import TroubledStore, rows, until
-from hermes.testing.service import OPTIONS, PARTS, SERVICE_KEY, Service, serving
+from hermes.testing.service import OPTIONS, SERVICE_KEY, TEST_OVERRIDES, Service, serving
 from hermes.types.errors import ConfigError, StoreUnavailable
 from hermes.types.store import Store
 
@@ -89,17 +89,32 @@ async def test_hostile_bodies_are_bad_requests(tmp_path: Path, body: bytes) -> N
         assert (await request(service.port, "POST", CHAT, HELLO))[0] == 200
 
 
-async def test_a_body_without_a_length_is_cut_at_the_limit(tmp_path: Path) -> None:
-    options = ApiOptions(key=SERVICE_KEY, port=0, most_bytes=100_000)
+HEAD_OF_CHAT = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {SERVICE_KEY}\r\n"
+
+
+@pytest.mark.parametrize(
+    ("framing", "part"),
+    [
+        ("transfer-encoding: chunked", b"ffff\r\n" + b"x" * 0xFFFF + b"\r\n"),
+        ("content-length: 1000000000", b"x" * 0xFFFF),
+    ],
+)
+async def test_a_client_that_sends_too_much_is_told_so_and_then_cut(
+    tmp_path: Path, framing: str, part: bytes
+) -> None:
+    limits = ClientLimits(sending=1.0)
+    options = ApiOptions(key=SERVICE_KEY, port=0, most_bytes=100_000, limits=limits)
     async with serving(tmp_path, options) as service:
         stream = await anyio.connect_tcp("127.0.0.1", service.port)
         async with stream:
-            head = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\n"
-            head += f"authorization: Bearer {SERVICE_KEY}\r\n"
-            await stream.send(f"{head}transfer-encoding: chunked\r\n\r\n".encode())
-            chunk = b"ffff\r\n" + b"x" * 0xFFFF + b"\r\n"
-            with anyio.fail_after(5), pytest.raises(anyio.BrokenResourceError):
-                await send_times(stream, chunk, 1000)
+            await stream.send(f"{HEAD_OF_CHAT}{framing}\r\n\r\n".encode())
+            # The answer has come long before the end, and must not be lost by sending more.
+            await send_times(stream, part, 100)
+            answer = await stream.receive()
+            assert answer.startswith(b"HTTP/1.1 413 ")
+            assert b"body_too_large" in answer
+            with anyio.fail_after(20), pytest.raises(anyio.BrokenResourceError):
+                await send_times(stream, part, 10_000_000)
         assert (await request(service.port, "POST", CHAT, HELLO))[0] == 200
 
 
@@ -161,8 +176,8 @@ async def test_while_the_disk_is_full_503_and_then_service_resumes_alone(tmp_pat
     def wrap(store: Store) -> Store:
         return TroubledStore(store, before)
 
-    parts = msgspec.structs.replace(PARTS, wrap_store=wrap)
-    async with serving(tmp_path, parts=parts) as service:
+    parts = msgspec.structs.replace(TEST_OVERRIDES, wrap_store=wrap)
+    async with serving(tmp_path, overrides=parts) as service:
         status, headers, body = await request(service.port, "POST", CHAT, HELLO)
         assert status == 503
         assert headers["retry-after"] == "5"
@@ -184,6 +199,12 @@ def test_a_port_that_is_taken_says_what_to_do() -> None:
     with bind("127.0.0.1", 0) as taken:
         with pytest.raises(ConfigError, match="API_SERVER_PORT"):
             bind("127.0.0.1", taken.getsockname()[1])
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "not..a..name", "ä..b"])
+def test_a_host_that_is_not_known_says_what_to_do(host: str) -> None:
+    with pytest.raises(ConfigError, match="API_SERVER_HOST"):
+        bind(host, 0)
 
 
 async def read_to_the_end(stream: anyio.abc.ByteReceiveStream) -> bytes:

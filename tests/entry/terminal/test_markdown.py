@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from hermes.entry.terminal.markdown import CONTEXT, render
-from hermes.text.growing import Growing, pieces
+from hermes.text.incremental import IncrementalMarkdown, pieces
 
 
 def shown(text: str, width: int = 40, *, color: bool = False) -> str:
@@ -62,7 +62,7 @@ def test_lines_of_code_that_come_late_look_as_if_they_had_come_at_once(count: in
     inside = [f"if line {number}" for number in range(CONTEXT // 10)]
     lines = [*(f"x{number} = {number}" for number in range(count)), '"""', *inside, '"""']
     text = "```py\n" + "\n".join(lines) + "\n```\n"
-    growing, found = Growing(), []
+    growing, found = IncrementalMarkdown(), []
     for line in text.splitlines(keepends=True):
         growing.feed(line)
         found += growing.settled()

@@ -1,6 +1,7 @@
 """A damaged database is quarantined and a sound one opened, without a traceback."""
 
 import logging
+import os
 import random
 import shutil
 import sqlite3
@@ -19,19 +20,21 @@ from hermes.state.search import search
 from hermes.state.sqlite import guard
 from hermes.state.sqlite.connection import connect
 from hermes.state.sqlite.file_watch import FileWatch
-from hermes.state.sqlite.files import suspect, suspicion
+from hermes.state.sqlite.files import suspect, suspicion, wal_of
 from hermes.state.sqlite.guard import damage_of, guarded
 from hermes.state.sqlite.migration import outdated, prepare
 from hermes.state.sqlite.owner_locks import unclean
 from hermes.state.sqlite.snapshots import snapshots, take_snapshot
 from hermes.state.sqlite.store import open_store
-from hermes.testing.rows import EVERYBODY, NOW, names, put, said_in, scribe
+from hermes.testing.rows import EVERYBODY, NOW, names, put, said_in, writer
 from hermes.types.errors import StoreDamaged, StoreUnavailable
 from hermes.types.messages import UserMessage
 from hermes.types.store import Work
 
 PAGE = 4096
 ROWS = 120
+DAMAGED_FILES = 16
+"""Files of each kind of damage; a long run takes 40, which makes 200 in all."""
 
 AT_WORK = """
 import os, sys
@@ -57,7 +60,7 @@ anyio.run(main)
 def row(number: int) -> Work[None]:
     yield from put(f"{number:05}")
     message = UserMessage(text=f"word{number} " + "filler " * 100)
-    yield from transcript.append(scribe(f"t{number}"), 0, 0, message, NOW)
+    yield from transcript.append(writer(f"t{number}"), 0, 0, message, NOW)
 
 
 @pytest.fixture
@@ -107,7 +110,7 @@ async def use(home: Home) -> list[str]:
             found = await store.read(names)
             await store.run(row, 90_000 + len(found))
             await store.read(search, "filler", EVERYBODY)
-            await store.read(said_in, str(scribe("t").session), 0)
+            await store.read(said_in, str(writer("t").session), 0)
     return found
 
 
@@ -155,7 +158,7 @@ async def test_whatever_the_damage_a_start_ends_with_a_database_that_works(
 ) -> None:
     sound = home.store.read_bytes()
     chance = random.Random(damage.__name__)
-    for _ in range(16):
+    for _ in range(DAMAGED_FILES):
         for old in quarantined(home):
             shutil.rmtree(old)
         home.store.write_bytes(damage(bytearray(sound), chance))
@@ -220,6 +223,19 @@ async def test_a_missing_table_is_damage(home: Home) -> None:
 async def test_an_emptied_file_goes_back_to_a_snapshot(home: Home) -> None:
     home.store.write_bytes(b"")
     assert len(await use(home)) == ROWS // 2
+
+
+@pytest.mark.parametrize("has_snapshot", [True, False])
+async def test_the_wal_of_an_emptied_file_is_kept(home: Home, has_snapshot: bool) -> None:
+    if not has_snapshot:
+        for path in snapshots(home):
+            path.unlink()
+    os.truncate(home.store, 0)
+    wal_of(home.store).write_bytes(b"the last commits")
+    with guarded(home):
+        pass
+    (kept,) = home.backups.glob("damaged-*/*-wal")
+    assert kept.read_bytes() == b"the last commits"
 
 
 async def test_nothing_is_quarantined_while_another_process_lives(home: Home) -> None:

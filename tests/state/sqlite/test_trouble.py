@@ -17,7 +17,7 @@ from hermes.state.paths import STORE_NAME
 from hermes.state.sqlite.files import suspicion
 from hermes.state.sqlite.migration import prepare
 from hermes.state.sqlite.store import SQLiteStore, open_store
-from hermes.testing.rows import NOW, names, outcomes_of, put, said_in, scribe
+from hermes.testing.rows import NOW, names, outcomes_of, put, said_in, writer
 from hermes.types.errors import StoreUnavailable
 from hermes.types.messages import UserMessage
 from hermes.types.store import Work
@@ -63,7 +63,7 @@ def big(number: int) -> Work[None]:
     """Two rows that belong together, with a page or so of text between them."""
     yield from put(f"a{number:05}")
     message = UserMessage(text=f"{number} " * 2000)
-    yield from transcript.append(scribe(f"t{number}"), 0, 0, message, NOW)
+    yield from transcript.append(writer(f"t{number}"), 0, 0, message, NOW)
     yield from put(f"b{number:05}")
 
 
@@ -221,5 +221,5 @@ async def test_damage_that_is_met_in_use_is_remembered_for_the_next_start(tmp_pa
             file.write(b"\xff" * 100)
     async with open_store(path) as store:
         with pytest.raises(StoreUnavailable, match="damaged"):
-            await store.read(said_in, str(scribe("t").session), 0)
+            await store.read(said_in, str(writer("t").session), 0)
     assert suspicion(path).exists()

@@ -18,7 +18,7 @@ from hermes.state.sqlite.files import wal_of
 from hermes.state.sqlite.migration import prepare
 from hermes.state.sqlite.store import SQLiteStore, open_store
 from hermes.state.sqlite.writer import BATCH, Job, Writer
-from hermes.testing.rows import EVERYBODY, NOW, add, names, outcomes_of, put, scribe
+from hermes.testing.rows import EVERYBODY, NOW, add, names, outcomes_of, put, writer
 from hermes.types.errors import StoreUnavailable
 from hermes.types.messages import UserMessage
 from hermes.types.store import Work
@@ -50,7 +50,7 @@ async def test_transactions_that_come_together_share_a_commit(store: SQLiteStore
 async def test_a_failing_neighbour_leaves_the_full_text_index_sound(store: SQLiteStore) -> None:
     def work(number: int) -> Work[None]:
         message = UserMessage(text=f"word{number} shared")
-        yield from transcript.append(scribe(f"t{number}"), 0, 0, message, NOW)
+        yield from transcript.append(writer(f"t{number}"), 0, 0, message, NOW)
         if number % 2:
             raise ValueError
 

@@ -1,0 +1,262 @@
+"""The events of running turns, in memory: one numbered log per turn, with any number of readers.
+
+A turn never waits for a reader. A reader has a cursor and gets all new events at once. The log is a
+cache: after the process has ended, the events up to the last checkpoint can be read from the store.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from hermes.state.codec import TEXT_PIECE, Recorded, record
+from hermes.state.turns import EVENTS_PER_CLAIM
+from hermes.types.events import (
+    NO_USAGE,
+    AgentEvent,
+    Notice,
+    ReasoningDelta,
+    SegmentDiscarded,
+    SegmentEnded,
+    TextDelta,
+    UsageReported,
+)
+from hermes.types.identity import TurnId
+
+READ_EVENTS = 1024
+"""Events that a reader is given at a time, before neighbouring texts are joined."""
+READ_JOINED = 64
+"""Events that a reader is given at a time, after neighbouring texts are joined."""
+HELD_CHARACTERS = 65_536
+"""If a log has more text, it is released at the end of its turn, and readers use the store."""
+EPOCH = EVENTS_PER_CLAIM
+"""Event numbers that are reserved for one claim. The events of the next claim have higher numbers.
+"""
+
+
+class _Run:
+    """Neighbouring pieces of text of one kind."""
+
+    def __init__(self) -> None:
+        self.kind: type[TextDelta | ReasoningDelta] = TextDelta
+        self.texts: list[str] = []
+        self.size = 0
+
+    def add(self, event: TextDelta | ReasoningDelta) -> None:
+        self.kind = type(event)
+        self.texts.append(event.text)
+        self.size += len(event.text)
+
+    def end(self, seq: int) -> tuple[int, AgentEvent]:
+        text, self.texts, self.size = "".join(self.texts), [], 0
+        return seq, self.kind(text=text)
+
+
+class EventLog:
+    """The events of one claim on a turn, numbered from `epoch * EPOCH + 1`."""
+
+    def __init__(self, turn: TurnId) -> None:
+        self.turn = turn
+        self.readers = 0
+        self.finished = False
+        """No more events will come, because the turn is closed or this process gave it up."""
+        self._base = 0
+        self._events: list[AgentEvent] = []
+        self._released = 0
+        """Number of events that were released and must be read from the store."""
+        self._kept = 0
+        self._segment = 0
+        self.left_at = 0.0
+        """When the last reader left, on the event loop's clock."""
+        self._waiters: set[asyncio.Future[None]] = set()
+        self._enders: set[asyncio.Future[None]] = set()
+
+    def begin(self, epoch: int) -> None:
+        self._base = epoch * EPOCH
+        self._events = []
+        self._released = self._kept = self._segment = 0
+        self.finished = False
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the claim whose events these are; 0 before the turn has begun here."""
+        return self._base // EPOCH
+
+    def covers(self, after: int) -> bool:
+        """Whether the log contains every event after this number."""
+        return not self._released and (self.epoch == 1 or 0 < self._base <= after)
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Changes whenever `covers` may change its answer."""
+        return self._base, self._released
+
+    @property
+    def running(self) -> bool:
+        """Whether the turn runs in this process now."""
+        return self._base > 0 and not self.finished
+
+    @property
+    def seq(self) -> int:
+        """Number of the newest event."""
+        return self._base + self._released + len(self._events)
+
+    def emit(self, event: AgentEvent) -> None:
+        if isinstance(event, SegmentDiscarded) and not event.from_seq:
+            event = SegmentDiscarded(from_seq=self._base + self._segment + 1)
+        if isinstance(event, TextDelta | ReasoningDelta) and len(event.text) > TEXT_PIECE:
+            self._events += _pieces(event)
+        else:
+            self._events.append(event)
+        if isinstance(event, SegmentEnded | SegmentDiscarded):
+            self._segment = len(self._events)
+        self._wake()
+
+    def end(self, last: Sequence[AgentEvent] = ()) -> None:
+        """Closes the log with the events that `unkept` was given before the commit."""
+        self._events += last
+        self.finished = True
+        self._wake()
+
+    def release(self) -> None:
+        """Releases the long texts of a closed turn. All of its events are stored."""
+        texts = (one.text for one in self._events if isinstance(one, TextDelta | ReasoningDelta))
+        if sum(map(len, texts)) > HELD_CHARACTERS:
+            self._released, self._events = len(self._events), []
+
+    def usage(self) -> UsageReported:
+        """The usage of the model calls since the last checkpoint."""
+        new = self._events[self._kept :]
+        reported = (event for event in new if isinstance(event, UsageReported))
+        return sum(reported, NO_USAGE)
+
+    def remarks(self) -> list[Notice]:
+        """The notices that are sent to a chat after the answer."""
+        return [event for event in self._events if isinstance(event, Notice) and event.lasting]
+
+    def open_text(self) -> str:
+        """The text so far of the segment that is not finished."""
+        tail = self._events[self._segment :]
+        return "".join(event.text for event in tail if isinstance(event, TextDelta))
+
+    def unkept(self, last: Sequence[AgentEvent] = ()) -> tuple[int, list[Recorded]]:
+        """The events to store: those since the last checkpoint, and those that end the turn."""
+        first = self._base + self._kept + 1
+        return first, record(first, [*self._events[self._kept :], *last])
+
+    def keep(self, seq: int) -> None:
+        """Notes that a checkpoint contains all events up to `seq`."""
+        self._kept = seq - self._base
+
+    def read(self, after: int, upto: int | None = None) -> list[tuple[int, AgentEvent]]:
+        """The events after one number and up to another, with neighbouring texts joined. If there
+        are many, only the first ones are returned."""
+        start = max(after - self._base, 0)
+        stop = len(self._events) if upto is None else max(upto - self._base, 0)
+        stop = min(stop, len(self._events), start + READ_EVENTS)
+        merged: list[tuple[int, AgentEvent]] = []
+        run = _Run()
+        for seq, event in enumerate(self._events[start:stop], self._base + start + 1):
+            if run.texts and type(event) is not run.kind:
+                merged.append(run.end(seq - 1))
+            if len(merged) >= READ_JOINED:
+                return merged
+            if not isinstance(event, TextDelta | ReasoningDelta):
+                merged.append((seq, event))
+                continue
+            run.add(event)
+            if run.size >= TEXT_PIECE:
+                return [*merged, run.end(seq)]
+        if run.texts:
+            merged.append(run.end(self._base + stop))
+        return merged
+
+    async def changed(self, within: float = math.inf) -> None:
+        """Returns at the next event, or after so many seconds."""
+        await _wait(self._waiters, within)
+
+    async def ended(self, within: float = math.inf) -> None:
+        """Returns when the log is finished, or after so many seconds."""
+        if not self.finished:
+            await _wait(self._enders, within)
+
+    def _wake(self) -> None:
+        if self.finished:
+            self._waiters |= self._enders
+        if self._waiters:
+            for waiter in self._waiters:
+                _settle(waiter)
+            self._waiters.clear()
+
+
+def _pieces(event: TextDelta | ReasoningDelta) -> list[AgentEvent]:
+    """A long text as several events, so that it can be read and stored in pieces."""
+    text, kind = event.text, type(event)
+    starts = range(0, len(text), TEXT_PIECE)
+    return [kind(text=text[start : start + TEXT_PIECE]) for start in starts]
+
+
+async def _wait(waiters: "set[asyncio.Future[None]]", within: float) -> None:
+    # A bare future and a timer, because every word of every stream waits here.
+    loop = asyncio.get_running_loop()
+    waiter: asyncio.Future[None] = loop.create_future()
+    waiters.add(waiter)
+    timer = loop.call_later(within, _settle, waiter) if within < math.inf else None
+    try:
+        await waiter
+    finally:
+        waiters.discard(waiter)
+        if timer is not None:
+            timer.cancel()
+
+
+def _settle(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+class EventHub:
+    """The logs of the turns that run in this process or have readers in it."""
+
+    def __init__(self) -> None:
+        self._logs: dict[TurnId, EventLog] = {}
+        self.on_unread: Callable[[TurnId], None] = lambda turn: None
+        """Called when a turn's last reader leaves before the end."""
+
+    def get(self, turn: TurnId) -> EventLog | None:
+        return self._logs.get(turn)
+
+    def expect(self, turn: TurnId, epoch: int) -> None:
+        """Notes that the turn is about to run again. Its readers wait for the events of the new
+        claim."""
+        if (log := self._logs.get(turn)) is not None and log.epoch:
+            log.begin(epoch)
+
+    def begin(self, turn: TurnId, epoch: int) -> EventLog:
+        log = self._logs.setdefault(turn, EventLog(turn))
+        log.begin(epoch)
+        return log
+
+    def end(self, log: EventLog) -> None:
+        """Notes that the turn no longer runs here, whether or not it was closed."""
+        if not log.finished:
+            log.end()
+        if not log.readers:
+            self._logs.pop(log.turn, None)
+
+    @contextmanager
+    def following(self, turn: TurnId) -> Iterator[EventLog]:
+        """The log of the turn, with one more reader until the block ends. The turn may not have
+        begun."""
+        log = self._logs.setdefault(turn, EventLog(turn))
+        log.readers += 1
+        try:
+            yield log
+        finally:
+            log.readers -= 1
+            if not log.readers:
+                log.left_at = asyncio.get_running_loop().time()
+                if not log.running:
+                    self._logs.pop(turn, None)
+                if not log.finished:
+                    self.on_unread(turn)

@@ -1,0 +1,89 @@
+"""Work that is not triggered by a message: expired questions, dead processes, retention."""
+
+import logging
+import math
+import time
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+from hermes.control.media import MediaIntake
+from hermes.control.recovery import Recovery
+from hermes.state import bodies, owners, sessions, turns
+from hermes.state.retention import forget_messages, forget_requests
+from hermes.types.errors import HermesError
+from hermes.types.store import Store, Work
+from hermes.types.value import Value
+
+log = logging.getLogger(__name__)
+
+HOUR = 3600.0
+DAY = 24 * HOUR
+TICK_SECONDS = 1.0
+
+
+class Retention(Value):
+    requests: float = DAY
+    """Seconds for which stateless requests can be replayed."""
+    messages: float = 30 * DAY
+    """Seconds for which finished rows of inbox and outbox are kept."""
+    media: float = 30 * DAY
+    """Seconds for which the files of sessions are kept after their last use. Those of stateless
+    requests are kept as long as the requests."""
+
+
+class Maintenance:
+    """One loop, in the process that holds the lease of the scheduler."""
+
+    def __init__(
+        self,
+        store: Store,
+        recovery: Recovery,
+        retention: Retention,
+        sweep: Callable[[], Awaitable[None]],
+        media: MediaIntake,
+    ) -> None:
+        self._store = store
+        self._recovery = recovery
+        self._retention = retention
+        self._sweep = sweep
+        self._media = media
+        self._lease: int | None = None
+        self._forgotten_at = -math.inf
+
+    async def run(self) -> None:
+        while True:
+            await anyio.sleep(TICK_SECONDS)
+            try:
+                await self._tick()
+            except HermesError as error:
+                log.error("maintenance failed, trying again: %s", error)
+            except Exception:
+                log.exception("maintenance failed, trying again")
+
+    async def _tick(self) -> None:
+        if self._store.trouble:
+            await self._store.run(owners.touch, self._store.owner)
+        if self._lease is None:
+            self._lease = await self._recovery.lease("scheduler")
+        if self._lease is None:
+            return
+        expired = await self._store.run(_expire_questions, time.time())
+        if expired or await self._store.dead():
+            await self._sweep()
+        if time.monotonic() - self._forgotten_at > HOUR:
+            self._forgotten_at = time.monotonic()
+            now, kept = time.time(), self._retention
+            await self._store.run(forget_requests, now - kept.requests)
+            await self._store.run(forget_messages, now - kept.messages)
+            await self._store.run(bodies.forget_unused)
+            await self._media.forget(now - kept.requests, now - kept.media)
+            await self._store.run(sessions.forget_prompts)
+
+
+def _expire_questions(now: float) -> Work[int]:
+    """Marks the questions that nobody answered in time; returns how many there were."""
+    overdue = yield from turns.overdue_questions(now)
+    for question in overdue:
+        yield from turns.decide(question, "expired", None, "", now)
+    return len(overdue)

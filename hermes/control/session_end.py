@@ -1,0 +1,83 @@
+"""Runs the `end_session` work of agents for conversations that have ended, at least once each."""
+
+import logging
+import time
+from collections.abc import Mapping
+
+import anyio
+
+from hermes.state import sessions, transcript
+from hermes.state.sessions import EndedConversation
+from hermes.state.transcript import History
+from hermes.types.agents import HostedAgent
+from hermes.types.errors import HermesError
+from hermes.types.identity import AgentId, SessionKey, TurnId, new_id
+from hermes.types.store import Store, Work
+from hermes.types.turns import Turn
+
+log = logging.getLogger(__name__)
+
+ENDED_POLL_SECONDS = 60.0
+PATIENCE = 600.0
+"""Seconds after which another process may repeat the work that a process has begun."""
+
+
+class SessionEndWorker:
+    """Finds ended conversations. A gateway handles all of them; a terminal handles those that it
+    ended."""
+
+    def __init__(
+        self, store: Store, agents: Mapping[AgentId, HostedAgent], *, gateway: bool
+    ) -> None:
+        self._store = store
+        self._agents = agents
+        self._gateway = gateway
+        self._news = anyio.Event()
+        self._ended: set[str] = set()
+
+    def notice(self, session: SessionKey) -> None:
+        """Notes that a conversation of the session has just ended in this process."""
+        self._ended.add(str(session))
+        self._news.set()
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self._look()
+            except HermesError as error:
+                log.error("can't look after conversations that ended: %s", error)
+            except Exception:
+                log.exception("can't look after conversations that ended")
+            with anyio.move_on_after(ENDED_POLL_SECONDS):
+                await self._news.wait()
+            self._news = anyio.Event()
+
+    async def _look(self) -> None:
+        sessions_ = [None] if self._gateway else [*self._ended]
+        self._ended.clear()
+        for session in sessions_:
+            await self._end_all(session)
+
+    async def _end_all(self, session: str | None) -> None:
+        while ending := await self._store.run(sessions.take_ending, time.time(), PATIENCE, session):
+            ended = await self._store.read(self._turn, ending)
+            if ended is not None:
+                await self._agents[ended.agent].end_session(ended, ending.ended_at)
+            await self._store.run(sessions.forget_ending, ending)
+
+    def _turn(self, ending: EndedConversation) -> Work[Turn | None]:
+        """The conversation as a turn that has nothing left to answer."""
+        owner = yield from sessions.owner_of(ending.session)
+        said = yield from transcript.history(ending.session, History(generation=ending.generation))
+        if owner is None or not said.messages:
+            return None
+        key = SessionKey.parse(ending.session)
+        return Turn(
+            id=TurnId(new_id()),
+            session=key,
+            agent=key.agent,
+            source=owner.source,
+            profile=self._agents[key.agent].profile,
+            history=said.messages,
+            person=owner.person,
+        )

@@ -1,0 +1,404 @@
+"""The transactions that open, resume and close turns."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from hermes.control.caches import HistoryCache, PromptCache
+from hermes.control.event_content import first_step, new_messages
+from hermes.control.event_hub import EPOCH
+from hermes.state import deliveries, inbox, session_lock, sessions, transcript, turns
+from hermes.state.codec import Recorded, record
+from hermes.state.compactions import Span
+from hermes.state.inbox import Waiting
+from hermes.state.sessions import SessionRow
+from hermes.state.transcript import History, TranscriptWriter
+from hermes.state.turns import TurnRow
+from hermes.types.agents import FindModel, HostedAgent
+from hermes.types.events import TurnFinished, UsageReported
+from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey, Target, TurnId
+from hermes.types.messages import (
+    Asked,
+    AssistantMessage,
+    Content,
+    Message,
+    MessageEvent,
+    UserMessage,
+)
+from hermes.types.profile import AgentProfile
+from hermes.types.store import Work
+from hermes.types.turns import (
+    Completed,
+    Failed,
+    Outcome,
+    Prompt,
+    Question,
+    Stopped,
+    Suspended,
+    Turn,
+)
+from hermes.types.value import Value
+
+log = logging.getLogger(__name__)
+
+EPOCH_SECONDS = 3600.0
+"""After an hour without a message, providers no longer cache the prompt, so a new one costs
+nothing."""
+QUESTION_STEP = -1
+"""The step of a message of a person: before step 0."""
+GIVEN_UP = (
+    "I could not resume my work on your message, because its record in the store can't be read."
+    " Please send the message again."
+)
+
+
+class Claim(Value):
+    """A turn that this process runs. It is lost when another process increments the epoch of its
+    row."""
+
+    turn: Turn
+    row: TurnRow
+    writer: TranscriptWriter
+    detached: bool
+    """Whether the turn continues without readers."""
+    said: tuple[str, ...] = ()
+    """Texts of earlier steps that no chat has received yet."""
+    recovered: bool = False
+    """Whether the turn was taken over from a process that died."""
+    before: History | None = None
+    """The history of the session as it was stored when the turn was opened."""
+    spans: tuple[Span, ...] = ()
+    """The rows that each message of the history replaces."""
+
+
+class Closing(Value):
+    """The end of a turn, ready to be committed."""
+
+    outcome: Outcome
+    step: int
+    """The step of the last model call."""
+    first_seq: int
+    recorded: list[Recorded]
+    content: Content | None
+    """The content of the delivery to the chat."""
+    usage: UsageReported
+    prompt: Prompt | None = None
+    """The prompt of an epoch that began in this run and is not stored yet."""
+    question_ids: tuple[str, ...] = ()
+
+
+class TurnTransactions:
+    """The transactions of one process. They write the rows of its turns."""
+
+    def __init__(self, owner: OwnerId, agents: Mapping[AgentId, HostedAgent]) -> None:
+        self.owner = owner
+        self.histories = HistoryCache()
+        self._prompts = PromptCache()
+        self._agents = agents
+
+    def open(
+        self, id: str, event: MessageEvent, key: SessionKey, person: PersonId | None, now: float
+    ) -> Work[Claim]:
+        """Opens the turn that answers this message."""
+        body, source = event.body, event.source
+        transient = isinstance(body, Asked) and body.stateless
+        new = new_messages(event)
+        session: SessionRow | None = None
+        if not transient:
+            title = next(
+                (one.text or one.described for one in new if isinstance(one, UserMessage)), ""
+            )
+            session = yield from sessions.touch(key, source, person, title, now)
+        row = TurnRow(
+            id=TurnId(id),
+            session=str(key),
+            person=person,
+            account=source.account,
+            state="running",
+            owner=self.owner,
+            epoch=1,
+            trigger=event.origin.trigger,
+            transient=transient,
+            generation=session.generation if session else 0,
+            steps=0,
+            seq=0,
+            shown=0,
+            stop_requested=None,
+            reason=None,
+            code=None,
+            started_at=now,
+            workspace=self._agents[key.agent].profile.workspace,
+        )
+        yield from turns.insert(row, key.agent, source.chat_id)
+        claim = self._claim(row, key, event, session=session)
+        if session is None:
+            return _with_history(claim, new)
+        prompt = yield from self._prompt_of(session, now)
+        before = yield from transcript.history(row.session, self._known(row, session))
+        spans = list(before.spans)
+        for index, message in enumerate(new):
+            number = yield from transcript.append(claim.writer, QUESTION_STEP, index, message, now)
+            spans.append((number, number))
+        if claim.turn.reply_to:
+            yield from deliveries.owe(claim.turn.reply_to, None, key.agent, row.id, now)
+        claim = _with_history(claim, (*before.messages, *new), prompt, before.size)
+        return replace(claim, before=before, spans=tuple(spans))
+
+    def open_next(self, session: str, now: float) -> Work[Claim | None]:
+        """Opens the turn of the session's oldest waiting message, if there is one.
+
+        A message that can't be read is given up, so that the turns before and after it are not
+        affected.
+        """
+        key = SessionKey.parse(session)
+        while waiting := (yield from inbox.first_pending(session, self.owner)):
+            if waiting.event is not None:
+                yield from inbox.bind(waiting.id, waiting.id)
+                return (yield from self.open(waiting.id, waiting.event, key, waiting.person, now))
+            yield from self._give_up_waiting(waiting, key, now)
+        return None
+
+    def resume(self, row: TurnRow, now: float) -> Work[Claim]:
+        """Resumes a turn whose process died, or whose questions were decided."""
+        yield from session_lock.lock(row.session)
+        epoch = yield from turns.claim(row.id, row.epoch, self.owner)
+        event = yield from inbox.event_of(row.id)
+        request = (yield from inbox.event_of(row.request)) if row.request else event
+        key = SessionKey.parse(row.session)
+        own = yield from transcript.of_turn(row.id)
+        session, prompt = None, None
+        found = History(generation=0, messages=(*new_messages(event), *own))
+        if not row.transient:
+            session = yield from sessions.get(row.session)
+            prompt = yield from self._prompt_of(session, now)
+            found = yield from transcript.history(row.session, self._known(row, session))
+        started = yield from turns.started_calls(row.id)
+        decisions = yield from turns.decisions(row.id)
+        died = row.state == "running"
+        running = replace(row, epoch=epoch, state="running")
+        claim = self._claim(running, key, event, request, session)
+        if claim.turn.reply_to and not died:
+            yield from deliveries.owe(claim.turn.reply_to, None, key.agent, row.id, now)
+        turn = replace(
+            claim.turn,
+            history=found.messages,
+            prompt=prompt,
+            decisions=decisions,
+            interrupted=frozenset(started) if died else frozenset(),
+            steps=row.steps,
+        )
+        said = _texts(own)[row.shown :]
+        return replace(claim, turn=turn, spans=found.spans, said=said, recovered=died)
+
+    def run_again(self, row: TurnRow, now: float) -> Work[Claim]:
+        """Resumes a turn that failed, from its last checkpoint. No tool runs twice."""
+        yield from turns.reopen(row)
+        yield from inbox.bind(row.id, row.id)
+        return (yield from self.resume(replace(row, state="suspended"), now))
+
+    def close(self, claim: Claim, closing: Closing, now: float) -> Work[Claim | None]:
+        """Commits the end of the turn, and opens the next turn of the session."""
+        row = claim.row
+        yield from session_lock.lock(row.session)
+        yield from self._end(claim, closing, now)
+        if closing.prompt and not row.transient:
+            yield from sessions.keep_prompt(row.session, row.generation, closing.prompt)
+        if row.trigger == "api":
+            yield from turns.keep_events(row.id, closing.first_seq, closing.recorded)
+        if claim.turn.reply_to:
+            yield from deliveries.complete(row.id, closing.content, now)
+        if isinstance(closing.outcome, Suspended):
+            return (yield from self._resume_stopped(row.id, now))
+        yield from inbox.finish(row.id)
+        if row.transient:
+            return None
+        return (yield from self.open_next(row.session, now))
+
+    def give_up(self, row: TurnRow, now: float) -> Work[None]:
+        """Closes a turn whose rows can't be read, and notifies its chat."""
+        key = SessionKey.parse(row.session)
+        yield from session_lock.lock(row.session)
+        epoch = yield from turns.claim(row.id, row.epoch, self.owner)
+        # A turn with a damaged message is repaired when the history is read.
+        with suppress(msgspec.DecodeError):
+            failed = "Not finished: the turn failed."
+            yield from transcript.answer_open_calls(_transcript_writer(row, key), failed, now)
+        why = (GIVEN_UP, "unreadable")
+        yield from turns.close(row.id, epoch, "failed", now, reason=why)
+        if row.state == "suspended":
+            yield from deliveries.owe_again(row.id, Content(text=GIVEN_UP), key.agent, now)
+        else:
+            yield from deliveries.complete(row.id, Content(text=GIVEN_UP), now)
+        if row.trigger == "api":
+            yield from _keep_given_up(row.id, epoch)
+        yield from inbox.finish(row.id)
+
+    def _give_up_waiting(self, waiting: Waiting, key: SessionKey, now: float) -> Work[None]:
+        """Closes a waiting message that can't be read, and notifies its chat or reader."""
+        log.error("message %s, which waits in %s, can't be read: given up", waiting.id, key)
+        yield from inbox.bind(waiting.id, waiting.id, "done")
+        target = Target(account=waiting.account, chat_id=waiting.chat_id, thread_id=key.thread)
+        # A chat was told that the message waits. A client of the API was not.
+        if (yield from deliveries.has_been_owed(target.account, target.chat_id)):
+            yield from deliveries.owe(target, Content(text=GIVEN_UP), key.agent, None, now)
+        else:
+            yield from _keep_given_up(TurnId(waiting.id), 1)
+
+    def _end(self, claim: Claim, closing: Closing, now: float) -> Work[None]:
+        """Commits the last messages of the turn and its new state."""
+        row = claim.row
+        match closing.outcome:
+            case Completed(message=message):
+                yield from transcript.append(claim.writer, closing.step, 0, message, now)
+                yield from turns.close(row.id, row.epoch, "completed", now, closing.usage)
+            case Suspended(questions=questions, calls=calls):
+                yield from turns.close(row.id, row.epoch, "suspended", now, closing.usage)
+                yield from self._ask(claim, questions, closing.question_ids, now)
+                expires_at = now + claim.turn.profile.budget.client_seconds
+                for call in calls:
+                    yield from turns.await_client(call.id, row, claim.turn.agent, expires_at, now)
+            case Stopped(reason=reason, partial=partial):
+                cut_off = "Not finished: the turn was stopped."
+                yield from transcript.answer_open_calls(claim.writer, cut_off, now)
+                if partial:
+                    cut = AssistantMessage(text=partial)
+                    yield from transcript.append(claim.writer, closing.step, 0, cut, now)
+                why = (reason, "")
+                yield from turns.close(row.id, row.epoch, "stopped", now, closing.usage, why)
+            case Failed(reason=reason, code=code, temporary=temporary):
+                cut_off = "Not finished: the turn failed."
+                yield from transcript.answer_open_calls(claim.writer, cut_off, now)
+                why = (reason, code)
+                yield from turns.close(
+                    row.id, row.epoch, "failed", now, closing.usage, why, temporary=temporary
+                )
+
+    def _known(self, row: TurnRow, session: SessionRow) -> History:
+        known = self.histories.get(row.session)
+        fresh = History(
+            generation=row.generation, since=session.created_at, compaction=session.compaction
+        )
+        if known is None or known.generation != fresh.generation or known.since != fresh.since:
+            return fresh
+        return known if known.compaction == fresh.compaction else fresh
+
+    def _prompt_of(self, session: SessionRow, now: float) -> Work[Prompt | None]:
+        """The prompt of the current epoch of the session; None if the epoch is over."""
+        idle = now - (session.used_before or now)
+        if session.prompt is None or idle > EPOCH_SECONDS:
+            return None
+        known = self._prompts.get(session.prompt)
+        if known is None:
+            known = yield from sessions.prompt_of(session.prompt)
+            if known is not None:
+                # A cached prompt stays valid if the transaction is rolled back, because its key is
+                # a hash.
+                self._prompts.keep(session.prompt, known)
+        return known
+
+    def _resume_stopped(self, turn: TurnId, now: float) -> Work[Claim | None]:
+        """Resumes the turn if a stop was requested while it was being suspended. That request found
+        no running turn to interrupt."""
+        row = yield from turns.get(turn)
+        if row is None or not row.stop_requested:
+            return None
+        return (yield from self.resume(row, now))
+
+    def _ask(
+        self, claim: Claim, questions: Sequence[Question], ids: tuple[str, ...], now: float
+    ) -> Work[None]:
+        for id, question in zip(ids, questions, strict=True):
+            yield from turns.ask(id, claim.row, claim.turn.agent, question, now)
+
+    def find_model(self, agent: AgentId) -> FindModel:
+        return self._agents[agent].find_model
+
+    def hosts(self, row: TurnRow) -> bool:
+        """Whether the turn's agent is hosted here."""
+        return SessionKey.parse(row.session).agent in self._agents
+
+    def writer(self, row: TurnRow) -> TranscriptWriter:
+        """Writes messages of this turn to the transcript."""
+        return _transcript_writer(row, SessionKey.parse(row.session))
+
+    def _claim(
+        self,
+        row: TurnRow,
+        key: SessionKey,
+        event: MessageEvent,
+        request: MessageEvent | None = None,
+        session: SessionRow | None = None,
+    ) -> Claim:
+        """The turn for the event that opened it, with the options of the last request."""
+        body, origin = event.body, event.origin
+        asked = (request or event).body
+        turn = Turn(
+            id=row.id,
+            session=key,
+            agent=key.agent,
+            source=event.source,
+            profile=_at(self._agents[key.agent].profile, row.workspace),
+            history=(),
+            trigger=origin.trigger,
+            person=row.person,
+            principal=origin.principal,
+            place=origin.place,
+            model=session.model if session else None,
+            stateless=row.transient,
+            reply_to=origin.reply_to,
+            # A preview on a platform is edited once a second at the most.
+            live=asked.live if isinstance(asked, Asked) else origin.reply_to is None,
+        )
+        if isinstance(body, Asked) and isinstance(asked, Asked):
+            turn = replace(
+                turn,
+                instructions=asked.instructions or body.instructions,
+                model=body.model or turn.model,
+                sampling=asked.sampling,
+                client_tools=asked.tools,
+                tool_choice=asked.tool_choice,
+                requested_at=first_step(asked),
+                response_format=asked.response_format,
+            )
+        detached = not isinstance(body, Asked) or body.detached
+        return Claim(turn=turn, row=row, writer=_transcript_writer(row, key), detached=detached)
+
+
+def _transcript_writer(row: TurnRow, key: SessionKey) -> TranscriptWriter:
+    return TranscriptWriter(
+        turn=row.id,
+        session=key,
+        generation=row.generation,
+        transient=row.transient,
+        account=row.account,
+        person=row.person,
+    )
+
+
+def _at(profile: AgentProfile, workspace: str | None) -> AgentProfile:
+    # Returns the same object if nothing differs, because prompts are cached by its identity.
+    if workspace is None or workspace == profile.workspace:
+        return profile
+    # The home may have been moved to another machine since.
+    return replace(profile, workspace=workspace) if Path(workspace).is_dir() else profile
+
+
+def _keep_given_up(turn: TurnId, epoch: int) -> Work[None]:
+    """Stores the event that tells readers that the turn was given up."""
+    finished = TurnFinished(outcome="failed", text=GIVEN_UP, code="unreadable")
+    first = epoch * EPOCH + 1
+    yield from turns.keep_events(turn, first, record(first, [finished]))
+
+
+def _texts(messages: Sequence[Message]) -> tuple[str, ...]:
+    return tuple(m.text for m in messages if isinstance(m, AssistantMessage))
+
+
+def _with_history(
+    claim: Claim, history: tuple[Message, ...], prompt: Prompt | None = None, size: int = 0
+) -> Claim:
+    return replace(claim, turn=replace(claim.turn, history=history, prompt=prompt, size=size))

@@ -1,0 +1,101 @@
+"""Epochs: what a model is sent begins, byte for byte, with what it was sent before."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from hermes.control.turn_transactions import EPOCH_SECONDS
+from hermes.core.models.openai_chat import OpenAIChat
+from hermes.settings.sections import MemorySettings
+from hermes.testing.platforms import ChatServer, PlainAdapter
+from hermes.testing.running import QUIET, until
+from hermes.testing.running import running as running_gateway
+from hermes.testing.scripted import Answer, ScriptedModel, calls, says
+from hermes.types.models import ModelRequest
+
+REMEMBERING = replace(QUIET, memory=MemorySettings(), tools=None)
+TURNS = 50
+
+
+class Clock:
+    """The machine's time, which can be set."""
+
+    def __init__(self) -> None:
+        self.offset = 0.0
+
+    def __call__(self) -> float:
+        return time.monotonic() + 1_800_000_000.0 + self.offset
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    set_clock = Clock()
+    monkeypatch.setattr(time, "time", set_clock)
+    return set_clock
+
+
+def note(number: int) -> Answer:
+    edit = {"action": "add", "content": f"Note {number}."}
+    return calls(("memory", {"target": "memory", "edits": [edit]}))
+
+
+def script() -> Iterator[Answer]:
+    """Every fifth turn writes a note, every seventh looks something up, side by side."""
+    for number in range(TURNS):
+        if number % 5 == 0:
+            yield note(number)
+        if number % 7 == 0:
+            yield calls(("session_search", {"query": "one"}), ("search_files", {"pattern": "x"}))
+        yield says(f"answer {number}")
+
+
+def sent(request: ModelRequest) -> bytes:
+    """The body of a request, without the brackets that close it."""
+    return OpenAIChat().body(request).removesuffix(b"]}")
+
+
+async def test_a_prefix_is_the_same_for_fifty_turns_whatever_happens(
+    tmp_path: Path, clock: Clock
+) -> None:
+    """Notes are written, the clock is set, others speak, and the gateway is restarted."""
+    server, model = ChatServer(), ScriptedModel(script())
+    for part in range(5):
+        adapter = PlainAdapter(server)
+        async with running_gateway(tmp_path, [adapter], model, REMEMBERING):
+            for number in range(part * 10, part * 10 + 10):
+                clock.offset += (1700.0, -90_000.0, 30.0)[number % 3]
+                name = ("Ada", "Ada L.", None)[number % 3]
+                server.says(f"message {number}", kind="group", name=name)
+                await until(lambda n=number: f"answer {n}" in server.texts("1"))  # type: ignore[misc]
+    assert (tmp_path / "memories").exists()
+    for earlier, later in zip(model.requests, model.requests[1:], strict=False):
+        assert sent(later).startswith(sent(earlier))
+    assert len({request.system for request in model.requests}) == 1
+
+
+@pytest.mark.parametrize("end", ["/new", "an hour idle"])
+async def test_an_epoch_ends_and_what_was_noted_meanwhile_appears(
+    tmp_path: Path, clock: Clock, end: str
+) -> None:
+    server = ChatServer()
+    morning = says("a new day")
+    # The second is for the look at a conversation that has ended.
+    model = ScriptedModel([note(7), says("noted"), says("still here"), morning, morning])
+    async with running_gateway(tmp_path, [PlainAdapter(server)], model, REMEMBERING):
+        for text in ("note this", "go on"):
+            before = len(server.texts())
+            server.says(text)
+            await until(lambda n=before: len(server.texts()) > n)  # type: ignore[misc]
+        assert all("Note 7." not in request.system for request in model.requests)
+        if end == "/new":
+            server.says("/new")
+        else:
+            clock.offset += EPOCH_SECONDS + 1
+        server.says("good morning")
+        await until(lambda: "a new day" in server.texts())
+    (asked,) = (one for one in model.requests if one.messages[-1].text == "good morning")
+    assert "Note 7." in asked.system
+    assert len(asked.messages) == (1 if end == "/new" else 7)
