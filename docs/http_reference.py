@@ -53,8 +53,8 @@ REQUEST_HEADERS = {
     " loopback names only, so that a web page can't reach it under another name.",
     "Origin": "Sent by browsers. Pages of `api_server.cors_origins` may call the API; all other"
     " pages are refused.",
-    "Access-Control-Request-Headers": "Sent by browsers with `OPTIONS`: the headers that a page wants"
-    " to send.",
+    "Access-Control-Request-Headers": "Sent by browsers with `OPTIONS`: the headers that a page"
+    " wants to send.",
 }
 RESPONSE_HEADERS = {
     "X-Request-Id": "The id of the request. The log has it where a request fails.",
