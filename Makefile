@@ -1,9 +1,11 @@
 # `make` lists what there is. Needs python3 (3.11 or newer) and nothing else; uses uv where it is installed.
+# `make PYTHON=python3.12 run` uses another Python.
 .DEFAULT_GOAL := help
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .PHONY: help run test check format docs bench bars crash clean
 
+PYTHON ?= python3
 BIN := .venv/bin
 PY := $(BIN)/python
 STAMP := .venv/.with-dev,local
@@ -12,16 +14,33 @@ RUNNABLE := .venv/.with-local
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
-.venv/.with-%: pyproject.toml
-	@python3 -c 'import sys; sys.exit("Python 3.11 or newer is needed; python3 is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+# Without PYTHON on the command line or in the environment, .venv keeps the Python that it has.
+VERSION_OF = $(shell $(1) -c 'import sys; print(*sys.version_info[:2])' 2>/dev/null)
+ifneq ($(origin PYTHON),file)
+ifneq ($(wildcard $(PY)),)
+ifneq ($(call VERSION_OF,$(PYTHON)),$(call VERSION_OF,$(PY)))
+OUTDATED := another-python
+endif
+endif
+endif
+
+.PHONY: another-python
+another-python:
+	@command -v $(PYTHON) >/dev/null || { echo 'there is no $(PYTHON) here'; exit 1; }
+	@echo '.venv has another Python than $(PYTHON): making it again'
+	@rm -rf .venv
+
+.venv/.with-%: pyproject.toml $(OUTDATED)
+	@command -v $(PYTHON) >/dev/null || { echo 'there is no $(PYTHON) here'; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; $(PYTHON) is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	@echo 'installing into .venv, once'
 	@if command -v uv >/dev/null; then \
-		[ -x $(PY) ] || uv venv -q --python python3 .venv; \
+		[ -x $(PY) ] || uv venv -q --python $(PYTHON) .venv; \
 		uv pip install -q --python $(PY) -e '.[$*]'; \
 	else \
-		[ -x $(PY) ] || python3 -m venv .venv || { [ "$$(id -u)" = 0 ] && rm -rf .venv \
-			&& apt-get install -qq -y python3-venv && python3 -m venv .venv; } \
-			|| { echo 'python3 can make no virtual environment: install python3-venv'; exit 1; }; \
+		[ -x $(PY) ] || $(PYTHON) -m venv .venv || { [ "$$(id -u)" = 0 ] && rm -rf .venv \
+			&& apt-get install -qq -y python3-venv && $(PYTHON) -m venv .venv; } \
+			|| { echo '$(PYTHON) can make no virtual environment: install python3-venv'; exit 1; }; \
 		$(PY) -m pip install -q --disable-pip-version-check -e '.[$*]'; \
 	fi
 	@touch $(RUNNABLE) $@

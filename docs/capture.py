@@ -21,32 +21,33 @@ from hermes.testing.terminal import Terminal
 
 IMAGE = Path(__file__).parent / "images" / "terminal.svg"
 COLUMNS, ROWS = 84, 36
-LIST = "Water the tomatoes\nMend the fence\nBuy seeds: 12 beans, 40 peas\n"
-QUESTION = "What is on my list, and how would I count the seeds?"
+LIST = "Water the tomatoes\nMend the fence\nBuy 12 packets of beans and 40 of peas\n"
+PRICES = "seeds,price\nbeans,2\npeas,1\n"
+QUESTION = "I have the peas. Correct @todo.txt, and add up the rest from prices.csv."
 ANSWER = """\
-Three things, and **only one costs money**:
+The list has **two jobs and one errand** left:
 
-1. Water the tomatoes
-2. Mend the fence
-3. Buy seeds
+| Seeds | Packets | Each |  Sum |
+|-------|--------:|-----:|-----:|
+| beans |      12 | `$2` | `$24` |
 
-| Seeds | Packets | Each |
-|-------|--------:|------|
-| beans |      12 | `$2` |
-| peas  |      40 | `$1` |
-
-To count them:
+To check it:
 
 ```python
-def packets(line: str) -> int:
-    \"\"\"All numbers of a line, added up.\"\"\"
-    return sum(int(word) for word in line.split() if word.isdigit())
+def total(packets: int, price: float) -> float:
+    return packets * price
 ```
 
 > The fence can wait until Sunday.
 """
+PATCH = {
+    "path": "todo.txt",
+    "old": "Buy 12 packets of beans and 40 of peas",
+    "new": "Buy 12 packets of beans",
+}
 PLANS = (
-    Plan(calls=(PlannedCall("read_file", '{"path": "todo.txt"}'),)),
+    Plan(calls=(PlannedCall("read_file", '{"path": "prices.csv"}'),)),
+    Plan(calls=(PlannedCall("patch", msgspec.json.encode(PATCH).decode()),)),
     Plan(text=ANSWER, delay=0.01),
 )
 
@@ -57,6 +58,7 @@ def main() -> None:
         folder = root / "garden"
         folder.mkdir()
         (folder / "todo.txt").write_text(LIST)
+        (folder / "prices.csv").write_text(PRICES)
         plans = root / "plans.json"
         plans.write_bytes(msgspec.json.encode(PLANS))
         command = [sys.executable, "-m", "hermes.testing.model", "--script", str(plans)]
@@ -71,7 +73,7 @@ def main() -> None:
 
 
 def session(root: Path, folder: Path, model_url: str) -> list[list[Char]]:
-    """What stands on the screen after a question, its answer, and half a command."""
+    """The screen after a question with a file, two tools, the answer, and half a command."""
     environ = {
         "PATH": ENVIRON["PATH"],
         "HOME": str(root),
@@ -102,7 +104,7 @@ def svg(cells: list[list[Char]]) -> str:
         line.rstrip()
         console.print(line)
     image = console.export_svg(title="hermes chat", theme=MONOKAI, unique_id="hermes")
-    # Who looks at the picture need not ask others for a font.
+    # Without the reference to a font on the web, the picture loads nothing.
     return re.sub(r"@font-face \{.*?\}\s*", "", image, flags=re.DOTALL)
 
 

@@ -10,7 +10,7 @@ from typing import Literal, NewType, Union, get_args, get_origin
 import msgspec
 from msgspec import UnsetType
 
-from hermes.settings.schema import bare, docstrings
+from hermes.settings.schema import docstrings, unannotated
 
 Struct = type[msgspec.Struct]
 _NAMES: dict[object, str] = {
@@ -65,7 +65,7 @@ def structs_in(kind: object) -> Iterator[tuple[Struct, bool]]:
 
 def alternatives(kind: object) -> list[object]:
     """The types of a union, without those that mean that the value is absent."""
-    kind = bare(kind)
+    kind = unannotated(kind)
     if isinstance(kind, NewType):
         return alternatives(kind.__supertype__)
     if get_origin(kind) in (Union, UnionType):

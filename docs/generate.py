@@ -79,6 +79,10 @@ def default(value: object) -> str:
     match value:
         case None | "" | () | msgspec.NODEFAULT:
             return ""
+        case dict() if not value:
+            return ""
+        case tuple() | list():
+            return ", ".join(f"`{one}`" for one in value)
         case bool():
             return f"`{str(value).lower()}`"
         case float():

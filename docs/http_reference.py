@@ -156,6 +156,7 @@ ERRORS = {
     "tool_results_conflict": "Other results were sent for the same calls before.",
     "tool_results_expired": "The run waited for results of client tools longer than"
     " `agent.client_tool_timeout`.",
+    "tools_not_supported": "The model can't use tools, and the request declares some.",
     "tools_too_large": f"The tools are larger than {MOST_TOOL_BYTES // 1024} kB together.",
     "unknown_tool_call": "A result belongs to no call that is open here.",
     "unreadable": "The stored messages of the turn are damaged. Send the message again.",

@@ -1,4 +1,4 @@
-"""The agent inside a Python program: `from hermes import Agent`."""
+"""Runs an agent inside a Python program: `from hermes import Agent`."""
 
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Self
 import anyio
 from msgspec.structs import replace
 
-from hermes.app.gateway import Parts, open_gateway
+from hermes.app.gateway import GatewayOverrides, open_gateway
 from hermes.control.gateway import Gateway
 from hermes.entry.cli.main import sole
 from hermes.hookspecs import hookimpl
@@ -24,9 +24,9 @@ from hermes.types.messages import Accepted, MessageEvent, Origin, Refused, Said
 from hermes.types.tools import AnyTool
 
 OWN_SET = ""
-"""The toolset of tools that name none: an embedder's."""
+"""The toolset of tools that name no toolset, as an embedder's tools do."""
 ABANDON_SECONDS = 2.0
-"""Seconds that stopping an abandoned turn may take."""
+"""Longest time for stopping a turn whose caller has left."""
 CUT_OFF = (
     "the connection to the model was cut in the middle of the answer: ask again, or use ask(),"
     " which gives the answer when it is whole"
@@ -34,7 +34,8 @@ CUT_OFF = (
 
 
 class TurnFailed(HermesError):
-    """There is no answer. The text says why; programs read `code`, `status`, `retry_after`."""
+    """The turn has no answer. Its text says why; programs read `code`, `status` and
+    `retry_after`."""
 
     code = "agent_error"
 
@@ -48,7 +49,8 @@ class TurnFailed(HermesError):
 class Agent:
     """An agent with your tools, on the models and the store of a home.
 
-    Conversations are kept and gone on with, also after a crash; each has a name.
+    Without a name for the conversation, each Agent has a new one. A conversation with a name is
+    continued by later programs, even after a crash.
     """
 
     def __init__(
@@ -62,7 +64,8 @@ class Agent:
         toolsets: Sequence[str] = (),
         instructions: str = "",
     ) -> None:
-        """`tools` are yours, `toolsets` names what it may use of ours: none unless you say so."""
+        """`tools` are your own tools. `toolsets` names the built-in toolsets that the agent may
+        use."""
         given = {
             "HERMES_MODEL": model,
             "HERMES_CUSTOM_BASE_URL": base_url,
@@ -79,10 +82,12 @@ class Agent:
         self._tools = tuple(tools)
         self._stack = AsyncExitStack()
         self._gateway: Gateway | None = None
+        self._conversation = new_id()
+        """The name of the conversation of this object."""
 
     async def __aenter__(self) -> Self:
-        parts = Parts(plugins=[_OwnTools(self._tools)])
-        opened = open_gateway(self._settings, parts, terminal=True)
+        overrides = GatewayOverrides(plugins=[_OwnTools(self._tools)])
+        opened = open_gateway(self._settings, overrides, terminal=True)
         try:
             self._gateway = await self._stack.enter_async_context(opened)
         except BaseExceptionGroup as group:
@@ -100,8 +105,9 @@ class Agent:
     ) -> None:
         await self._stack.aclose()
 
-    async def ask(self, text: str, conversation: str = "default") -> str:
-        """The whole answer; TurnFailed when there is none. To cancel it stops the turn."""
+    async def ask(self, text: str, conversation: str | None = None) -> str:
+        """Returns the whole answer. Raises TurnFailed if there is none. Cancelling it stops the
+        turn."""
         fold = EventFold()
         async with aclosing(self._events(text, conversation)) as events:
             async for envelope in events:
@@ -111,11 +117,12 @@ class Agent:
             raise TurnFailed(final_text(view), view.outcome)
         return final_text(view)
 
-    async def stream(self, text: str, conversation: str = "default") -> AsyncGenerator[str]:
-        """The answer as it is written, piece by piece; TurnFailed when there is none.
+    async def stream(self, text: str, conversation: str | None = None) -> AsyncGenerator[str]:
+        """Yields the answer in pieces while the model writes it. Raises TurnFailed if there is
+        none.
 
-        Nothing that was yielded is taken back: where the model is cut off and begins anew, that
-        is a TurnFailed too. To close the iterator stops the turn.
+        It also raises TurnFailed if the model is cut off and starts again, because text that was
+        yielded can't be taken back. Closing the iterator stops the turn.
         """
         last = 0
         async with aclosing(self._events(text, conversation)) as events:
@@ -129,19 +136,22 @@ class Agent:
                     case TurnFinished(outcome="failed" | "stopped", text=reason) as finish:
                         raise TurnFailed(reason, finish)
 
-    async def events(self, text: str, conversation: str = "default") -> AsyncGenerator[AgentEvent]:
-        """All that happens while it is answered: words, tools, questions, usage.
+    async def events(
+        self, text: str, conversation: str | None = None
+    ) -> AsyncGenerator[AgentEvent]:
+        """Yields all events of the turn: text, tools, questions and usage.
 
-        To close the iterator stops the turn.
+        Closing the iterator stops the turn.
         """
         async with aclosing(self._events(text, conversation)) as events:
             async for envelope in events:
                 yield envelope.event
 
-    async def _events(self, text: str, conversation: str) -> AsyncGenerator[Envelope]:
+    async def _events(self, text: str, conversation: str | None) -> AsyncGenerator[Envelope]:
         if self._gateway is None:
-            raise TurnFailed("the agent is not at work: use it inside `async with Agent(…)`")
-        receipt = await self._gateway.accept(_said(text, conversation))
+            raise TurnFailed("the agent is not running: use it inside `async with Agent(…)`")
+        name = self._conversation if conversation is None else conversation
+        receipt = await self._gateway.accept(_said(text, name))
         match receipt:
             case Refused(reason=reason):
                 raise TurnFailed(reason)
@@ -150,8 +160,8 @@ class Agent:
                 yield Envelope(turn=turn, seq=1, event=TextDelta(text=reply))
                 yield Envelope(turn=turn, seq=2, event=TurnFinished(outcome="completed"))
                 return
-        assert isinstance(receipt, Accepted), "a fresh message was never taken before"
-        assert receipt.turn is not None, "what is no command has a turn"
+        assert isinstance(receipt, Accepted), "a new message can't be a duplicate"
+        assert receipt.turn is not None, "a message that is not a command has a turn"
         turn, over = TurnId(receipt.turn), False
         try:
             async with aclosing(self._gateway.follow(turn, receipt.after)) as envelopes:
@@ -176,7 +186,7 @@ class _OwnTools:
 
 
 async def _stop(gateway: Gateway, turn: TurnId) -> None:
-    """Ends a turn that nobody waits for any more."""
+    """Stops a turn whose caller has left."""
     with anyio.move_on_after(ABANDON_SECONDS, shield=True), suppress(HermesError):
         await gateway.request_stop(turn, "program")
 

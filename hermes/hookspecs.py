@@ -1,8 +1,8 @@
-"""Every extension point of Hermes, on one page.
+"""All extension points of Hermes.
 
 A plugin is a module or an object with functions of these names, marked with `hermes.hookimpl`. An
-installed package offers one under the entry point group `hermes.plugins`. The built-in features use
-the same hooks. A function may leave out parameters that it does not need.
+installed package declares its plugin in the entry point group `hermes.plugins`. The built-in
+features use the same hooks. A function may omit parameters that it does not need.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @hookspec
 def register_agents(home: Path) -> Sequence[AgentHome]:  # type: ignore[empty-body]
-    """Agents that the gateway of a home hosts. The built-in agent is `main`, in the home itself."""
+    """Agents that the gateway of a home hosts. The built-in one is `main`, in the home itself."""
 
 
 @hookspec
@@ -63,5 +63,5 @@ def select_agent(event: MessageEvent) -> AgentId | None:
     """The agent that answers a message; None leaves the choice to the next plugin.
 
     If the function raises an error or names an agent that is not hosted, the message is refused and
-    the error is logged: no other agent answers in its place, and the message does not come again.
+    the error is logged. No other agent answers instead, and the message is not delivered again.
     """

@@ -1,4 +1,4 @@
-"""Finds plugins, and collects what they register."""
+"""Loads plugins and collects the objects that they register."""
 
 from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import EntryPoint, entry_points
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Plugins:
-    """The plugins of one process. Results come in the order in which the plugins were given."""
+    """The plugins of one process. Results are in the order in which the plugins were passed in."""
 
     def __init__(self, plugins: Iterable[object]) -> None:
         self._manager = pluggy.PluginManager(PROJECT)
@@ -75,7 +75,7 @@ class Plugins:
 
 
 def installed_plugins() -> list[object]:
-    """The plugins of installed packages; ConfigError for one that can't be loaded."""
+    """Loads the plugins of installed packages. Raises ConfigError if one can't be loaded."""
     return [_loaded(point) for point in entry_points(group=ENTRY_POINT_GROUP)]
 
 
@@ -92,12 +92,12 @@ def _loaded(point: EntryPoint) -> object:
 
 
 def _joined(results: list[Sequence[T]]) -> list[T]:
-    # pluggy calls the plugin that was registered last first.
+    # pluggy returns the results of the last registered plugin first.
     return [item for result in reversed(results) for item in result]
 
 
 def _unique(what: str, items: list[T], name_of: Callable[[T], str]) -> list[T]:
-    """The items; ConfigError if two have the same name, so that none is replaced silently."""
+    """Returns the items. Raises ConfigError if two have the same name."""
     names = [name_of(item) for item in items]
     for name in names:
         if names.count(name) > 1:

@@ -24,6 +24,7 @@ GENERAL = (
     "test_conventions",
     "test_docs",
     "test_imports",
+    "test_makefile",
     "test_plugin_example",
     "test_privacy",
     "test_resume",

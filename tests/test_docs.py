@@ -120,6 +120,13 @@ def test_every_event_and_field_of_json_output_is_documented() -> None:
         assert [name for name in names if f"`{name}`" not in section] == []
 
 
+def test_the_settings_are_described_without_python_values() -> None:
+    text = (REFERENCE / "settings.md").read_text("utf-8")
+    for value in ("NODEFAULT", "('", "()", "{}", "None", "Path(", "True", "False"):
+        assert value not in text
+    assert "| `agent.toolsets` |  | a list of words | `default` |" in text
+
+
 def test_every_setting_says_what_it_decides() -> None:
     assert [field.key for field in describe() if not field.text] == []
 

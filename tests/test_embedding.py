@@ -1,4 +1,4 @@
-"""The agent inside a Python program, as the guide shows it."""
+"""An agent inside a Python program, as in the guide."""
 
 import ast
 import re
@@ -51,14 +51,14 @@ async def test_an_answer_uses_the_program_s_own_tool(tmp_path: Path) -> None:
         assert [one.function.name for one in model.requests[0].tools or ()] == ["double", "halve"]
 
 
-async def test_toolsets_add_ours(tmp_path: Path) -> None:
+async def test_toolsets_add_built_in_tools(tmp_path: Path) -> None:
     async with FakeModel() as model, an_agent(tmp_path, model, "files") as agent:
         await agent.ask("hi")
         names = {one.function.name for one in model.requests[0].tools or ()}
         assert {"double", "read_file"} <= names
 
 
-async def test_words_and_events_come_as_they_are_said(tmp_path: Path) -> None:
+async def test_text_and_events_are_streamed(tmp_path: Path) -> None:
     async with FakeModel() as model, an_agent(tmp_path, model) as agent:
         pieces = [piece async for piece in agent.stream("tokens:20 go")]
         assert len("".join(pieces).split()) == 20
@@ -66,14 +66,27 @@ async def test_words_and_events_come_as_they_are_said(tmp_path: Path) -> None:
         assert any(isinstance(event, ToolFinished) for event in events)
 
 
-async def test_a_conversation_is_gone_on_with_in_the_next_run(tmp_path: Path) -> None:
+async def test_a_named_conversation_continues_in_the_next_run(tmp_path: Path) -> None:
     async with FakeModel() as model:
         for text in ("one", "two"):
             async with an_agent(tmp_path, model) as agent:
-                await agent.ask(text)
+                await agent.ask(text, conversation="numbers")
         said = [message.content for message in model.requests[-1].messages]
         assert "one" in said
         assert "two" in said
+
+
+async def test_without_a_name_each_run_begins_a_conversation(tmp_path: Path) -> None:
+    async with FakeModel() as model:
+        for texts in (("one", "two"), ("three", "four")):
+            async with an_agent(tmp_path, model) as agent:
+                for text in texts:
+                    await agent.ask(text)
+        said = [message.content for message in model.requests[-1].messages]
+        assert "three" in said
+        assert "four" in said
+        assert "one" not in said
+        assert "two" not in said
 
 
 async def test_a_failure_is_raised_with_its_reason(tmp_path: Path) -> None:
@@ -86,14 +99,14 @@ async def test_a_failure_is_raised_with_its_reason(tmp_path: Path) -> None:
         assert (caught.value.code, caught.value.status) == ("auth_failed", 502)
 
 
-async def test_words_that_can_not_be_taken_are_no_empty_answer(tmp_path: Path) -> None:
+async def test_a_refused_message_raises_and_is_not_an_empty_answer(tmp_path: Path) -> None:
     async with FakeModel() as model, an_agent(tmp_path, model) as agent:
         with pytest.raises(TurnFailed, match="not valid text"):
             await agent.ask("half a character: \ud800")
         assert (await agent.ask("/status")).startswith("Idle")
 
 
-async def test_an_agent_that_is_not_at_work_says_so(tmp_path: Path) -> None:
+async def test_an_agent_that_is_not_running_raises(tmp_path: Path) -> None:
     with pytest.raises(TurnFailed, match="async with"):
         await Agent(home=tmp_path).ask("hi")
 
@@ -123,7 +136,7 @@ async def test_a_wrong_toolset_is_the_operator_s_error(tmp_path: Path) -> None:
                 pass
 
 
-async def test_the_program_s_threads_are_its_own(tmp_path: Path) -> None:
+async def test_an_embedded_agent_does_not_limit_the_threads_of_its_program(tmp_path: Path) -> None:
     threads = anyio.to_thread.current_default_thread_limiter()
     before = threads.total_tokens
     async with FakeModel() as model, an_agent(tmp_path, model):
@@ -133,13 +146,13 @@ async def test_the_program_s_threads_are_its_own(tmp_path: Path) -> None:
     threads.total_tokens = before
 
 
-async def test_a_tool_that_raises_is_told_to_the_model(tmp_path: Path) -> None:
+async def test_the_model_gets_the_error_of_a_tool_that_raises(tmp_path: Path) -> None:
     async with FakeModel() as model, an_agent(tmp_path, model) as agent:
         answer = await agent.ask('tool:halve{"number":3}')
     assert "ValueError: 3 is odd" in re.sub(r" ?\[[^]]*\]", "", answer)
 
 
-async def test_who_stops_waiting_stops_the_turn(tmp_path: Path) -> None:
+async def test_cancelling_the_caller_stops_the_turn(tmp_path: Path) -> None:
     async with FakeModel() as model, an_agent(tmp_path, model) as agent:
         with anyio.move_on_after(0.3) as limit:
             await agent.ask("slow delay:0.2 tokens:200", conversation="c")
@@ -151,7 +164,7 @@ async def test_who_stops_waiting_stops_the_turn(tmp_path: Path) -> None:
             assert "again" in await agent.ask("again", conversation="c")
 
 
-async def test_an_answer_that_is_cut_off_is_asked_whole_and_streamed_never_twice(
+async def test_a_cut_off_answer_is_repeated_by_ask_and_raises_in_stream(
     tmp_path: Path,
 ) -> None:
     async with FakeModel() as model, an_agent(tmp_path, model) as agent:

@@ -13,7 +13,7 @@ PLANTED = {
     "Imports point down": ("streaming/fold.py", "hermes.control.keys"),
     "Entry points accept and render": ("entry/messaging.py", "hermes.state.paths"),
     "Entry points don't import": ("entry/messaging.py", "hermes.entry.http.server"),
-    "The terminal imports no command": ("entry/terminal/draft.py", "hermes.entry.cli.main"),
+    "The terminal imports no command": ("entry/terminal/type_ahead.py", "hermes.entry.cli.main"),
     "Only the composition root": ("control/keys.py", "hermes.state.sqlite"),
     "Execution backends are reached": ("control/keys.py", "hermes.boundary.execution.local"),
     "SDKs stay at their edge": ("control/keys.py", "sqlite3"),

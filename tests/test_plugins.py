@@ -1,4 +1,4 @@
-"""Plugins: where they are found, the order of what they register, and the clashes."""
+"""Plugins: how they are found, the order of their results, and conflicts."""
 
 import sys
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def command(name: str) -> SlashCommand:
 
 
 class Named:
-    """Registers commands, and wants one agent to answer."""
+    """Registers commands, and selects an agent."""
 
     def __init__(self, *names: str, agent: str | None = None) -> None:
         self._names = names
@@ -43,7 +43,7 @@ class Named:
         return self._agent
 
 
-def test_what_plugins_register_comes_in_their_order() -> None:
+def test_registered_objects_are_in_the_order_of_the_plugins() -> None:
     plugins = Plugins([Named("a", "b"), Named("c")])
     assert [one.name for one in plugins.commands()] == ["a", "b", "c"]
 
@@ -75,7 +75,7 @@ def test_two_agents_can_not_have_one_home(tmp_path: Path) -> None:
     assert [agent.id for agent in apart.agents(tmp_path)] == ["a", "b"]
 
 
-def test_the_first_plugin_with_an_opinion_selects_the_agent() -> None:
+def test_the_first_plugin_that_returns_an_agent_selects_it() -> None:
     assert Plugins([Named(), Named(agent="x")]).select_agent(EVENT) == "x"
     assert Plugins([Named()]).select_agent(EVENT) is None
 
@@ -91,7 +91,7 @@ def test_a_hook_that_does_not_exist_is_refused() -> None:
 
 
 def installed(folder: Path, name: str, body: str) -> None:
-    """A package with a plugin, as an installer leaves it."""
+    """Creates an installed package with a plugin."""
     (folder / f"{name}.py").write_text(body)
     info = folder / f"{name}-1.0.dist-info"
     info.mkdir()

@@ -199,7 +199,7 @@ class Gateway:
             group.start_soon(self._watch, process.pid)
             try:
                 await until(
-                    lambda: process.returncode is not None or "try:" in told.read_text(), 20
+                    lambda: process.returncode is not None or "curl" in told.read_text(), 20
                 )
                 found = re.search(r"listens on (\S+)", told.read_text())
                 assert found, logged.read_text()

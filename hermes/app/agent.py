@@ -26,18 +26,19 @@ from hermes.core.models.client import ModelClient
 from hermes.core.models.fallback import Fallback
 from hermes.core.models.local import local_models
 from hermes.core.models.markers import EscapedMarkers
+from hermes.core.models.offers import OfferedModels
 from hermes.core.models.resolver import ConfiguredModels
 from hermes.core.models.retry import Retrying
-from hermes.core.prompt import Prompter
+from hermes.core.prompt import PromptWriter
 from hermes.core.tools.call import ToolRuntime
 from hermes.core.tools.clarify import clarify_tool
 from hermes.core.tools.files import file_tools
 from hermes.core.tools.memory import memory_tool
 from hermes.core.tools.registry import Registry
-from hermes.core.tools.results import Results
+from hermes.core.tools.results import ResultFilter
 from hermes.core.tools.session_search import session_search_tool
 from hermes.core.tools.terminal import terminal_tools
-from hermes.core.tools.todo import forget_todos, todo_tool
+from hermes.core.tools.todo import delete_todos, todo_tool
 from hermes.core.tools.web_extract import web_extract_tool
 from hermes.core.tools.web_search import choose_search, web_search_tool
 from hermes.settings import Settings
@@ -59,14 +60,15 @@ from hermes.types.turns import PromptPart, Turn
 
 TITLE = "Name this conversation in three to six words, in its language. Write the name only."
 TITLE_SOURCE_CHARS = 1000
-"""Characters of the question and of the answer that the title is written from."""
+"""Most characters of the question and of the answer from which the title is written."""
 
-PATIENT, HURRIED = 60.0, 10.0
-"""Seconds that a provider's pause may take: fewer if another model can be called."""
+LONGEST_PAUSE, LONGEST_PAUSE_WITH_FALLBACK = 60.0, 10.0
+"""Longest pause in seconds that a provider may request. It is shorter if another model can be
+called."""
 
 
 class AgentBuilder:
-    """Holds the parts that one agent shares between its tools, its prompt and its memory."""
+    """Builds an agent. Holds the objects that its tools, its prompt and its memory share."""
 
     def __init__(
         self,
@@ -78,7 +80,7 @@ class AgentBuilder:
         model: ModelProvider,
         backend: ExecutionBackend | None,
     ) -> None:
-        """Without a backend, tools can use files only, and no command runs."""
+        """If `backend` is None, tools can access files but can't run commands."""
         limits = NoteLimits(memory=settings.memory.memory_chars, user=settings.memory.user_chars)
         self.profile = profile_of(settings, models, id)
         self._settings = settings
@@ -99,7 +101,8 @@ class AgentBuilder:
             self._provider = LocalMemory(store)
 
     def build(self, tools: Sequence[AnyTool]) -> HostedAgent:
-        """The agent with these tools; ConfigError where its settings name an unknown toolset."""
+        """Returns the agent with these tools. Raises ConfigError if its settings name an unknown
+        toolset."""
         return HostedAgent(
             profile=self.profile,
             runner=self._runner(tools),
@@ -107,10 +110,11 @@ class AgentBuilder:
             end_session=self._end_session,
             write_title=self._write_title if self._models.has_auxiliary else None,
             check_request=self._check_request,
+            find_model=partial(find_model, self._models),
         )
 
     def runs_commands_here(self, tools: Sequence[AnyTool]) -> bool:
-        """Whether one of its conversations may run commands on this machine without a sandbox."""
+        """Returns whether a conversation of the agent may run commands here without a sandbox."""
         settings, registry = self._settings, Registry(tools)
         own = [one.toolsets for one in settings.platforms.values() if one.toolsets is not None]
         return self._backend.isolation == "none" and any(
@@ -129,24 +133,25 @@ class AgentBuilder:
             self._model,
             registry,
             partial(choose_model, self._models),
-            self.prompter(),
+            self.prompt_writer(),
             Compactor(self._auxiliary),
             ToolRuntime(
                 self._backend,
-                Results(self._spill, redact=self._redact, longest_secret=self._longest_secret),
+                ResultFilter(self._spill, redact=self._redact, longest_secret=self._longest_secret),
             ),
             threshold=compression.threshold if compression.enabled else None,
             recall=self._provider.recall if self._provider else recall_nothing,
         )
 
-    def prompter(self) -> Prompter:
+    def prompt_writer(self) -> PromptWriter:
         name = self._settings.timezone
-        return Prompter(
-            self._remembered, redact=self._redact, zone=ZoneInfo(name) if name else None
+        return PromptWriter(
+            self._read_notes, redact=self._redact, zone=ZoneInfo(name) if name else None
         )
 
     def tools(self) -> tuple[AnyTool, ...]:
-        """The built-in tools that the settings allow, in the order that the model sees."""
+        """Returns the built-in tools that the settings allow, in the order in which the model sees
+        them."""
         settings, home, web = self._settings, self._settings.home, self._settings.web
         found = [*file_tools(self._spill, search_file)]
         if self._commands:
@@ -167,7 +172,7 @@ class AgentBuilder:
         return tuple(found)
 
     def _check_request(self, asked: Asked) -> None:
-        """Refuses attachments that the request's model does not accept."""
+        """Raises NotAccepted if the request's model does not accept its attachments."""
         if any(isinstance(one, UserMessage) and one.attachments for one in asked.messages):
             choice = choose_model(self._models, self.profile, asked.model)
             check_attachments(choice, self._models.wires, asked.messages)
@@ -175,7 +180,7 @@ class AgentBuilder:
     async def _end_session(self, ended: Turn, ended_at: float) -> None:
         """Writes notes about a conversation that has ended, and deletes its list of tasks."""
         settings = self._settings
-        drop = partial(forget_todos, settings.home.todos, str(ended.session), before=ended_at)
+        drop = partial(delete_todos, settings.home.todos, str(ended.session), before=ended_at)
         await anyio.to_thread.run_sync(drop)
         choice = self._models.auxiliary() or self._models.main()
         if settings.memory.enabled and choice is not None:
@@ -184,7 +189,7 @@ class AgentBuilder:
             await self._provider.on_session_end(ended)
 
     async def _write_title(self, turn: Turn, answer: str) -> str:
-        """A title for the conversation; empty if the auxiliary model can't be used."""
+        """Returns a title for the conversation, or "" if the auxiliary model can't be used."""
         main = turn.profile.model
         if main is None or self._models.auxiliary() is None:
             return ""
@@ -192,34 +197,34 @@ class AgentBuilder:
         text = f"{asked[:TITLE_SOURCE_CHARS]}\n\n{answer[:TITLE_SOURCE_CHARS]}"
         return await self._auxiliary.write(main, TITLE, text, 30, lambda event: None)
 
-    async def _remembered(self, turn: Turn) -> Sequence[PromptPart]:
+    async def _read_notes(self, turn: Turn) -> Sequence[PromptPart]:
         if not self._settings.memory.enabled:
             return ()
         return as_prompt(self._memory.read(turn))
 
 
 @asynccontextmanager
-async def opened_model(
+async def open_model(
     settings: Settings,
     models: ConfiguredModels,
     session: aiohttp.ClientSession,
     read_media: ReadMedia,
 ) -> AsyncIterator[ModelProvider]:
-    """Calls every model that the settings name, with retries and fallbacks."""
+    """Yields a provider that calls the configured models, with retries and fallbacks."""
     client = ModelClient(session, models.wires, read_media=read_media)
     environ = settings.sources.environ
     async with local_models(settings.home.models, client, environ) as local:
         others = models.fallbacks()
         patient = Retrying(
-            _Placed(client, local),
+            _LocalOrRemote(client, local),
             attempts=settings.agent.api_max_retries + 1,
-            patience=HURRIED if others else PATIENT,
+            longest_pause=LONGEST_PAUSE_WITH_FALLBACK if others else LONGEST_PAUSE,
         )
         yield Fallback(patient, partial(suitable, others, models.wires))
 
 
-class _Placed:
-    """Calls a model on this machine, or one over HTTP."""
+class _LocalOrRemote:
+    """Calls a model on this machine or over HTTP, depending on its provider."""
 
     def __init__(self, client: ModelProvider, local: ModelProvider) -> None:
         self._client = client
@@ -265,7 +270,7 @@ class _Prefilled(msgspec.Struct):
 
 
 def prefill_of(home: Home, file: str) -> tuple[Message, ...]:
-    """The messages that are put before every conversation."""
+    """Reads the messages that are sent before every conversation."""
     if not file:
         return ()
     path = home.root / Path(file).expanduser()
@@ -283,9 +288,29 @@ def prefill_of(home: Home, file: str) -> tuple[Message, ...]:
 
 
 def choose_model(models: ConfiguredModels, profile: AgentProfile, named: str | None) -> ModelChoice:
-    """The profile's model, or the `provider/model` that a request names."""
+    """Returns the model that a request names, or the profile's model if it names none."""
     if named is None and profile.model is not None:
         return profile.model
     if named is None:
         raise ConfigError(models.advice)
     return models.requested(named)
+
+
+def find_model(models: ConfiguredModels, name: str) -> ModelChoice:
+    """The model that a person's name for one means; the usual model for an empty name.
+
+    A model file must be in the folder of models, as for a request of the API.
+    """
+    main = models.main()
+    if name:
+        offers = OfferedModels(models)
+        meant = offers.read_name(name)
+        if provider := meant.provider or (main.provider if main else ""):
+            # First, so that nobody learns which files there are in other folders.
+            choice = models.requested(f"{provider}/{meant.model}")
+            if reason := offers.why_unlikely(meant):
+                raise ConfigError(reason)
+            return choice
+    if main is None:
+        raise ConfigError(models.advice)
+    return main

@@ -1,4 +1,4 @@
-"""The application as the command line sees it: each command imports only what it needs."""
+"""The functions that the command line calls. Each imports only the modules that it needs."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ class Application:
 
         return all_running(run)
 
-    def forget_session(self, settings: Settings, session: str) -> None:
+    def delete_session_files(self, settings: Settings, session: str) -> None:
         from hermes.app.builtins import all_plugins
-        from hermes.app.gateway import forget_session
+        from hermes.app.gateway import delete_session_files
 
-        forget_session(settings, all_plugins(), session)
+        delete_session_files(settings, all_plugins(), session)
 
     def has_room(self, settings: Settings) -> bool:
         from hermes.state.disk import has_room
@@ -97,9 +97,9 @@ class Application:
         await run_housekeeping(settings, all_plugins())
 
     def api_key(self, settings: Settings) -> str:
-        from hermes.settings.keys import kept_key, make_key
+        from hermes.settings.keys import create_key, read_key
 
-        return settings.api_server.key or kept_key(settings.home) or make_key(settings.home)
+        return settings.api_server.key or read_key(settings.home) or create_key(settings.home)
 
     def secrets(self, settings: Settings) -> frozenset[str]:
         from hermes.app.builtins import all_plugins
@@ -142,19 +142,21 @@ class Application:
 
         return ignored_options(settings)
 
-    async def refresh_models(self, settings: Settings, place: ModelChoice, *, fresh: bool) -> None:
+    async def refresh_models(
+        self, settings: Settings, endpoint: ModelChoice, *, fresh: bool
+    ) -> None:
         from hermes.app.models import refresh_models
 
-        await refresh_models(settings, place, fresh=fresh)
+        await refresh_models(settings, endpoint, fresh=fresh)
 
-    async def ask_model(
+    async def call_model(
         self, settings: Settings, choice: ModelChoice, text: str, emit: Emit
     ) -> AssistantMessage:
-        from hermes.app.models import ask_model
+        from hermes.app.models import call_model
 
-        return await ask_model(settings, choice, text, emit)
+        return await call_model(settings, choice, text, emit)
 
-    async def fetch_model(self, settings: Settings, progress: Callable[[int, int], None]) -> str:
-        from hermes.app.models import fetch_model
+    async def download_model(self, settings: Settings, progress: Callable[[int, int], None]) -> str:
+        from hermes.app.models import download_model
 
-        return await fetch_model(settings, progress)
+        return await download_model(settings, progress)

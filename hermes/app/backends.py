@@ -1,4 +1,4 @@
-"""Chooses the execution backend of an agent by its settings."""
+"""Creates the execution backend that an agent's settings name."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from hermes.types.execution import BackendManifest, BackendOptions, ExecutionBac
 def configured_backend(
     settings: Settings, manifests: Sequence[BackendManifest]
 ) -> ExecutionBackend | None:
-    """The backend that commands run on; None if no command may run."""
+    """Returns the backend that runs commands, or None if no command may run."""
     terminal, known = settings.terminal, {manifest.name: manifest for manifest in manifests}
     if terminal.backend in known:
         environment = child_environment(settings.sources.environ, terminal.env_passthrough)

@@ -1,4 +1,4 @@
-"""The features that ship with Hermes, registered through the same hooks as a plugin's."""
+"""The built-in features of Hermes, registered with the same hooks as those of plugins."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Builtins:
 
     def __init__(self) -> None:
         self.builders: Mapping[AgentId, AgentBuilder] = {}
-        """The builders whose tools `register_tools` returns, by agent."""
+        """The builders by agent. `register_tools` returns their tools."""
 
     @hookimpl
     def register_agents(self, home: Path) -> Sequence[AgentHome]:
@@ -60,10 +60,10 @@ class Builtins:
 
 
 def all_plugins(builtins: Builtins | None = None, added: Sequence[object] = ()) -> Plugins:
-    """The built-in features, the plugins of installed packages, and the added ones."""
+    """Returns the built-in features, the plugins of installed packages and the added plugins."""
     return Plugins([builtins or Builtins(), *installed_plugins(), *added])
 
 
 def configured_models(settings: Settings, plugins: Plugins) -> ConfiguredModels:
-    """Finds the models that the settings name, with the wire formats and providers of plugins."""
+    """Returns the models that the settings name, with the wire formats and providers of plugins."""
     return ConfiguredModels(model_config(settings), ModelRegistry.of(plugins.models()))

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hermes import settings as configuration
-from hermes.app.agent import AgentBuilder, opened_model
+from hermes.app.agent import AgentBuilder, open_model
 from hermes.app.backends import configured_backend
 from hermes.app.builtins import Builtins, all_plugins, configured_models
 from hermes.boundary.egress import Egress
@@ -23,7 +23,7 @@ from hermes.control.gateway import Gateway, GatewayOptions, running_gateway
 from hermes.control.maintenance import DAY, HOUR, Retention
 from hermes.control.media import Download, MediaIntake
 from hermes.control.routing import Router
-from hermes.core.tools.todo import forget_todos
+from hermes.core.tools.todo import delete_todos
 from hermes.plugins import Plugins
 from hermes.settings import Settings
 from hermes.state.media import MediaCache
@@ -47,7 +47,7 @@ THREADS = 3
 one thread of libuv, the process has at most 8."""
 
 MEDIA_SECONDS = 20.0
-"""Longest time for a file on the web that a message names."""
+"""Longest time for the download of a file whose URL is in a message."""
 
 
 def limit_threads() -> None:
@@ -57,18 +57,18 @@ def limit_threads() -> None:
     anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
 
 
-class Parts(msgspec.Struct, frozen=True, kw_only=True):
-    """Parts that an embedder or a test adds or replaces."""
+class GatewayOverrides(msgspec.Struct, frozen=True, kw_only=True):
+    """Objects that an embedder or a test adds to a gateway or replaces in it."""
 
     plugins: Sequence[object] = ()
     """Used in addition to the built-in plugins and those of installed packages."""
     tools: Sequence[AnyTool] | None = None
-    """Replaces all tools that the settings and plugins offer."""
+    """Replaces all tools of the settings and plugins."""
     model: ModelProvider | None = None
     backend: ExecutionBackend | None = None
     """Replaces the backend that the settings choose."""
     download: Download | None = None
-    """Replaces the way to files on the web that messages name."""
+    """Replaces the function that downloads files whose URLs are in messages."""
     wrap_store: Callable[[Store], Store] = lambda store: store
     unread_seconds: float = 10.0
     """How long a stateless request continues after its last reader has left."""
@@ -76,57 +76,60 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 
 @asynccontextmanager
 async def open_gateway(
-    settings: Settings, parts: Parts | None = None, *, terminal: bool = False
+    settings: Settings, overrides: GatewayOverrides | None = None, *, terminal: bool = False
 ) -> AsyncIterator[Gateway]:
     """Runs a gateway on the home's store until the block ends."""
-    parts = parts or Parts()
+    overrides = overrides or GatewayOverrides()
     builtins = Builtins()
-    plugins = all_plugins(builtins, parts.plugins)
+    plugins = all_plugins(builtins, overrides.plugins)
     profiles = agent_settings(settings, plugins)
     settings.home.ensure()
-    # The entry points take files in before an agent is chosen, so all agents share the folder.
+    # The entry points store files before an agent is chosen, so all agents share the folder.
     media = MediaCache(settings.home.media)
     async with (
         home_store(settings.home, "terminal" if terminal else "gateway") as store,
         http_session() as session,
         AsyncExitStack() as opened,
     ):
-        watched = parts.wrap_store(store)
+        watched = overrides.wrap_store(store)
         builders: dict[AgentId, AgentBuilder] = {}
         for id, own in profiles.items():
             own.workspace.mkdir(parents=True, exist_ok=True)
-            models, model = configured_models(own, plugins), parts.model
+            models, model = configured_models(own, plugins), overrides.model
             if model is None:
                 model = await opened.enter_async_context(
-                    opened_model(own, models, session, media.read)
+                    open_model(own, models, session, media.read)
                 )
-            backend = parts.backend or configured_backend(own, plugins.backends())
+            backend = overrides.backend or configured_backend(own, plugins.backends())
             builders[id] = AgentBuilder(id, own, models, watched, session, model, backend)
         builtins.builders = builders
-        agents = hosted_agents(builders, plugins, parts.tools)
+        agents = hosted_agents(builders, plugins, overrides.tools)
         if not terminal:
-            log_commands(builders, plugins, parts.tools)
+            log_commands(builders, plugins, overrides.tools)
         async with running_gateway(
             watched,
             agents,
             Router(agents, plugins.select_agent),
             CommandTable(plugins.commands()),
-            replace(options_of(settings, terminal=terminal), unread_seconds=parts.unread_seconds),
-            MediaIntake(media, parts.download or Egress(seconds=MEDIA_SECONDS).download),
+            replace(
+                options_of(settings, terminal=terminal), unread_seconds=overrides.unread_seconds
+            ),
+            MediaIntake(media, overrides.download or Egress(seconds=MEDIA_SECONDS).download),
             settings.agent.drain_seconds,
         ) as gateway:
             yield gateway
 
 
 def all_commands() -> Sequence[SlashCommand]:
-    """The slash commands of a gateway, with those of plugins."""
+    """Returns the slash commands of a gateway, including those of plugins."""
     return tuple(CommandTable(all_plugins().commands()).commands.values())
 
 
 def agent_settings(settings: Settings, plugins: Plugins) -> dict[AgentId, Settings]:
-    """The settings of every agent; the agent in the gateway's home has those of the gateway.
+    """Returns the settings of every agent.
 
-    An agent elsewhere reads its own config.yaml and .env, not those of the gateway.
+    The agent in the gateway's home uses the gateway's settings. An agent with another home reads
+    its own config.yaml and .env instead.
     """
     home, process = settings.home.root, settings.sources.process
     return {
@@ -160,14 +163,14 @@ def log_commands(
 
 @asynccontextmanager
 async def home_store(home: Home, kind: OwnerKind | None = None) -> AsyncIterator[Store]:
-    """The home's store. A process that runs turns passes its kind, and is registered."""
+    """Opens the home's store. A process that runs turns passes its kind and is registered."""
     home.ensure()
     with guarded(home):
         async with open_store(home.store, kind) as store:
             yield store
 
 
-def forget_session(settings: Settings, plugins: Plugins, session: str) -> None:
+def delete_session_files(settings: Settings, plugins: Plugins, session: str) -> None:
     """Deletes the files of a session that was deleted, in the home of its agent."""
     agent = SessionKey.parse(session).agent
     own = agent_settings(settings, plugins).get(agent)
@@ -175,14 +178,14 @@ def forget_session(settings: Settings, plugins: Plugins, session: str) -> None:
         log.warning("files of %s may remain: the agent %s is not hosted here", session, agent)
         return
     home = own.home
-    forget_todos(home.todos, session, before=math.inf)
+    delete_todos(home.todos, session, before=math.inf)
     Spill(home.spill).forget_session(session)
 
 
 @asynccontextmanager
 async def http_session() -> AsyncIterator[aiohttp.ClientSession]:
     connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300)
-    # No cookies: a model's answer to one person must not carry over to another's request.
+    # Cookies are disabled, because one person's requests must not affect another person's.
     jar = aiohttp.DummyCookieJar()
     async with aiohttp.ClientSession(connector=connector, cookie_jar=jar) as session:
         yield session
@@ -202,6 +205,7 @@ def options_of(settings: Settings, *, terminal: bool) -> GatewayOptions:
     return GatewayOptions(
         access=access,
         streaming=StreamingPolicy(
+            enabled=streaming.enabled,
             edit_interval=streaming.edit_interval,
             buffer_threshold=streaming.buffer_threshold,
             cursor=streaming.cursor,

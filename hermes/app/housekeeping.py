@@ -1,4 +1,4 @@
-"""Background work of a home: snapshots of the store, old tool results, lists of models."""
+"""Background work for a home: takes snapshots, deletes old tool results, refreshes model lists."""
 
 import logging
 import math
@@ -19,32 +19,32 @@ from hermes.settings.sections import StoreSettings
 from hermes.state.paths import Home
 from hermes.state.spill import Spill
 from hermes.state.sqlite.file_watch import FileWatch
-from hermes.state.sqlite.snapshots import database_size, snapshot_due, take_snapshot
+from hermes.state.sqlite.snapshots import database_size, take_due_snapshot
 from hermes.types.errors import HermesError
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 30.0
-"""How often housekeeping looks whether a snapshot is due."""
+SNAPSHOT_CHECK_SECONDS = 30.0
+"""Interval at which housekeeping checks whether a snapshot is due."""
 SNAPSHOT_ERROR_SECONDS = 600.0
-"""How often the log says that no snapshot can be taken."""
+"""Shortest time between two log messages about a failed snapshot."""
 RESULT_DAYS = 7
 
 
 async def run_housekeeping(settings: Settings, plugins: Plugins) -> None:
-    """Takes snapshots, deletes old results and refreshes the lists of models, until cancelled."""
+    """Takes snapshots, deletes old results and refreshes the model lists, until it is cancelled."""
     async with anyio.create_task_group() as group, http_session() as session:
-        group.start_soon(keep_snapshots, settings.home, settings.store)
+        group.start_soon(take_snapshots, settings.home, settings.store)
         for own in agent_settings(settings, plugins).values():
-            group.start_soon(forget_results, own.home)
+            group.start_soon(delete_old_results, own.home)
         models = configured_models(settings, plugins)
         discovery = ModelDiscovery(session, models.wires, models.cache)
-        group.start_soon(discovery.refresh, OfferedModels(models).places())
+        group.start_soon(discovery.refresh, OfferedModels(models).endpoints())
         await anyio.sleep_forever()
 
 
-async def forget_results(home: Home) -> None:
-    """Deletes long results of tools after a few days."""
+async def delete_old_results(home: Home) -> None:
+    """Deletes stored tool results after a few days."""
     while True:
         forget = partial(Spill(home.spill).forget, time.time() - RESULT_DAYS * DAY)
         try:
@@ -54,16 +54,16 @@ async def forget_results(home: Home) -> None:
         await anyio.sleep(HOUR)
 
 
-async def keep_snapshots(home: Home, settings: StoreSettings) -> None:
+async def take_snapshots(home: Home, settings: StoreSettings) -> None:
     """Copies the store every few minutes, so that a damaged file can be replaced.
 
-    The store is open. If its files are replaced later, no snapshot is taken.
+    The store must be open. If its files are replaced while it is open, no snapshot is taken.
     """
     watch = FileWatch(home.store)
 
     def snapshot() -> None:
-        if snapshot_due(home, settings.snapshot_seconds(database_size(home))):
-            take_snapshot(home, watch)
+        age = settings.snapshot_seconds(database_size(home))
+        take_due_snapshot(home, watch, age)
 
     told_at = -math.inf
     while True:
@@ -74,4 +74,4 @@ async def keep_snapshots(home: Home, settings: StoreSettings) -> None:
             if time.monotonic() - told_at >= SNAPSHOT_ERROR_SECONDS:
                 told_at = time.monotonic()
                 log.error("no snapshot could be taken: %s", error)
-        await anyio.sleep(LOOK_SECONDS)
+        await anyio.sleep(SNAPSHOT_CHECK_SECONDS)

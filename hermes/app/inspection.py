@@ -16,7 +16,7 @@ from hermes.core.tools.registry import UNSUPPORTED_SETS, Registry
 from hermes.entry.messaging import make_adapters
 from hermes.plugins import Plugins
 from hermes.settings import Settings
-from hermes.settings.keys import kept_key
+from hermes.settings.keys import read_key
 from hermes.settings.platforms import check_platforms
 from hermes.state.paths import Home
 from hermes.types.identity import OWNER, AgentId, Source, TurnId, new_id
@@ -28,7 +28,7 @@ from hermes.types.turns import Prompt, Turn
 async def agent_builders(
     settings: Settings, store_home: Home
 ) -> AsyncIterator[tuple[dict[AgentId, AgentBuilder], Plugins]]:
-    """A builder for every agent of the settings, on the store of `store_home`."""
+    """Yields a builder for every agent of the settings, on the store of `store_home`."""
     builtins = Builtins()
     plugins = all_plugins(builtins)
     async with home_store(store_home) as store, http_session() as session:
@@ -43,7 +43,7 @@ async def agent_builders(
 
 
 async def check(settings: Settings) -> Sequence[str]:
-    """Warnings; ConfigError for settings that would keep an agent from working.
+    """Returns warnings. Raises ConfigError for settings that would keep an agent from working.
 
     It does not change the home.
     """
@@ -61,7 +61,7 @@ async def check(settings: Settings) -> Sequence[str]:
                     if name in UNSUPPORTED_SETS
                 ]
     if settings.api_server.enabled and not settings.api_server.key:
-        kept_key(settings.home)
+        read_key(settings.home)
     plugins.commands()
     platforms = plugins.platforms()
     warnings += check_platforms(settings, platforms)
@@ -70,7 +70,7 @@ async def check(settings: Settings) -> Sequence[str]:
 
 
 async def new_prompt(settings: Settings, platform: str, origin: Origin) -> Prompt:
-    """The prompt with which the owner's next conversation of that origin would begin."""
+    """Returns the prompt that the owner's next conversation of that origin would begin with."""
     source = Source(
         platform=platform, account=platform, chat_kind="private", chat_id="new", user_id=OWNER
     )
@@ -89,4 +89,4 @@ async def new_prompt(settings: Settings, platform: str, origin: Origin) -> Promp
             place=origin.place,
         )
         offered = Registry(plugins.tools(builder.profile)).for_turn(turn)
-        return await builder.prompter().prompt(turn, choice, offered if choice.tools else {})
+        return await builder.prompt_writer().prompt(turn, choice, offered if choice.tools else {})

@@ -1,4 +1,4 @@
-"""Work of the command line on models without a gateway: calls, lists and downloads them."""
+"""Calls, lists and downloads models for the command line, without a gateway."""
 
 from collections.abc import Callable, Collection
 
@@ -23,7 +23,8 @@ from hermes.types.protocols import Emit
 
 
 def reachable(settings: Settings) -> Callable[[str], bool]:
-    # Plugins are loaded once, because the function is called for every request that names a model.
+    # Plugins are loaded once, because `is_reachable` is called for every request that names a
+    # model.
     models, profile = configured_models(settings, all_plugins()), AgentProfile(id=DEFAULT_AGENT)
 
     def is_reachable(model: str) -> bool:
@@ -45,21 +46,21 @@ def ignored_options(settings: Settings) -> Callable[[str | None, Sampling], Coll
         try:
             choice = choose_model(models, profile, model)
         except ConfigError:
-            # The turn fails, and says what is missing.
+            # The turn will fail and say what is missing.
             return ()
-        return find_wire(models.wires, choice.wire).left_out(choice, sampling)
+        return find_wire(models.wires, choice.wire).ignored_options(choice, sampling)
 
     return ignored
 
 
-async def refresh_models(settings: Settings, place: ModelChoice, *, fresh: bool) -> None:
+async def refresh_models(settings: Settings, endpoint: ModelChoice, *, fresh: bool) -> None:
     models = configured_models(settings, all_plugins())
     async with http_session() as session:
         discovery = ModelDiscovery(session, models.wires, models.cache)
-        await (discovery.renew if fresh else discovery.current)(place)
+        await (discovery.renew if fresh else discovery.current)(endpoint)
 
 
-async def ask_model(
+async def call_model(
     settings: Settings, choice: ModelChoice, text: str, emit: Emit
 ) -> AssistantMessage:
     request = ModelRequest(
@@ -73,7 +74,7 @@ async def ask_model(
             return await model.complete(request, emit)
 
 
-async def fetch_model(settings: Settings, progress: Callable[[int, int], None]) -> str:
+async def download_model(settings: Settings, progress: Callable[[int, int], None]) -> str:
     check_installed()
     await fetch(settings.home.models, progress, settings.sources.environ)
     return EMBEDDED

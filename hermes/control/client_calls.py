@@ -1,5 +1,7 @@
 """Calls of client tools: they suspend a turn, and the results that the client sends resume it."""
 
+from msgspec.structs import replace
+
 from hermes.control.event_hub import EPOCH
 from hermes.control.repeats import Repeated, repeat
 from hermes.control.turn_transactions import Claim, TurnTransactions
@@ -7,10 +9,10 @@ from hermes.core.agent import unanswered
 from hermes.state import inbox, transcript, turns
 from hermes.state.codec import record
 from hermes.state.turns import OpenQuestion, TurnRow
-from hermes.streaming.fold import BREAK
+from hermes.streaming.fold import SEGMENT_SEPARATOR
 from hermes.types.errors import HermesError
 from hermes.types.events import TurnFinished
-from hermes.types.identity import CallId, PersonId, SessionKey, call_place, new_id
+from hermes.types.identity import CallId, PersonId, SessionKey, new_id, parse_call_id
 from hermes.types.messages import (
     Accepted,
     Asked,
@@ -55,6 +57,8 @@ class ClientCalls:
         self, event: MessageEvent, body: Asked, key: SessionKey, person: PersonId, now: float
     ) -> Work[TakenResults]:
         """Stores the results and resumes their turn. The same results again change nothing."""
+        if conflict := (yield from _key_conflict(event)):
+            return TakenResults(receipt=conflict)
         row = yield from self._turn_of(event, body, key)
         questions = yield from turns.open_questions(row.id)
         repeated = yield from repeat(self._transactions, event, now)
@@ -62,6 +66,10 @@ class ClientCalls:
             return _repeated(repeated, row, questions)
         id, session = new_id(), SessionKey.parse(row.session)
         yield from inbox.insert(id, event, session, person, self._transactions.owner, "done")
+        if keyed := _keyed(event):
+            yield from inbox.insert(
+                new_id(), keyed, session, person, self._transactions.owner, "done"
+            )
         waiting = yield from turns.open_client_calls(row.id)
         if row.state == "suspended" and not waiting:
             yield from _refuse_expired(row, body.results)
@@ -103,7 +111,7 @@ class ClientCalls:
 
     def _turn_of(self, event: MessageEvent, body: Asked, key: SessionKey) -> Work[TurnRow]:
         """The turn that made the calls. It is hidden from other principals and sessions."""
-        place = call_place(body.results[0].call)
+        place = parse_call_id(body.results[0].call)
         row = (yield from turns.get(place.turn)) if place else None
         theirs = row is not None and row.trigger == "api" and row.account == event.source.account
         if (
@@ -126,9 +134,24 @@ class ClientCalls:
             yield from transcript.append(writer, step, index, message, now)
 
 
+def _keyed(event: MessageEvent) -> MessageEvent | None:
+    """The event under the client's own key; None without such a key."""
+    own = event.client_key
+    if own is None:
+        return None
+    return replace(event, dedupe_key=own.dedupe_key, fingerprint=own.fingerprint)
+
+
+def _key_conflict(event: MessageEvent) -> Work[Duplicate | None]:
+    """The earlier request under the client's own key, if it was another one."""
+    keyed = _keyed(event)
+    earlier = (yield from inbox.find(keyed)) if keyed else None
+    return earlier if earlier and not earlier.same else None
+
+
 def _place(call: CallId) -> tuple[int, int]:
     """The place of the call's result in the transcript of its turn: step and index."""
-    place = call_place(call)
+    place = parse_call_id(call)
     assert place is not None, "only calls of ours wait for a client"
     return place.step, place.index + 1
 
@@ -199,4 +222,4 @@ def _repeated(repeated: Repeated, row: TurnRow, questions: list[OpenQuestion]) -
 
 
 def _asked(questions: list[OpenQuestion]) -> str:
-    return BREAK.join(question.prompt for question in questions)
+    return SEGMENT_SEPARATOR.join(question.prompt for question in questions)

@@ -5,15 +5,16 @@ A command runs in the transaction that takes its message in, so it runs exactly 
 
 from collections.abc import Sequence
 
-from hermes.core.window import tokens, tokens_in, weight
-from hermes.state import inbox, sessions, transcript, turns
-from hermes.state.transcript import History
+from hermes.control.context_use import context_use
+from hermes.state import inbox, sessions, turns
 from hermes.text.commands import Ambiguous, Unknown, parse_command, resolve
 from hermes.types.commands import Action, CommandContext, CommandReply, SlashCommand
 from hermes.types.errors import ConfigError
-from hermes.types.messages import Asked, Message, MessageEvent, Said, UserMessage
+from hermes.types.messages import Asked, MessageEvent, Said, UserMessage
 from hermes.types.store import Work
-from hermes.types.turns import Prompt
+
+USUAL_MODEL = "default"
+"""The argument of /model that chooses the agent's own model again."""
 
 
 class CommandTable:
@@ -33,10 +34,10 @@ class CommandTable:
         match resolve(parsed.name, self._names):
             case Ambiguous(candidates=candidates):
                 names = ", ".join(f"/{name}" for name in candidates)
-                return _say(f"/{parsed.name} could be {names}."), ""
+                return _fail(f"/{parsed.name} could be {names}."), ""
             case Unknown(nearest=nearest):
                 hint = f" Did you mean /{nearest}?" if nearest else " /help lists them."
-                return _say(f"There is no command /{parsed.name}.{hint}"), ""
+                return _fail(f"There is no command /{parsed.name}.{hint}"), ""
             case name:
                 return self.commands[name].action, parsed.argument
 
@@ -44,6 +45,12 @@ class CommandTable:
         yield from ()
         listed = (f"/{one.name}: {one.help}" for one in self.commands.values())
         return CommandReply(reply="\n".join(listed))
+
+
+def names_another_bot(event: MessageEvent) -> bool:
+    """Whether the message is a command for another bot of the chat, as in `/stop@other_bot`."""
+    parsed = parse_command(_text(event))
+    return parsed is not None and parsed.bot.casefold() not in ("", event.origin.bot.casefold())
 
 
 def _check_names(commands: Sequence[SlashCommand]) -> None:
@@ -69,10 +76,12 @@ def _text(event: MessageEvent) -> str:
             return ""
 
 
-def _say(text: str) -> Action:
+def _fail(text: str) -> Action:
+    """The action of a command that can't be found: it only replies with the reason."""
+
     def say(command: CommandContext) -> Work[CommandReply]:
         yield from ()
-        return CommandReply(reply=text)
+        return CommandReply(reply=text, failed=True)
 
     return say
 
@@ -114,26 +123,32 @@ def status(command: CommandContext) -> Work[CommandReply]:
 
 
 def context(command: CommandContext) -> Work[CommandReply]:
-    """Describes the parts of the next request to the model, with their sizes."""
-    session = yield from sessions.find(str(command.session))
-    prompt = None
-    if session and session.prompt:
-        prompt = yield from sessions.prompt_of(session.prompt)
-    if session is None or prompt is None:
+    """The size of each part that is sent to the model with the next message."""
+    used = yield from context_use(str(command.session), command.find_model)
+    if not used.parts:
         return CommandReply(reply="Nothing yet: the prompt is written with the next message.")
-    known = History(generation=session.generation, compaction=session.compaction)
-    said = yield from transcript.history(str(command.session), known)
-    return CommandReply(reply=_shares(prompt, said.messages))
+    lines = [f"{part.name}: {part.tokens:,} tokens" for part in used.parts]
+    total = f"together about {used.tokens:,} of {used.window:,} ({used.share:.0%})"
+    return CommandReply(reply="\n".join([*lines, total]))
 
 
-def _shares(prompt: Prompt, messages: Sequence[Message]) -> str:
-    sizes = [(part.name, tokens(part.text)) for part in prompt.parts]
-    sizes.append(("tools", tokens_in(prompt.tools)))
-    sizes.append((f"conversation ({len(messages)} messages)", sum(map(weight, messages))))
-    total = sum(size for _, size in sizes)
-    lines = [f"{name}: {size:,} tokens" for name, size in sizes]
-    share = total / prompt.window
-    return "\n".join([*lines, f"together about {total:,} of {prompt.window:,} ({share:.0%})"])
+def model(command: CommandContext) -> Work[CommandReply]:
+    """Shows or changes the model of the session; a running turn keeps its model."""
+    session, wanted = str(command.session), command.argument.strip()
+    usual = wanted.casefold() == USUAL_MODEL
+    chosen = "" if usual else wanted or (yield from sessions.model_of(session)) or ""
+    try:
+        choice = command.find_model(chosen)
+    except ConfigError as error:
+        way_back = f"\n/model {USUAL_MODEL} goes back to the usual model." if chosen else ""
+        return CommandReply(reply=f"{error}{way_back}", failed=True)
+    answers = f"{choice.model} of {choice.provider} answers in this conversation"
+    if not wanted:
+        return CommandReply(
+            reply=f"{answers}. /model NAME chooses another one, /model {USUAL_MODEL} the usual one."
+        )
+    yield from sessions.set_model(session, None if usual else f"{choice.provider}/{choice.model}")
+    return CommandReply(reply=f"{answers}, from the next message on.")
 
 
 def builtin_commands() -> tuple[SlashCommand, ...]:
@@ -141,5 +156,8 @@ def builtin_commands() -> tuple[SlashCommand, ...]:
         SlashCommand(name="stop", help="end what is running", action=stop, aliases=("cancel",)),
         SlashCommand(name="new", help="begin a new conversation", action=new, aliases=("reset",)),
         SlashCommand(name="status", help="what is going on", action=status),
+        SlashCommand(
+            name="model", help="show or change the model of this conversation", action=model
+        ),
         SlashCommand(name="context", help="what the model is given, and its size", action=context),
     )

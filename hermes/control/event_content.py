@@ -1,7 +1,7 @@
 """Reads inbound events: the messages that they add, and the question that they answer."""
 
 from hermes.text.commands import unescaped
-from hermes.types.identity import call_place
+from hermes.types.identity import parse_call_id
 from hermes.types.messages import (
     Asked,
     Attachment,
@@ -51,5 +51,5 @@ def files_of(event: MessageEvent) -> list[Attachment]:
 
 def first_step(asked: Asked) -> int:
     """The step of the first model call after a request."""
-    place = call_place(asked.results[0].call) if asked.results else None
+    place = parse_call_id(asked.results[0].call) if asked.results else None
     return place.step + 1 if place else 0

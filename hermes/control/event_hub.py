@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from hermes.state.codec import TEXT_PIECE, Recorded, record
 from hermes.state.turns import EVENTS_PER_CLAIM
 from hermes.types.events import (
-    NOTHING_USED,
+    NO_USAGE,
     AgentEvent,
     Notice,
     ReasoningDelta,
@@ -128,7 +128,7 @@ class EventLog:
         """The usage of the model calls since the last checkpoint."""
         new = self._events[self._kept :]
         reported = (event for event in new if isinstance(event, UsageReported))
-        return sum(reported, NOTHING_USED)
+        return sum(reported, NO_USAGE)
 
     def remarks(self) -> list[Notice]:
         """The notices that are sent to a chat after the answer."""

@@ -9,8 +9,11 @@ from typing import ParamSpec, TypeVar
 import anyio
 import anyio.abc
 
+from hermes.control import sessions
 from hermes.control.access import Access, AccessPolicy
-from hermes.control.commands import CommandTable
+from hermes.control.commands import CommandTable, names_another_bot
+from hermes.control.context_use import ContextUse, context_use
+from hermes.control.event_content import new_messages
 from hermes.control.event_hub import EventHub
 from hermes.control.event_pages import EventPages
 from hermes.control.following import Following, following
@@ -24,12 +27,14 @@ from hermes.control.rate_gate import RateGate
 from hermes.control.recovery import Recovery
 from hermes.control.routing import Route, RoutingFailed
 from hermes.control.session_end import SessionEndWorker
+from hermes.control.sessions import Summary
 from hermes.control.titles import TitleWriter
 from hermes.control.turn_log import log_receipt
 from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.control.turns import TurnRunner
 from hermes.state import turns
 from hermes.state.access import load_paired
+from hermes.state.sessions import model_of
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import HermesError, IntakeClosed, TooBusy
@@ -97,6 +102,7 @@ class Gateway:
         )
         self._changed = anyio.Event()
         self._closed = False
+        self._drained = False
         self._hub.on_unread = self._mind_unread
         self._runner.on_closed = TitleWriter(store, group, agents).consider
 
@@ -121,10 +127,11 @@ class Gateway:
         if self._closed:
             log.warning("a message of %s is refused: the gateway stops", source.account)
             raise IntakeClosed("The gateway is shutting down; try again after the restart.")
-        if not event.addressed or not self._access.admits(source, principal):
+        addressed = event.addressed and not names_another_bot(event)
+        if not addressed or not self._access.admits(source, principal):
             # Messages between the members of a group are not addressed to us, so a refusal is not
             # logged.
-            level = logging.INFO if event.addressed else logging.DEBUG
+            level = logging.INFO if addressed else logging.DEBUG
             log.log(level, "not admitted: user %s of %s", source.user_id, source.account)
             return Refused(reason="not admitted")
         try:
@@ -166,6 +173,18 @@ class Gateway:
         """The key of the session that a message belongs to."""
         return session_key(self._route(event), event.source)
 
+    async def check_attachments(self, event: MessageEvent) -> None:
+        """Raises one of our errors if the session's model can't be sent the message's files."""
+        session = self.session_of(event)
+        model = await self._store.read(model_of, str(session))
+        request = Asked(messages=new_messages(event), model=model)
+        self._agents[session.agent].check_request(request)
+
+    async def context_use(self, session: SessionKey) -> ContextUse:
+        """How much of its model's context window the session takes."""
+        find_model = self._agents[session.agent].find_model
+        return await self._store.read(context_use, str(session), find_model)
+
     async def follow(self, turn: TurnId, after: int = 0) -> AsyncGenerator[Envelope]:
         """The events of the turn after a number, up to its end: replayed, live, or both."""
         with self.following(turn, after) as reader:
@@ -185,6 +204,10 @@ class Gateway:
     async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs a transaction that changes nothing, such as those of `control.sessions`."""
         return await self._store.read(transaction, *args, **kwargs)
+
+    async def reopen(self, name: str) -> Summary:
+        """Makes a conversation the current one of its session; see `control.sessions.find`."""
+        return await self._store.run(sessions.reopen, name)
 
     async def knows(self, turn: TurnId, account: str) -> bool:
         """Whether the turn was started over the API with the key of this account."""
@@ -213,7 +236,9 @@ class Gateway:
 
     async def drain(self, seconds: float) -> None:
         """Accepts no more messages and lets running turns finish. All other work waits for the next
-        start."""
+        start. A second call does not wait again for a turn that could not be stopped."""
+        if self._drained:
+            return
         self._closed = True
         with anyio.move_on_after(seconds):
             await self._lanes.idle()
@@ -221,6 +246,7 @@ class Gateway:
         self._runner.stop_all("shutdown")
         with anyio.move_on_after(STOP_TURNS_SECONDS):
             await self._lanes.idle()
+        self._drained = True
 
     async def _watch(self) -> None:
         while True:

@@ -73,7 +73,12 @@ class Intake:
         if command := self._commands.find(event):
             action, argument = command
             context = CommandContext(
-                session=key, person=person, argument=argument, turn=_open_turn(turn), now=now
+                session=key,
+                person=person,
+                argument=argument,
+                turn=_open_turn(turn),
+                now=now,
+                find_model=self._transactions.find_model(key.agent),
             )
             id = new_id()
             duplicate = yield from inbox.insert(
@@ -182,7 +187,7 @@ class Intake:
         self, id: str, event: MessageEvent, key: SessionKey, done: CommandReply, now: float
     ) -> Work[IntakeResult]:
         """Answers at once, without running a turn."""
-        receipt = Accepted(id=id, reply=done.reply)
+        receipt = Accepted(id=id, reply=done.reply, failed=done.failed)
         if event.fingerprint:
             # The request may be repeated, so the reply is stored like the events of a turn.
             told: list[AgentEvent] = [TextDelta(text=done.reply), TurnFinished(outcome="completed")]

@@ -78,7 +78,7 @@ class Preview:
         if delivery is None:
             return
         adapter = await self._adapter_of(delivery.target.account)
-        if isinstance(adapter, CanEdit):
+        if self._policy.enabled and isinstance(adapter, CanEdit):
             await self._grow(claim, live, delivery, adapter)
 
     async def _type(self, claim: Claim, target: Target) -> None:

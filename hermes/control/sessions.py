@@ -1,15 +1,22 @@
-"""Transactions that list, read, search and delete conversations."""
+"""Transactions that list, read, search, rename, resume and delete conversations."""
 
-from hermes.state import compactions, search, sessions, transcript, turns
+import re
+
+from hermes.state import compactions, conversations, search, transcript, turns
 from hermes.state.audience import Operator
+from hermes.state.conversations import Summary, short_id
 from hermes.state.search import FoundMessage
-from hermes.state.sessions import Summary
+from hermes.state.sessions import titled
 from hermes.state.transcript import Entry
 from hermes.state.turns import OpenQuestion
 from hermes.types.errors import HermesError
 from hermes.types.store import Work
 
-__all__ = ["Entry", "FoundMessage", "Summary"]
+__all__ = ["Entry", "FoundMessage", "Summary", "short_id"]
+
+_NUMBER = re.compile(r"[1-9][0-9]{0,5}")
+_PAST = re.compile(r"(.+)\.([1-9][0-9]{0,5})", re.DOTALL)
+"""The id of a past conversation: its session, and its place among the conversations there."""
 
 
 class NoSuchSession(HermesError):
@@ -22,20 +29,34 @@ class SessionBusy(HermesError):
     status = 409
 
 
+class NoTitle(HermesError):
+    code = "invalid_title"
+    status = 400
+
+
 def listed(platform: str | None = None, limit: int = 50) -> Work[list[Summary]]:
-    """The sessions, most recently used first."""
-    return (yield from sessions.listed(platform, limit))
+    """Conversations, those used last first."""
+    return (yield from conversations.listed(platform, limit))
 
 
 def latest(platform: str) -> Work[Summary | None]:
-    """The session that was used most recently on the platform."""
-    found = yield from sessions.listed(platform, 1)
-    return found[0] if found else None
+    """The current conversation of the session that was used last on the platform."""
+    return (yield from conversations.latest(platform))
 
 
 def find(name: str) -> Work[Summary]:
-    """The session with this key or name, or the only one whose name begins with it."""
-    found = yield from sessions.named(name)
+    """The conversation that a name selects.
+
+    A name is a session key, the name of a session, a number or an id from the list, or the
+    beginning of a session's name. All but numbers and ids select the session's current
+    conversation.
+    """
+    found = yield from conversations.named(name)
+    if not found and _NUMBER.fullmatch(name):
+        found = yield from conversations.numbered(int(name))
+    if not found and (past := _PAST.fullmatch(name)):
+        found = yield from _past(past[1], int(past[2]) - 1)
+    found = found or (yield from conversations.resembling(name))
     if len(found) == 1:
         return found[0]
     if not found:
@@ -44,14 +65,29 @@ def find(name: str) -> Work[Summary]:
     raise NoSuchSession(f"{name!r} could be {names}: give more of the name, or the whole key")
 
 
+def _past(name: str, generation: int) -> Work[list[Summary]]:
+    sessions = yield from conversations.named(name)
+    sessions = sessions or (yield from conversations.resembling(name))
+    found: list[Summary] = []
+    for one in sessions:
+        found += yield from conversations.of_generation(one.key, generation)
+    return found
+
+
 def entries(name: str) -> Work[list[Entry]]:
-    """All messages of the session, without its summaries."""
+    """The messages of the conversation, as they were written."""
     found = yield from find(name)
-    return (yield from transcript.entries(found.key))
+    return (yield from entries_of(found))
+
+
+def entries_of(one: Summary) -> Work[list[Entry]]:
+    """The messages of the conversation, as they were written."""
+    said = yield from transcript.entries(one.key)
+    return [entry for entry in said if entry.generation == one.generation]
 
 
 def waiting(name: str) -> Work[list[OpenQuestion]]:
-    """The questions that the session's turn asks a person."""
+    """The questions that the session's turn has put to a person."""
     found = yield from find(name)
     turn = yield from turns.open_in(found.key)
     return (yield from turns.open_questions(turn.id)) if turn else []
@@ -62,21 +98,52 @@ def searched(query: str, limit: int = 20) -> Work[list[FoundMessage]]:
     return (yield from search.search(query, Operator(), limit=limit))
 
 
+def rename(name: str, title: str) -> Work[Summary]:
+    """Gives the conversation another title."""
+    wanted = titled(title)
+    if not wanted:
+        raise NoTitle("the title is empty: give it at least one word")
+    found = yield from find(name)
+    yield from conversations.rename(found, wanted)
+    return (yield from conversations.of_generation(found.key, found.generation))[0]
+
+
+def reopen(name: str) -> Work[Summary]:
+    """Makes the conversation the current one of its session, unless the session is at work."""
+    found = yield from find(name)
+    if found.current:
+        return found
+    found = yield from _idle(found)
+    yield from conversations.reopen(found)
+    return (yield from conversations.of_generation(found.key, found.generation))[0]
+
+
 def delete(name: str) -> Work[Summary]:
-    """Deletes a session and all of its messages; SessionBusy while a turn runs in it."""
-    found = yield from _idle(name)
-    yield from sessions.delete(found.key)
+    """Removes a conversation and its messages, unless its session is at work."""
+    found = yield from find(name)
+    found = yield from _idle(found)
+    yield from conversations.delete(found)
     return found
 
 
+def is_known(key: str) -> Work[bool]:
+    """Whether there is a session with this key."""
+    return bool((yield from conversations.named(key)))
+
+
 def restore(name: str) -> Work[int]:
-    """Restores the messages that summaries have replaced; returns the number of summaries."""
-    found = yield from _idle(name)
+    """Removes the summaries of a current conversation, and returns how many there were.
+
+    The model then reads the messages that they replaced.
+    """
+    found = yield from find(name)
+    found = yield from _idle(found)
+    if not found.current:
+        raise NoSuchSession(f"{found.id} has ended: `hermes chat --resume {found.id}` reopens it")
     return (yield from compactions.restore(found.key))
 
 
-def _idle(name: str) -> Work[Summary]:
-    found = yield from find(name)
+def _idle(found: Summary) -> Work[Summary]:
     if (yield from turns.open_in(found.key)):
         raise SessionBusy(f"{found.key} is at work: /stop it first, or wait for its answer")
     return found

@@ -18,7 +18,7 @@ from hermes.state.inbox import Waiting
 from hermes.state.sessions import SessionRow
 from hermes.state.transcript import History, TranscriptWriter
 from hermes.state.turns import TurnRow
-from hermes.types.agents import HostedAgent
+from hermes.types.agents import FindModel, HostedAgent
 from hermes.types.events import TurnFinished, UsageReported
 from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey, Target, TurnId
 from hermes.types.messages import (
@@ -134,7 +134,7 @@ class TurnTransactions:
             workspace=self._agents[key.agent].profile.workspace,
         )
         yield from turns.insert(row, key.agent, source.chat_id)
-        claim = self._claim(row, key, event)
+        claim = self._claim(row, key, event, session=session)
         if session is None:
             return _with_history(claim, new)
         prompt = yield from self._prompt_of(session, now)
@@ -169,7 +169,8 @@ class TurnTransactions:
         request = (yield from inbox.event_of(row.request)) if row.request else event
         key = SessionKey.parse(row.session)
         own = yield from transcript.of_turn(row.id)
-        prompt, found = None, History(generation=0, messages=(*new_messages(event), *own))
+        session, prompt = None, None
+        found = History(generation=0, messages=(*new_messages(event), *own))
         if not row.transient:
             session = yield from sessions.get(row.session)
             prompt = yield from self._prompt_of(session, now)
@@ -177,7 +178,8 @@ class TurnTransactions:
         started = yield from turns.started_calls(row.id)
         decisions = yield from turns.decisions(row.id)
         died = row.state == "running"
-        claim = self._claim(replace(row, epoch=epoch, state="running"), key, event, request)
+        running = replace(row, epoch=epoch, state="running")
+        claim = self._claim(running, key, event, request, session)
         if claim.turn.reply_to and not died:
             yield from deliveries.owe(claim.turn.reply_to, None, key.agent, row.id, now)
         turn = replace(
@@ -309,6 +311,9 @@ class TurnTransactions:
         for id, question in zip(ids, questions, strict=True):
             yield from turns.ask(id, claim.row, claim.turn.agent, question, now)
 
+    def find_model(self, agent: AgentId) -> FindModel:
+        return self._agents[agent].find_model
+
     def hosts(self, row: TurnRow) -> bool:
         """Whether the turn's agent is hosted here."""
         return SessionKey.parse(row.session).agent in self._agents
@@ -323,6 +328,7 @@ class TurnTransactions:
         key: SessionKey,
         event: MessageEvent,
         request: MessageEvent | None = None,
+        session: SessionRow | None = None,
     ) -> Claim:
         """The turn for the event that opened it, with the options of the last request."""
         body, origin = event.body, event.origin
@@ -338,6 +344,7 @@ class TurnTransactions:
             person=row.person,
             principal=origin.principal,
             place=origin.place,
+            model=session.model if session else None,
             stateless=row.transient,
             reply_to=origin.reply_to,
             # A preview on a platform is edited once a second at the most.
@@ -347,7 +354,7 @@ class TurnTransactions:
             turn = replace(
                 turn,
                 instructions=asked.instructions or body.instructions,
-                model=body.model,
+                model=body.model or turn.model,
                 sampling=asked.sampling,
                 client_tools=asked.tools,
                 tool_choice=asked.tool_choice,

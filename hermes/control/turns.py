@@ -18,7 +18,7 @@ from hermes.streaming.fold import View
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import ClaimLost, StoreUnavailable
 from hermes.types.events import (
-    NOTHING_USED,
+    NO_USAGE,
     AgentEvent,
     FinishReason,
     Notice,
@@ -210,7 +210,7 @@ class TurnCheckpoint:
         self._live = live
         self.steps = claim.row.steps
         self.said_texts: list[str] = []
-        self.used = NOTHING_USED
+        self.used = NO_USAGE
         """Usage of the steps that this process has run."""
         self.prompt: Prompt | None = None
         """The prompt of a new epoch, until it is stored."""
@@ -309,9 +309,11 @@ async def end_processes(agent: HostedAgent, session: SessionKey) -> None:
     try:
         with anyio.fail_after(PROCESSES_SECONDS):
             sandbox = await agent.backend.open(scope)
-            running = [one.id for one in await sandbox.processes() if one.running]
+            # Without an exit code, its supervisor was killed and other processes may still run.
+            known = await sandbox.processes()
+            left = [one.id for one in known if one.running or one.code is None]
             async with anyio.create_task_group() as group:
-                for id in running:
+                for id in left:
                     group.start_soon(_kill, sandbox, id)
     except Exception:
         # A backend may come from a plugin, and its defects must not keep the turn open.

@@ -1,1 +1,1 @@
-"""The agent: prompt, models, tools."""
+"""The agent: its loop, prompt, models, tools and memory."""

@@ -1,7 +1,7 @@
-"""The loop: prompt, model, tool calls, results, and again, until there is an answer.
+"""The agent loop: calls the model and runs its tool calls until there is an answer.
 
-It holds nothing between runs. A history that ends in unanswered tool calls is simply gone on with,
-so that a restart and a person's decision are the same case.
+It keeps no state between runs. If the history ends with unanswered tool calls, the loop runs them
+first. That is how it resumes after a restart and after a person's decision.
 """
 
 from collections import Counter
@@ -11,11 +11,11 @@ import anyio
 
 from hermes.core.compaction import Compactor
 from hermes.core.conversation import ModelConversation
-from hermes.core.prompt import Prompter
+from hermes.core.prompt import PromptWriter
 from hermes.core.structured import structured_outcome
 from hermes.core.tools.call import CallRunner, ToolRuntime
-from hermes.core.window import Window, context_length
-from hermes.types.errors import ClaimLost, HermesError, Rejected, TooLong
+from hermes.core.window import Window
+from hermes.types.errors import ClaimLost, HermesError, TooLong, ToolsNotSupported
 from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from hermes.types.models import ModelProvider
 from hermes.types.profile import AgentProfile, ModelChoice
@@ -24,12 +24,12 @@ from hermes.types.tools import AnyTool, NeedsClient, NeedsPerson
 from hermes.types.turns import Completed, Expired, Failed, Outcome, Question, Suspended, Turn
 from hermes.types.value import Value
 
-Choose = Callable[[AgentProfile, str | None], ModelChoice]
-"""The model for a turn: the profile's, or the one that the request names."""
+ChooseModel = Callable[[AgentProfile, str | None], ModelChoice]
+"""Returns the model for a turn: the one that the request names, or else the profile's."""
 Recall = Callable[[Turn], Awaitable[str]]
-"""What a memory has for the last request."""
-SAME_CALLS = 3
-"""Identical calls with identical results after which a turn is ended."""
+"""Returns text from a memory that is relevant to the last request."""
+LOOP_CALLS = 3
+"""Number of identical calls with identical results after which a turn is ended."""
 NO_RESULTS = "The client did not send the results of its tools in time."
 
 
@@ -57,14 +57,14 @@ async def recall_nothing(turn: Turn) -> str:
 
 
 class AgentLoop:
-    """Runs turns; safe to run any number at once."""
+    """Runs turns. Any number of turns can run at the same time."""
 
     def __init__(
         self,
         model: ModelProvider,
         toolbox: Toolbox,
-        choose: Choose,
-        prompter: Prompter,
+        choose: ChooseModel,
+        prompt_writer: PromptWriter,
         compactor: Compactor,
         runtime: ToolRuntime,
         *,
@@ -74,7 +74,7 @@ class AgentLoop:
         self._model = model
         self._toolbox = toolbox
         self._choose = choose
-        self._prompter = prompter
+        self._prompt_writer = prompt_writer
         self._compactor = compactor
         self._runtime = runtime
         self._threshold = threshold
@@ -92,24 +92,24 @@ class AgentLoop:
         choice = self._choose(turn.profile, turn.model)
         tools = self._tools(turn, choice)
         runner = await self._runtime.for_turn(turn, tools, emit, checkpoint)
-        # A summary for a request without a session would be made again for the next one.
+        # A request without a session is not summarised, because the summary could not be reused.
         threshold = None if turn.stateless else self._threshold
-        window = Window.of(context_length(choice), choice.max_tokens, threshold)
+        window = Window.of(choice.window, choice.max_tokens, threshold)
         conversation = ModelConversation(turn, choice, tools, window, emit, checkpoint)
-        await conversation.begin(self._prompter)
+        await conversation.begin(self._prompt_writer)
         conversation.recalled = await self._recall(turn)
         step = turn.steps
         while True:
             if calls := unanswered(conversation.history):
-                if _without_client(turn, calls):
+                if _client_timed_out(turn, calls):
                     return Failed(reason=NO_RESULTS, code="tool_results_expired", status=400)
                 done = await run_calls(runner, calls)
                 conversation.answer(done.results)
                 if done.questions or done.waiting:
                     return Suspended(questions=done.questions, calls=done.waiting)
-                if stuck := repeated(conversation.history):
-                    return _gave_up(stuck)
-                if cut_twice(conversation.history):
+                if stuck := repeated_call(conversation.history):
+                    return _repetition_failure(stuck)
+                if cut_off_twice(conversation.history):
                     return CUT_CALLS
                 continue
             if step >= turn.profile.budget.steps:
@@ -118,53 +118,54 @@ class AgentLoop:
                     " or raise agent.max_turns.",
                     code="budget",
                 )
-            message = await self._ask(conversation, step)
+            message = await self._call_model(conversation, step)
             step += 1
             if not message.calls:
-                return await self._ended(conversation, message, step)
+                return await self._outcome(conversation, message, step)
             await checkpoint.said(message)
             conversation.add(message)
 
     def _tools(self, turn: Turn, choice: ModelChoice) -> Mapping[str, AnyTool]:
-        """The agent's own tools for the turn. A client tool of the same name replaces one."""
+        """Returns the agent's own tools for the turn, without those that a client tool replaces."""
         if not choice.tools:
             if turn.client_tools:
-                raise Rejected(f"The model {choice.model!r} can't use tools; send none.")
+                raise ToolsNotSupported(f"The model {choice.model!r} can't use tools; send none.")
             return {}
         tools = self._toolbox.for_turn(turn)
         if not turn.client_tools:
             return tools
         theirs = {tool.name for tool in turn.client_tools}
         if theirs.isdisjoint(tools):
-            # The same object for all turns: prompts are known by it.
+            # The same object must be returned for all turns, because prompts are cached by its
+            # identity.
             return tools
         return {name: tool for name, tool in tools.items() if name not in theirs}
 
-    async def _ask(self, conversation: ModelConversation, step: int) -> AssistantMessage:
-        """The model's next message; a conversation that is too long for it is summarised first."""
+    async def _call_model(self, conversation: ModelConversation, step: int) -> AssistantMessage:
+        """Returns the model's next message. A conversation that is too long is summarised first."""
         if conversation.is_long():
-            await conversation.shrink(self._compactor, self._prompter)
+            await conversation.compact(self._compactor, self._prompt_writer)
         try:
-            return await self._model.complete(conversation.request(step), conversation.heard)
+            return await self._model.complete(conversation.request(step), conversation.emit)
         except TooLong as error:
             if conversation.turn.stateless:
                 raise _too_long(conversation.choice) from error
-            conversation.narrow()
-            if not await conversation.shrink(self._compactor, self._prompter):
+            conversation.reduce_window()
+            if not await conversation.compact(self._compactor, self._prompt_writer):
                 raise
-        return await self._model.complete(conversation.request(step), conversation.heard)
+        return await self._model.complete(conversation.request(step), conversation.emit)
 
-    async def _ended(
+    async def _outcome(
         self, conversation: ModelConversation, message: AssistantMessage, step: int
     ) -> Outcome:
-        """How the turn ends with the message."""
+        """Returns the outcome of a turn whose last message is `message`."""
         wanted = conversation.turn.response_format
         if wanted is None:
             return _plain_outcome(message)
 
         async def repair(wrong: AssistantMessage, what: str) -> AssistantMessage:
             said = (wrong, UserMessage(text=what)) if wrong.text else (UserMessage(text=what),)
-            return await self._model.complete(conversation.request(step, said), conversation.heard)
+            return await self._model.complete(conversation.request(step, said), conversation.emit)
 
         outcome = await structured_outcome(wanted, message, repair)
         if isinstance(outcome, Completed):
@@ -172,8 +173,8 @@ class AgentLoop:
         return outcome
 
 
-def _without_client(turn: Turn, calls: Sequence[ToolCall]) -> bool:
-    """Whether the client has let the time for its results pass."""
+def _client_timed_out(turn: Turn, calls: Sequence[ToolCall]) -> bool:
+    """Returns whether the client did not send its results in time."""
     theirs = {tool.name for tool in turn.client_tools}
     return any(
         call.name in theirs and isinstance(turn.decisions.get(call.id), Expired) for call in calls
@@ -189,9 +190,9 @@ def _plain_outcome(message: AssistantMessage) -> Outcome:
     return Failed(reason=empty, code="empty_answer", temporary=True)
 
 
-def _gave_up(call: ToolCall) -> Outcome:
+def _repetition_failure(call: ToolCall) -> Outcome:
     return Failed(
-        reason=f"I called {call.name} {SAME_CALLS} times in the same way and learned nothing new,"
+        reason=f"I called {call.name} {LOOP_CALLS} times in the same way and learned nothing new,"
         " so I stopped. Tell me more, or ask in another way.",
         code="loop",
     )
@@ -205,7 +206,7 @@ def _too_long(choice: ModelChoice) -> TooLong:
 
 
 def unanswered(history: Sequence[Message]) -> list[ToolCall]:
-    """The calls at the end of the history that have no result yet."""
+    """Returns the calls at the end of the history that have no result yet."""
     answered = set()
     for message in reversed(history):
         match message:
@@ -218,10 +219,10 @@ def unanswered(history: Sequence[Message]) -> list[ToolCall]:
     return []
 
 
-def repeated(history: Sequence[Message]) -> ToolCall | None:
-    """A call since the last request that was made step after step, without any progress.
+def repeated_call(history: Sequence[Message]) -> ToolCall | None:
+    """Returns a call that was repeated since the last request without progress, or None.
 
-    Progress is a result that was not there before: then all counts begin again.
+    A result that is new since the last request is progress, and resets all counts.
     """
     known: set[tuple[str, str, str]] = set()
     counts: Counter[tuple[str, str, str]] = Counter()
@@ -232,13 +233,13 @@ def repeated(history: Sequence[Message]) -> ToolCall | None:
             counts.clear()
         counts.update(made.keys())
         for same, call in made.items():
-            if counts[same] >= SAME_CALLS:
+            if counts[same] >= LOOP_CALLS:
                 return call
     return None
 
 
-def cut_twice(history: Sequence[Message]) -> bool:
-    """Whether the last two answers since the last request were both cut off in their calls."""
+def cut_off_twice(history: Sequence[Message]) -> bool:
+    """Returns whether the last two answers were both cut off inside their tool calls."""
     steps = _steps_since_request(history)[-2:]
     return len(steps) == 2 and all(call.cut for calls, _ in steps for call in calls)
 
@@ -246,7 +247,7 @@ def cut_twice(history: Sequence[Message]) -> bool:
 def _steps_since_request(
     history: Sequence[Message],
 ) -> list[tuple[tuple[ToolCall, ...], dict[str, str]]]:
-    """The calls of each step, with all results by call."""
+    """Returns the calls of each step since the last request, with all results by call id."""
     steps: list[tuple[tuple[ToolCall, ...], dict[str, str]]] = []
     results: dict[str, str] = {}
     for message in reversed(history):
@@ -261,16 +262,17 @@ def _steps_since_request(
 
 
 class RanCalls(Value):
-    """The calls of one step after those that need nobody else have run."""
+    """The results of one step, and the calls that wait for a person or the client."""
 
     results: tuple[ToolMessage, ...]
     questions: tuple[Question, ...]
     waiting: tuple[ToolCall, ...]
-    """Calls of client tools."""
+    """Calls of client tools, which the client must run."""
 
 
 async def run_calls(runner: CallRunner, calls: Sequence[ToolCall]) -> RanCalls:
-    """Runs the calls that need nobody else, side by side where nothing is changed."""
+    """Runs the calls that need neither a person nor the client, concurrently if all are
+    read-only."""
     results: dict[int, ToolMessage] = {}
     questions: dict[int, Question] = {}
     waiting: dict[int, ToolCall] = {}

@@ -1,8 +1,7 @@
-"""The model that does the small tasks beside a conversation: summaries and titles."""
+"""Calls the auxiliary model, which writes summaries and titles."""
 
 from collections.abc import Callable
 
-from hermes.core.window import context_length
 from hermes.types.errors import HermesError, Rejected
 from hermes.types.events import AgentEvent, UsageReported
 from hermes.types.messages import Sampling, UserMessage
@@ -10,34 +9,34 @@ from hermes.types.models import ModelProvider, ModelRequest
 from hermes.types.profile import ModelChoice
 from hermes.types.protocols import Emit
 
-Assist = Callable[[ModelChoice], ModelChoice]
-"""The auxiliary model beside a main one; the main one where there is no other."""
+ChooseAuxiliary = Callable[[ModelChoice], ModelChoice]
+"""Returns the auxiliary model for a main model; the main model itself if there is no other."""
 
 
 class Auxiliary:
-    """Calls the auxiliary model, and the main one if that fails."""
+    """Calls the auxiliary model, and the main model if that call fails."""
 
-    def __init__(self, model: ModelProvider, assist: Assist) -> None:
+    def __init__(self, model: ModelProvider, choose: ChooseAuxiliary) -> None:
         self._model = model
-        self._assist = assist
+        self._choose = choose
 
     def context_length(self, main: ModelChoice) -> int:
-        """Tokens that both models can read: each of them may be called."""
-        return min(context_length(self._assist(main)), context_length(main))
+        """Returns the smaller context length of both models, because either may be called."""
+        return min(self._choose(main).window, main.window)
 
     async def write(
         self, main: ModelChoice, system: str, text: str, longest: int, emit: Emit
     ) -> str:
-        """The model's answer to the text; of its events only the usage is emitted."""
-        choice = self._assist(main)
+        """Returns the model's answer to the text. Of the events, only the usage is emitted."""
+        choice = self._choose(main)
         try:
-            return await self._ask(choice, system, text, longest, emit)
+            return await self._call(choice, system, text, longest, emit)
         except HermesError:
             if choice == main:
                 raise
-        return await self._ask(main, system, text, longest, emit)
+        return await self._call(main, system, text, longest, emit)
 
-    async def _ask(
+    async def _call(
         self, choice: ModelChoice, system: str, text: str, longest: int, emit: Emit
     ) -> str:
         def report(event: AgentEvent) -> None:

@@ -1,8 +1,8 @@
-"""Keeps a conversation inside the window by summarising its middle; the store keeps all messages.
+"""Keeps a conversation inside the context window by summarising its middle.
 
-The beginning, the last request and the work in progress stay word for word. A summary replaces
-whole steps only, so that no call is separated from its result. If no summary can be made, the
-conversation stays as it is.
+The beginning, the last request and the latest steps are not changed. A summary replaces whole
+steps, so that no call is separated from its result. If no summary can be made, the conversation
+stays unchanged. The store keeps all messages.
 """
 
 from collections.abc import Sequence
@@ -11,19 +11,19 @@ from itertools import pairwise
 import anyio.to_thread
 
 from hermes.core.auxiliary import Auxiliary
-from hermes.core.window import Window, tokens, weight
+from hermes.core.window import Window, message_tokens, tokens
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hermes.types.profile import ModelChoice
 from hermes.types.protocols import Emit
 from hermes.types.value import Value
 
 PASSES = 3
-HEAD_UNITS = 2
+HEAD_STEPS = 2
 HEAD_SHARE, TAIL_SHARE = 0.1, 0.25
-"""Shares of the window that the beginning and the end may keep."""
+"""Largest shares of the window for the beginning and the end, which are not summarised."""
 LONGEST_SUMMARY = 4096
 CHUNK_SHARE = 0.5
-"""The share of the summarising model's window that one call fills."""
+"""Share of the summarising model's window that one call may fill."""
 
 SUMMARY_SYSTEM = """\
 You condense the middle of a conversation between people and an assistant, so that the assistant
@@ -39,25 +39,25 @@ SUMMARY_FRAME = (
 SO_FAR = "The notes so far, to be kept and added to:\n\n{notes}\n\nThe conversation goes on:\n\n"
 
 
-class Cut(Value):
-    """The messages that a summary will replace: from `first` up to `last`, not included."""
+class MessageRange(Value):
+    """The messages that a summary will replace: from `first` up to, but not including, `last`."""
 
     first: int
     last: int
 
 
-def choose(history: Sequence[Message], window: Window) -> Cut | None:
-    """The largest run of messages that may be summarised; None if no message may be."""
-    units = _units(history)
+def choose_range(history: Sequence[Message], window: Window) -> MessageRange | None:
+    """Returns the largest run of messages that may be summarised, or None if there is none."""
+    steps = _step_starts(history)
     request = last_request(history)
-    head = _head(history, units, window)
-    tail = _tail(history, units, request, window)
-    # The last request is kept word for word also where it stands in the middle of long work.
-    before = Cut(first=head, last=min(request, tail))
-    after = Cut(first=max(head, request + 1), last=tail)
+    head = _head(history, steps, window)
+    tail = _tail(history, steps, request, window)
+    # The last request is never summarised, even if many steps follow it.
+    before = MessageRange(first=head, last=min(request, tail))
+    after = MessageRange(first=max(head, request + 1), last=tail)
     return max(
-        (cut for cut in (before, after) if _worth(history, cut)),
-        key=lambda cut: sum(map(weight, history[cut.first : cut.last])),
+        (cut for cut in (before, after) if _is_worthwhile(history, cut)),
+        key=lambda cut: sum(map(message_tokens, history[cut.first : cut.last])),
         default=None,
     )
 
@@ -69,7 +69,8 @@ class Compactor:
     async def summary(
         self, main: ModelChoice, messages: Sequence[Message], window: Window, emit: Emit
     ) -> UserMessage:
-        """One message that replaces many; raises one of our errors if no summary can be made."""
+        """Returns one message that replaces many. Raises a HermesError if no summary can be
+        made."""
         size = min(self._auxiliary.context_length(main), window.size)
         longest = min(LONGEST_SUMMARY, size // 8)
         notes = ""
@@ -80,7 +81,7 @@ class Compactor:
 
 
 def chunks(messages: Sequence[Message], size: int) -> list[str]:
-    """The messages as text, in pieces of at most so many tokens; nothing is left out."""
+    """Returns the messages as text, in pieces of at most `size` tokens. Nothing is left out."""
     pieces: list[str] = []
     parts: list[str] = []
     filled = 0
@@ -112,19 +113,21 @@ def _split(text: str, size: int) -> list[str]:
     if tokens(text) <= size:
         return [text]
     half = len(text) // 2
-    # At a space, so that no word or number is torn apart; a text without one is cut anywhere.
+    # The text is cut at a space, so that no word or number is split. Without a space, it is cut
+    # anywhere.
     space = text.find(" ", half, half + 200)
     middle = half if space < 0 else space
     return [*_split(text[:middle], size), *_split(text[middle:], size)]
 
 
-def _units(history: Sequence[Message]) -> list[int]:
-    """The index of each step: a message of a person, or one of the model with its results."""
+def _step_starts(history: Sequence[Message]) -> list[int]:
+    """Returns the index of each step. A step is a message of a person, or a message of the model
+    with its results."""
     return [i for i, message in enumerate(history) if not isinstance(message, ToolMessage)]
 
 
 def last_request(history: Sequence[Message]) -> int:
-    """The index of the last message of a person; the length of the history if there is none."""
+    """Returns the index of the last message of a person, or the length of the history."""
     for index in reversed(range(len(history))):
         message = history[index]
         if isinstance(message, UserMessage) and not message.summary:
@@ -132,33 +135,33 @@ def last_request(history: Sequence[Message]) -> int:
     return len(history)
 
 
-def _head(history: Sequence[Message], units: Sequence[int], window: Window) -> int:
-    """The index at which the kept beginning ends; 0 if the beginning is too long to keep."""
-    end = units[HEAD_UNITS] if len(units) > HEAD_UNITS else len(history)
-    return end if sum(map(weight, history[:end])) <= window.room * HEAD_SHARE else 0
+def _head(history: Sequence[Message], steps: Sequence[int], window: Window) -> int:
+    """Returns the index at which the kept beginning ends, or 0 if it is too long to keep."""
+    end = steps[HEAD_STEPS] if len(steps) > HEAD_STEPS else len(history)
+    return end if sum(map(message_tokens, history[:end])) <= window.room * HEAD_SHARE else 0
 
 
-def _tail(history: Sequence[Message], units: Sequence[int], request: int, window: Window) -> int:
-    """The index at which the kept end begins: at least the last step, more if it is short."""
-    # The request is kept anyway: a long one leaves less for the rest.
-    room = window.room - sum(map(weight, history[request : request + 1]))
+def _tail(history: Sequence[Message], steps: Sequence[int], request: int, window: Window) -> int:
+    """Returns the index at which the kept end begins. At least the last step is kept."""
+    # The request is always kept, so a long request leaves less room for the rest.
+    room = window.room - sum(map(message_tokens, history[request : request + 1]))
     kept = 0
     begin = len(history)
-    for start, stop in reversed(list(pairwise([*units, len(history)]))):
+    for start, stop in reversed(list(pairwise([*steps, len(history)]))):
         if start != request:
-            kept += sum(map(weight, history[start:stop]))
+            kept += sum(map(message_tokens, history[start:stop]))
         if begin < len(history) and kept > room * TAIL_SHARE:
             break
         begin = start
     return begin
 
 
-def _worth(history: Sequence[Message], cut: Cut) -> bool:
-    """Whether a summary of it is likely to be shorter."""
+def _is_worthwhile(history: Sequence[Message], cut: MessageRange) -> bool:
+    """Returns whether a summary is likely to be shorter than the messages."""
     match history[cut.first : cut.last]:
         case [] | [UserMessage(summary=True)]:
             return False
         case [alone]:
-            return weight(alone) > LONGEST_SUMMARY
+            return message_tokens(alone) > LONGEST_SUMMARY
         case _:
             return True

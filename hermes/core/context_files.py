@@ -1,4 +1,4 @@
-"""Instructions for agents in the workspace: AGENTS.md and its like, unless the agent wrote them."""
+"""Loads instruction files such as AGENTS.md from the workspace, unless the agent wrote them."""
 
 import logging
 from collections.abc import AsyncIterator, Callable
@@ -18,15 +18,17 @@ from hermes.types.turns import PromptPart, Turn
 log = logging.getLogger(__name__)
 
 NAMES = (".hermes.md", "HERMES.md", "AGENTS.md", "CLAUDE.md", ".cursorrules")
-"""The first that is there counts, here or in a folder above, up to the root of the repository."""
+"""The first file that exists is used, in the workspace or a folder above it, up to the root of the
+repository."""
 HEAD_SHARE = 0.7
-"""The part of a file that is too long which is kept of its beginning; the rest is its end."""
+"""If a file is too long, this share of the kept text comes from its beginning."""
 
 
 def context_file(
     workspace: Path, limit: int, trust: ContextTrust | None = None
 ) -> PromptPart | None:
-    """The nearest context file that is trusted, framed; None when there is none."""
+    """Returns the nearest trusted context file as a part of the prompt, or None if there is
+    none."""
     if limit <= 0 or not workspace.name:
         return None
     for path in candidates(workspace):
@@ -46,23 +48,23 @@ def context_file(
 
 
 def candidates(workspace: Path) -> list[Path]:
-    """The places of context files for a workspace; the first that holds a text counts."""
+    """Returns the paths where a context file may be. The first that contains text is used."""
     return [folder / name for folder in _upwards(workspace) for name in NAMES]
 
 
 def is_context_file(path: str) -> bool:
-    """Whether a path has the name of a context file, on a disk that ignores case too."""
+    """Returns whether a path has the name of a context file. Case is ignored, as some disks do."""
     return PurePosixPath(path).name.casefold() in {name.casefold() for name in NAMES}
 
 
 def trust_of(turn: Turn) -> ContextTrust | None:
-    """The records of the turn's agent; None for an agent without a home."""
+    """Returns the trust records of the turn's agent, or None if the agent has no home."""
     home = turn.profile.home
     return ContextTrust(Home(root=Path(home)).context) if home else None
 
 
 async def prepare_write(path: str, turn: Turn) -> None:
-    """Call this before a tool writes a file of the workspace.
+    """Must be called before a tool writes a file of the workspace.
 
     Raises ToolFailed if a chat tries to write a context file. A context file that the agent writes
     for its owner is not loaded until the owner allows it.
@@ -85,9 +87,9 @@ async def prepare_write(path: str, turn: Turn) -> None:
 
 @asynccontextmanager
 async def watched(turn: Turn, command: CallId) -> AsyncIterator[None]:
-    """Context files that change in this block count as written by the agent.
+    """Marks context files that change while the block runs as written by the agent.
 
-    If the command was renamed, they do so until `end_watching`.
+    If the command was renamed inside the block, `end_watching` marks them instead.
     """
     await _begin_watching(turn, command)
     try:
@@ -109,7 +111,7 @@ async def _begin_watching(turn: Turn, command: CallId) -> None:
 
 
 async def end_watching(turn: Turn, *commands: str) -> None:
-    """Marks the context files that these commands have changed. They have ended."""
+    """Marks the context files that these commands changed. The commands must have ended."""
     trust, workspace = trust_of(turn), Path(turn.profile.workspace)
     if trust is None or not workspace.name:
         return
@@ -122,7 +124,7 @@ async def end_watching(turn: Turn, *commands: str) -> None:
 
 
 async def rename_watched(turn: Turn, command: CallId, process: str) -> None:
-    """The command goes on in the background as this process."""
+    """Records that the command continues as this background process."""
     trust = trust_of(turn)
     if trust is not None:
         await _recorded(partial(trust.rename, command, process))
@@ -136,7 +138,7 @@ async def _recorded(work: Callable[[], None]) -> None:
 
 
 def _upwards(workspace: Path) -> list[Path]:
-    """The workspace, and the folders above it inside the same repository."""
+    """Returns the workspace and the folders above it inside the same repository."""
     folders = [workspace, *workspace.parents]
     root = next((i for i, folder in enumerate(folders) if (folder / ".git").exists()), 0)
     return folders[: root + 1]

@@ -1,12 +1,19 @@
-"""A turn's conversation as the model sees it: prompt, history, and what to do when it is long."""
+"""The conversation of a turn: its prompt and history, and how it is shortened."""
 
 from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from hermes.core.compaction import PASSES, Compactor, choose, last_request
-from hermes.core.prompt import Prompter, ephemeral
-from hermes.core.window import Scale, Window, attachment_weight, tokens, tokens_in, weight
+from hermes.core.compaction import PASSES, Compactor, choose_range, last_request
+from hermes.core.prompt import PromptWriter, ephemeral
+from hermes.core.window import (
+    EstimateCorrection,
+    Window,
+    attachment_tokens,
+    message_tokens,
+    tokens,
+    tokens_in_bytes,
+)
 from hermes.types.client_tools import ToolChoice
 from hermes.types.errors import HermesError
 from hermes.types.events import (
@@ -25,13 +32,14 @@ from hermes.types.protocols import Checkpoint, Emit
 from hermes.types.tools import AnyTool
 from hermes.types.turns import Prompt, Turn
 
-NARROWER = 0.8
-GROWN = 0.1
-"""The part of the window by which a conversation that stayed long grows before a new attempt."""
+WINDOW_REDUCTION = 0.8
+GROWTH_SHARE = 0.1
+"""Share of the window by which a conversation that could not be shortened enough must grow before
+the next attempt."""
 
 
 class ModelConversation:
-    """Holds the history of one run, and makes the model's requests of it."""
+    """Holds the history of one run and creates the model requests."""
 
     def __init__(
         self,
@@ -48,43 +56,44 @@ class ModelConversation:
         self._tools = tuple(tools.values())
         self.history: list[Message] = list(turn.history)
         self.recalled = ""
-        """What a memory gave for the last request."""
+        """Text from a memory that is relevant to the last request."""
         self._window = window
         self._emit = emit
         self._checkpoint = checkpoint
         self._ephemeral = ephemeral(turn)
         self._prompt: Prompt | None = None
-        self._scale = Scale()
+        self._correction = EstimateCorrection()
         self._gave_up = False
-        self._again_at = 0
-        """The size from which on summarising is tried again, where it was not enough."""
-        self._weight: int | None = None
-        """Tokens of the history, once somebody has to know them."""
-        # Most conversations are far from long: the bytes of the store say so at no cost.
-        new = weight(turn.history[-1]) if turn.size and turn.history else 0
-        self._at_most = new + tokens_in(turn.size) + _attached(turn.history[:-1])
+        self._retry_size = 0
+        """Size in tokens at which summarising is tried again, if it was not enough before."""
+        self._counted: int | None = None
+        """Tokens of the history; None until they are needed."""
+        # The stored size gives an upper bound without counting, which is enough for most
+        # conversations.
+        new = message_tokens(turn.history[-1]) if turn.size and turn.history else 0
+        self._upper_bound = new + tokens_in_bytes(turn.size) + _attachment_tokens(turn.history[:-1])
         self._name = str(turn.session)
         self._client_tools = sum(
             len(tool.name) + len(tool.description) + len(tool.parameters)
             for tool in turn.client_tools
         )
 
-    async def begin(self, prompter: Prompter) -> None:
-        """Settles what the model is told first."""
-        self._prompt = await prompter.prompt(self.turn, self.choice, self.tools)
+    async def begin(self, prompt_writer: PromptWriter) -> None:
+        """Chooses the prompt."""
+        self._prompt = await prompt_writer.prompt(self.turn, self.choice, self.tools)
         if self._prompt is not self.turn.prompt:
             self._checkpoint.prompted(self._prompt)
 
     def add(self, *messages: Message) -> None:
         self.history += messages
-        more = sum(map(weight, messages))
-        self._at_most += more
-        if self._weight is not None:
-            self._weight += more
+        more = sum(map(message_tokens, messages))
+        self._upper_bound += more
+        if self._counted is not None:
+            self._counted += more
 
     def answer(self, results: Sequence[ToolMessage]) -> None:
-        """Adds results of the last step, in the order of its calls: some may stand there since
-        before a restart, and later turns read them so."""
+        """Adds results of the last step, and sorts all its results by call. Some of them may have
+        been added before a restart."""
         self.add(*results)
         places = reversed(range(len(self.history)))
         made = next(i for i in places if isinstance(self.history[i], AssistantMessage))
@@ -94,8 +103,8 @@ class ModelConversation:
         self.history[made + 1 :] = [found[call.id] for call in said.calls if call.id in found]
 
     def request(self, step: int, more: Sequence[Message] = ()) -> ModelRequest:
-        """The next call of the model. `more` follows the history, for this call only."""
-        assert self._prompt is not None, "begin comes first"
+        """Returns the next request to the model. `more` follows the history, for this call only."""
+        assert self._prompt is not None, "begin was not called"
         wanted = self.turn.response_format
         return ModelRequest(
             choice=self.choice,
@@ -112,21 +121,22 @@ class ModelConversation:
         )
 
     def _tool_choice(self, step: int) -> ToolChoice:
-        """The request's choice for the first model call after it; later calls are free."""
+        """Returns the request's tool choice for its first model call, and the default for later
+        calls."""
         choice = self.turn.tool_choice
         return choice if step == self.turn.requested_at else ToolChoice(parallel=choice.parallel)
 
-    def heard(self, event: AgentEvent) -> None:
-        """Passes an event of the model on, and learns from what it says of the size."""
-        if isinstance(event, UsageReported) and self._weight is not None:
-            self._scale.learn(self._estimate(), event.prompt_tokens)
-        # Text that may turn out to have the wrong form is shown to nobody.
+    def emit(self, event: AgentEvent) -> None:
+        """Emits an event of the model, and corrects the size estimate with the reported usage."""
+        if isinstance(event, UsageReported) and self._counted is not None:
+            self._correction.learn(self._estimate(), event.prompt_tokens)
+        # Structured output is held back until it has been checked.
         held = isinstance(event, TextDelta | SegmentEnded | SegmentDiscarded)
         if self.turn.response_format is None or not held:
             self._emit(event)
 
     def say(self, text: str) -> None:
-        """Emits the answer of a turn whose text was held back."""
+        """Emits an answer whose text was held back."""
         self._emit(TextDelta(text=text))
         self._emit(SegmentEnded())
 
@@ -134,32 +144,37 @@ class ModelConversation:
         limit = self._window.limit
         if limit is None or self._gave_up:
             return False
-        if self._weight is None and self.turn.size and self._fixed() + self._at_most < limit // 2:
+        if (
+            self._counted is None
+            and self.turn.size
+            and self._fixed() + self._upper_bound < limit // 2
+        ):
             return False
-        return self._size() > max(limit, self._again_at)
+        return self._size() > max(limit, self._retry_size)
 
-    def narrow(self) -> None:
-        """The model said that this was too long: its window is smaller than we thought."""
-        self._window = Window.of(int(self._size() * NARROWER), None, self._window.threshold)
+    def reduce_window(self) -> None:
+        """Assumes a smaller window, after the model reported that the request was too long."""
+        self._window = Window.of(int(self._size() * WINDOW_REDUCTION), None, self._window.threshold)
 
-    async def shrink(self, compactor: Compactor, prompter: Prompter) -> bool:
-        """Summarises until the conversation is short enough; whether it is shorter."""
+    async def compact(self, compactor: Compactor, prompt_writer: PromptWriter) -> bool:
+        """Summarises until the conversation is short enough. Returns whether it became shorter."""
         changed = False
-        self._again_at = 0
+        self._retry_size = 0
         for _ in range(PASSES):
             if not self.is_long() or not await self._summarise(compactor):
                 break
             changed = True
         if changed:
-            # A summary ends the epoch: memory written meanwhile appears now.
+            # A summary begins a new epoch, whose prompt contains the notes that were written
+            # meanwhile.
             self.turn = replace(self.turn, prompt=None)
-            await self.begin(prompter)
+            await self.begin(prompt_writer)
         if self.is_long():
-            self._again_at = self._size() + int(self._window.room * GROWN)
+            self._retry_size = self._size() + int(self._window.room * GROWTH_SHARE)
         return changed
 
     async def _summarise(self, compactor: Compactor) -> bool:
-        cut = choose(self.history, self._window)
+        cut = choose_range(self.history, self._window)
         if cut is None:
             return False
         found = self.history[cut.first : cut.last]
@@ -176,28 +191,28 @@ class ModelConversation:
             )
             return False
         await self._checkpoint.compacted(cut.first, cut.last, summary)
-        whole = self._weighed()
+        whole = self._history_tokens()
         self.history[cut.first : cut.last] = [summary]
-        self._weight = whole + weight(summary) - sum(map(weight, found))
+        self._counted = whole + message_tokens(summary) - sum(map(message_tokens, found))
         self._emit(ContextCompacted(messages=len(found)))
         return True
 
     def _estimate(self) -> int:
-        return self._fixed() + self._weighed()
+        return self._fixed() + self._history_tokens()
 
     def _fixed(self) -> int:
-        """Tokens of what is sent beside the history."""
-        assert self._prompt is not None, "begin comes first"
+        """Returns the tokens of everything that is sent in addition to the history."""
+        assert self._prompt is not None, "begin was not called"
         said = tokens(self._prompt.text) + tokens(self._ephemeral) + tokens(self.recalled)
-        return said + tokens_in(self._prompt.tools + self._client_tools)
+        return said + tokens_in_bytes(self._prompt.tools + self._client_tools)
 
-    def _weighed(self) -> int:
-        if self._weight is None:
-            self._weight = sum(map(weight, self.history))
-        return self._weight
+    def _history_tokens(self) -> int:
+        if self._counted is None:
+            self._counted = sum(map(message_tokens, self.history))
+        return self._counted
 
     def _size(self) -> int:
-        return self._scale(self._estimate())
+        return self._correction(self._estimate())
 
     def _with_recalled(self) -> Sequence[Message]:
         if not self.recalled:
@@ -207,10 +222,10 @@ class ModelConversation:
         return (*self.history[:last], recalled, *self.history[last:])
 
 
-def _attached(messages: Sequence[Message]) -> int:
-    """Tokens of the attachments, of which the store holds the names only."""
+def _attachment_tokens(messages: Sequence[Message]) -> int:
+    """Returns the tokens of the attachments, which the stored size does not include."""
     return sum(
-        attachment_weight(one)
+        attachment_tokens(one)
         for message in messages
         if isinstance(message, UserMessage)
         for one in message.attachments

@@ -1,4 +1,4 @@
-"""What the model is told before the conversation: part by part, the same for a whole epoch."""
+"""Writes the system prompt of an epoch."""
 
 import hashlib
 import time
@@ -12,67 +12,68 @@ import anyio.to_thread
 
 from hermes.core.context_files import context_file, trust_of
 from hermes.core.tools.schema import tools_json
-from hermes.core.window import context_length
 from hermes.state.audience import audience_of
 from hermes.types.profile import AgentProfile, ModelChoice
 from hermes.types.tools import AnyTool
 from hermes.types.turns import Prompt, PromptPart, Turn
 
-_WHO = (
+_INTRO = (
     "You are Hermes, an assistant that people reach where they already are. Answer plainly and"
     " briefly, in the language you are addressed in."
 )
 IDENTITY = (
-    f"{_WHO} Use your tools when they help, look before you change something, and say so when"
+    f"{_INTRO} Use your tools when they help, look before you change something, and say so when"
     " something did not work or when you don't know."
 )
-TALKER = f"{_WHO} Say so when you don't know."
-"""The identity of a model that is given no tools."""
+IDENTITY_WITHOUT_TOOLS = f"{_INTRO} Say so when you don't know."
+"""The identity of a model without tools."""
 PRIVATE_CHAT = "You talk with one person in a private chat on {platform}."
 SHARED_CHAT = (
     "You talk in a {kind} on {platform}, where several people read along. A name in brackets before"
     " a message says who wrote it. Don't tell what you know of somebody from elsewhere."
 )
 CONTEXT_SHARE = 0.1
-"""The part of a model's window that a context file may take."""
-KNOWN = 256
+"""Largest share of a model's window for a context file."""
+MOST_CACHED = 256
 FRESH_SECONDS = 2.0
-"""How long a prompt serves requests that have no session."""
+"""How long a prompt is reused for requests without a session."""
 
-Remember = Callable[[Turn], Awaitable[Sequence[PromptPart]]]
-"""What is remembered for the audience of a turn."""
+ReadNotes = Callable[[Turn], Awaitable[Sequence[PromptPart]]]
+"""Returns the notes for the audience of a turn."""
 
 
-async def nothing_remembered(turn: Turn) -> Sequence[PromptPart]:
+async def no_notes(turn: Turn) -> Sequence[PromptPart]:
     return ()
 
 
-class Prompter:
-    """Writes prompts, and keeps to the one that an epoch began with."""
+class PromptWriter:
+    """Writes prompts. A prompt stays the same for a whole epoch."""
 
     def __init__(
         self,
-        remember: Remember = nothing_remembered,
+        read_notes: ReadNotes = no_notes,
         *,
         redact: Callable[[str], str] = str,
         zone: tzinfo | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._remember = remember
+        self._read_notes = read_notes
         # Most conversations begin with the same texts.
-        self._redact = lru_cache(maxsize=KNOWN)(redact)
+        self._redact = lru_cache(maxsize=MOST_CACHED)(redact)
         self._zone = zone
         self._clock = clock
         self._known: dict[
-            tuple[int, int, str, str, str], tuple[AgentProfile, Mapping[str, AnyTool], str]
+            tuple[int, int, str, str, int | None, str],
+            tuple[AgentProfile, Mapping[str, AnyTool], str],
         ] = {}
-        """Fingerprints, with what they are of: what is kept here is not made anew elsewhere."""
+        """Fingerprints by object ids. The entry holds the objects, so that their ids are not
+        reused."""
         self._writing = anyio.Lock()
         self._fresh: dict[str, tuple[float, Prompt]] = {}
 
     async def prompt(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool]) -> Prompt:
-        """The epoch's prompt, or a new one where it is over or made for something else."""
-        # Who hears it belongs to it: an account may pass from one person to another.
+        """Returns the prompt of the epoch, or a new one if it does not match the turn any more."""
+        # The audience is part of the fingerprint, because an account may pass to another person.
         made_for = f"{self._fingerprint(turn, choice, tools)} {audience_of(turn)!r}"
         if turn.prompt is not None and turn.prompt.fingerprint == made_for:
             return turn.prompt
@@ -81,12 +82,13 @@ class Prompter:
         return await self._written(turn, choice, tools, made_for)
 
     def _fingerprint(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool]) -> str:
-        # By identity: profiles and sets of tools are made once, and turns are many.
-        profile, where = turn.profile, place(turn)
-        key = (id(profile), id(tools), choice.provider, choice.model, where)
+        # The key uses object ids, because profiles and toolsets are created once and hashing is
+        # slow.
+        profile, where = turn.profile, describe_place(turn)
+        key = (id(profile), id(tools), choice.provider, choice.model, choice.context_length, where)
         known = self._known.get(key)
         if known is None:
-            if len(self._known) >= KNOWN:
+            if len(self._known) >= MOST_CACHED:
                 self._known.clear()
             known = self._known[key] = (profile, tools, fingerprint(profile, choice, tools, where))
         return known[2]
@@ -94,11 +96,11 @@ class Prompter:
     async def _shared(
         self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool], made_for: str
     ) -> Prompt:
-        """One prompt for all requests of a moment: each of them begins an epoch."""
+        """Returns a prompt that requests without a session share for a short time."""
         now = time.monotonic()
         until, known = self._fresh.get(made_for, (0.0, None))
         if known is None or now >= until:
-            # One writes it for all who come in the same moment.
+            # One request writes the prompt, and concurrent requests wait for it.
             async with self._writing:
                 until, known = self._fresh.get(made_for, (0.0, None))
                 if known is None or now >= until:
@@ -111,25 +113,28 @@ class Prompter:
         self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool], made_for: str
     ) -> Prompt:
         profile = turn.profile
-        room = int(context_length(choice) * CONTEXT_SHARE * 4)
-        # Who can't open a file has no use for how to work on them.
+        room = int(choice.window * CONTEXT_SHARE * 4)
+        # A model without tools can't open files, so it does not need the context file.
         shown = min(profile.context_chars, room) if choice.tools else 0
         found = await anyio.to_thread.run_sync(
             context_file, Path(profile.workspace), shown, trust_of(turn), abandon_on_cancel=True
         )
         parts = [
-            PromptPart(name="identity", text=profile.soul or (IDENTITY if tools else TALKER)),
+            PromptPart(
+                name="identity",
+                text=profile.soul or (IDENTITY if tools else IDENTITY_WITHOUT_TOOLS),
+            ),
             PromptPart(name="instructions", text=profile.instructions),
-            PromptPart(name="place", text=place(turn)),
+            PromptPart(name="place", text=describe_place(turn)),
             PromptPart(name="workspace", text=_workspace(profile, choice)),
             *([found] if found else []),
-            *await self._remember(turn),
+            *await self._read_notes(turn),
             PromptPart(name="time", text=self._time()),
         ]
         return Prompt(
             fingerprint=made_for,
             tools=len(tools_json(tuple(tools.values()))) if tools else 0,
-            window=context_length(choice),
+            window=choice.window,
             parts=tuple(
                 PromptPart(name=part.name, text=self._redact(part.text))
                 for part in parts
@@ -139,12 +144,12 @@ class Prompter:
 
     def _time(self) -> str:
         began = datetime.fromtimestamp(self._clock(), self._zone).astimezone(self._zone)
-        # Only the day: the prompt stays the same for a whole epoch.
+        # Only the day, because the prompt stays the same for a whole epoch.
         return f"This part of the conversation began on {began:%A, %d %B %Y} ({began:%Z})."
 
 
-def place(turn: Turn) -> str:
-    """Where the conversation takes place, in words that no message changes."""
+def describe_place(turn: Turn) -> str:
+    """Describes where the conversation takes place. The text is the same for all its messages."""
     source = turn.source
     if turn.principal is not None:
         return turn.place
@@ -154,7 +159,7 @@ def place(turn: Turn) -> str:
 
 
 def ephemeral(turn: Turn) -> str:
-    """What is said with every call of the turn and stored nowhere."""
+    """Returns the text that is sent with every call of the turn and never stored."""
     source, profile = turn.source, turn.profile
     channel = profile.channel_prompts.get(f"{source.platform}:{source.chat_id}", "")
     parts = (profile.ephemeral, channel, turn.instructions)
@@ -170,11 +175,12 @@ def _workspace(profile: AgentProfile, choice: ModelChoice) -> str:
 def fingerprint(
     profile: AgentProfile, choice: ModelChoice, tools: Mapping[str, AnyTool], where: str
 ) -> str:
-    """Of all whose change begins an epoch."""
+    """Returns a hash of everything whose change begins a new epoch."""
     seen = hashlib.sha256(tools_json(tuple(tools.values())))
     for part in (
         choice.provider,
         choice.model,
+        str(choice.context_length),
         profile.soul,
         profile.instructions,
         profile.workspace,

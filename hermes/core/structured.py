@@ -1,4 +1,4 @@
-"""Answers in a form that the request wants: checked before anybody sees them, and repaired once."""
+"""Structured output: checks the format of an answer, and lets the model repair it once."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -12,7 +12,7 @@ from hermes.types.messages import AssistantMessage, ResponseFormat
 from hermes.types.turns import Completed, Failed, Outcome
 
 LONGEST_REFUSAL = 300
-"""Characters of a model's refusal that its error quotes."""
+"""Most characters of a model's refusal that the error quotes."""
 REPAIR = (
     "Your answer does not have the required form: {problem}. Give the whole answer again, as JSON"
     " in that form and nothing else."
@@ -25,7 +25,7 @@ TRUNCATED = Failed(
 )
 
 Repair = Callable[[AssistantMessage, str], Awaitable[AssistantMessage]]
-"""Calls the model again with its answer and a message that says what is wrong with it."""
+"""Calls the model again with its answer and a message that describes the problem."""
 
 _FENCED = re.compile(r"```[\w-]*\n(.*?)\n?```", re.DOTALL)
 
@@ -33,7 +33,7 @@ _FENCED = re.compile(r"```[\w-]*\n(.*?)\n?```", re.DOTALL)
 async def structured_outcome(
     wanted: ResponseFormat, message: AssistantMessage, repair: Repair
 ) -> Outcome:
-    """Completed with JSON alone, in the form that is wanted; or Failed, never a part of it."""
+    """Returns Completed with JSON of the wanted format, or Failed."""
     checked = await _checked(wanted, message)
     if isinstance(checked, str):
         again = await repair(message, REPAIR.format(problem=checked))
@@ -49,7 +49,7 @@ async def structured_outcome(
 
 
 async def _checked(wanted: ResponseFormat, message: AssistantMessage) -> Outcome | str:
-    """The outcome; or, for an answer that may be repaired, what is wrong with it."""
+    """Returns the outcome, or the problem with an answer that can be repaired."""
     if message.cut == "length":
         return TRUNCATED
     if message.cut:
@@ -58,12 +58,12 @@ async def _checked(wanted: ResponseFormat, message: AssistantMessage) -> Outcome
     if message.calls:
         return "it calls a tool"
     text = unfenced(message.text)
-    problem = await anyio.to_thread.run_sync(form_problem, wanted, text)
+    problem = await anyio.to_thread.run_sync(format_problem, wanted, text)
     return problem or Completed(message=replace(message, text=text))
 
 
-def form_problem(wanted: ResponseFormat, text: str) -> str:
-    """What is wrong with the form of an answer; empty if nothing is."""
+def format_problem(wanted: ResponseFormat, text: str) -> str:
+    """Returns the problem with the format of an answer, or "" if there is none."""
     if not text:
         return "it is empty"
     if wanted.kind == "json_schema":
@@ -76,6 +76,6 @@ def form_problem(wanted: ResponseFormat, text: str) -> str:
 
 
 def unfenced(text: str) -> str:
-    """The text without the code fence that many models put around JSON."""
+    """Removes the code fence that many models put around JSON."""
     found = _FENCED.fullmatch(text.strip())
     return (found[1] if found else text).strip()

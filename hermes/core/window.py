@@ -1,4 +1,4 @@
-"""Estimates how much of a model's context a conversation takes, and what is left of it."""
+"""Estimates how many tokens a conversation takes, and how many fit into a model's context."""
 
 from hermes.types.messages import (
     AssistantMessage,
@@ -7,73 +7,68 @@ from hermes.types.messages import (
     ToolMessage,
     UserMessage,
 )
-from hermes.types.profile import ModelChoice
 from hermes.types.value import Value
 
-UNKNOWN_LENGTH = 128_000
-"""Context length, in tokens, of a model whose length is not known."""
-EACH_IMAGE = 1600
-"""Tokens of an image: as many as the larger providers count for one of full size."""
+IMAGE_TOKENS = 1600
+"""Tokens of an image. The larger providers count this number for a full-size image."""
 SECOND_BYTES, SECOND_TOKENS = 16_000, 32
 """Bytes and tokens of one second of audio."""
 PAGE_BYTES, PAGE_TOKENS = 100_000, 3000
-"""Bytes and tokens of a page of a PDF file: its text, and an image of it."""
-EACH_MESSAGE = 6
-"""Tokens that a message costs besides its words."""
+"""Bytes and tokens of a PDF page, which is sent as text and as an image."""
+MESSAGE_TOKENS = 6
+"""Tokens that a message takes in addition to its text."""
 
 
-def context_length(choice: ModelChoice) -> int:
-    """Tokens that the model can read and write in one call: the known number, or a usual one."""
-    return choice.context_length or UNKNOWN_LENGTH
+def tokens_in_bytes(size: int) -> int:
+    """Estimates the number of tokens in a text of `size` bytes. The estimate is rather too high.
 
-
-def tokens_in(size: int) -> int:
-    """About as many tokens as a tokenizer would make of so many bytes; rather more than fewer.
-
-    Two tokens for seven bytes: 3.5 letters of English, 1.75 of Cyrillic, one of Chinese.
+    It counts two tokens for seven bytes. A token is about 3.5 letters of English, 1.75 letters of
+    Cyrillic, or one Chinese character.
     """
     return size * 2 // 7
 
 
 def tokens(text: str) -> int:
-    """About as many tokens as a tokenizer would make of the text; rather more than fewer."""
+    """Estimates the number of tokens in a text. The estimate is rather too high."""
     size = len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
-    return tokens_in(size) + 1
+    return tokens_in_bytes(size) + 1
 
 
-def attachment_weight(attachment: Attachment) -> int:
-    """Tokens of one attachment, roughly."""
+def attachment_tokens(attachment: Attachment) -> int:
+    """Estimates the tokens of one attachment."""
     match attachment.kind:
         case "image":
-            return EACH_IMAGE
+            return IMAGE_TOKENS
         case "audio" | "video":
             return (attachment.size // SECOND_BYTES + 1) * SECOND_TOKENS
         case "file":
             return (attachment.size // PAGE_BYTES + 1) * PAGE_TOKENS
 
 
-def weight(message: Message) -> int:
-    """Tokens of one message."""
+def message_tokens(message: Message) -> int:
+    """Estimates the tokens of one message."""
     match message:
         case UserMessage(text=text, sender=sender, attachments=attachments):
-            said = EACH_MESSAGE + tokens(text) + tokens(sender or "")
-            return said + sum(map(attachment_weight, attachments))
+            said = MESSAGE_TOKENS + tokens(text) + tokens(sender or "")
+            return said + sum(map(attachment_tokens, attachments))
         case AssistantMessage(text=text, calls=calls, echo=echo):
-            asked = sum(EACH_MESSAGE + tokens(call.name) + tokens(call.arguments) for call in calls)
-            return EACH_MESSAGE + tokens(text) + asked + (tokens(echo.body) if echo else 0)
+            asked = sum(
+                MESSAGE_TOKENS + tokens(call.name) + tokens(call.arguments) for call in calls
+            )
+            return MESSAGE_TOKENS + tokens(text) + asked + (tokens(echo.body) if echo else 0)
         case ToolMessage(text=text):
-            return EACH_MESSAGE + tokens(text)
+            return MESSAGE_TOKENS + tokens(text)
 
 
 class Window(Value):
-    """What fits into one call of a model."""
+    """The context window of a model, and how it is divided."""
 
     size: int
-    """Tokens that the model can read and write at once."""
+    """Tokens of the whole window, for input and output."""
     answer: int
-    """Of them, kept free for its answer."""
+    """Tokens that are reserved for the answer."""
     threshold: float | None
-    """The part of the rest from which on a conversation is summarised; None for never."""
+    """The share of `room` at which a conversation is summarised; None to never summarise."""
 
     @classmethod
     def of(cls, size: int, answer: int | None, threshold: float | None) -> "Window":
@@ -85,23 +80,25 @@ class Window(Value):
 
     @property
     def room(self) -> int:
-        """Tokens for all that is sent."""
+        """Tokens for the input."""
         return self.size - self.answer
 
     @property
     def limit(self) -> int | None:
-        """Tokens from which on a conversation is summarised; None for never."""
+        """The number of tokens at which a conversation is summarised; None to never summarise."""
         return None if self.threshold is None else int(self.room * self.threshold)
 
 
-class Scale:
-    """Corrects estimates by what a provider reported for the last call of the turn."""
+class EstimateCorrection:
+    """Corrects estimates with the usage that the provider reported for the last call of the
+    turn."""
 
     def __init__(self) -> None:
         self._factor = 1.0
 
     def learn(self, estimated: int, reported: int) -> None:
-        # A report that is far off counts something else, such as only what was not cached.
+        # A very different number counts something else, such as only the tokens that were not
+        # cached.
         if estimated > 0 and 0.5 <= reported / estimated <= 2.0:
             self._factor = reported / estimated
 

@@ -1,4 +1,4 @@
-"""The one configuration: config.yaml, .env and the environment as one frozen value."""
+"""Loads the configuration from config.yaml, .env and the environment."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 
 from hermes.settings.keys import NEW_KEY_ADVICE, weakness
-from hermes.settings.schema import ANY_NAME, Also, FieldDoc, Schema, convert, describe_fields
+from hermes.settings.schema import ANY_NAME, Aliases, FieldDoc, Schema, convert, describe_fields
 from hermes.settings.sections import (
     AccessSettings,
     AgentSettings,
@@ -27,58 +27,58 @@ from hermes.settings.sections import (
     TerminalSettings,
     WebSettings,
 )
-from hermes.settings.sources import ConfigProblems, Explanation, Files, Sources, gather
+from hermes.settings.sources import ConfigFiles, ConfigProblems, Explanation, Sources, read_sources
 from hermes.state.paths import Home
 from hermes.state.privacy import protect
 from hermes.types.value import Value
 
 ENVIRON: Mapping[str, str] = os.environ
-"""The process environment, for those who hand it on."""
+"""The process environment. No other module may read `os.environ`."""
 PLANNED_BACKENDS = ("docker", "singularity", "ssh", "modal", "daytona")
-"""Execution backends that configurations name already, and that do not exist yet."""
+"""Execution backends of Hermes Agent that are not supported yet."""
 
 
 class Settings(Value):
-    """Everything an operator can decide. Made by `load`; equal for every entry point."""
+    """All settings of the operator. `load` creates them, in the same way for every entry point."""
 
     home: Home
     """The folder of the profile: `HERMES_HOME`, or ~/.hermes."""
     model: ModelSettings = ModelSettings()
-    """Which model answers, and where it is reached."""
+    """The model that answers, and its endpoint."""
     auxiliary: AuxiliarySettings = AuxiliarySettings()
-    """Which model writes summaries and titles."""
+    """The model that writes summaries and titles."""
     api_server: ApiServerSettings = ApiServerSettings()
     """The HTTP API for programs and chat clients."""
     agent: AgentSettings = AgentSettings()
-    """The limits and the voice of the agent."""
+    """The limits and instructions of the agent."""
     memory: MemorySettings = MemorySettings()
-    """What the agent keeps between conversations."""
+    """The agent's memory."""
     compression: CompressionSettings = CompressionSettings()
-    """How a conversation stays inside the model's window."""
+    """When a long conversation is summarised."""
     terminal: TerminalSettings = TerminalSettings()
-    """Where the agent's commands run."""
+    """How the agent's commands run."""
     web: WebSettings = WebSettings()
     """How the agent searches the web."""
     streaming: StreamingSettings = StreamingSettings()
-    """How an answer grows where a platform can edit."""
+    """How an answer is shown while it is written, on platforms that can edit messages."""
     access: AccessSettings = AccessSettings()
     """Who may talk to the agent on any platform."""
     platforms: dict[str, PlatformSettings] = msgspec.field(default_factory=dict)
-    """Messaging platforms, by name; those that nothing is said about are left out."""
+    """Messaging platforms by name. Platforms without settings are left out."""
     display: DisplaySettings = DisplaySettings()
-    """What people see of the agent at work."""
+    """How messages are handled while the agent works."""
     logging: LoggingSettings = LoggingSettings()
     """The log."""
     retention: RetentionSettings = RetentionSettings()
-    """How long things are kept."""
+    """How long data is kept."""
     store: StoreSettings = StoreSettings()
-    """The database, and the snapshots of it."""
-    workspace: Annotated[Path, Also(env=("HERMES_WORKSPACE",))] = Path("workspace")
-    """The folder that the file tools can use; a relative path is in the home."""
-    timezone: Annotated[str, Also(env=("HERMES_TIMEZONE",))] = ""
+    """The database and its snapshots."""
+    workspace: Annotated[Path, Aliases(env=("HERMES_WORKSPACE",))] = Path("workspace")
+    """The folder that file tools can access; a relative path is inside the home."""
+    timezone: Annotated[str, Aliases(env=("HERMES_TIMEZONE",))] = ""
     """The IANA name of the time zone; empty for the time zone of the machine."""
     warnings: tuple[str, ...] = ()
-    """What was read past, one line each."""
+    """Warnings about settings that were ignored, one line each."""
     sources: Sources = Sources()
     """Where every value came from."""
 
@@ -86,19 +86,19 @@ class Settings(Value):
         return f"Settings(home={str(self.home.root)!r})"
 
     def explain(self, key: str) -> Explanation:
-        """The setting's value, who gave it, and whom that overruled."""
+        """Returns the setting's value, its source, and the values that the source overrides."""
         explanation = self.sources.explain(schema().field(key))
         if explanation.key == "workspace":
             return msgspec.structs.replace(explanation, value=self.workspace)
         return explanation
 
     def keys(self) -> tuple[str, ...]:
-        """Every setting; of platforms only those that something is said about."""
+        """Returns the keys of all settings. Platform settings are included only if they are set."""
         general = (key for key in schema().fields if ANY_NAME not in key)
         return tuple(dict.fromkeys((*general, *sorted(self.sources.found))))
 
     def secrets(self) -> frozenset[str]:
-        """Everything that must never be shown or logged."""
+        """Returns all values that must never be shown or logged."""
         web, auxiliary = self.web, self.auxiliary
         keys = (self.model.api_key, self.api_server.key, auxiliary.api_key, web.brave_key)
         own = {*keys, web.tavily_key, _made_key(self.home)} - {""}
@@ -106,7 +106,7 @@ class Settings(Value):
 
 
 def _made_key(home: Home) -> str:
-    """The API's key where none was configured; empty where none was made either."""
+    """Returns the API key that was generated, or "" if there is none."""
     try:
         return home.api_key.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError):
@@ -117,12 +117,12 @@ _DERIVED = ("home", "warnings", "sources")
 
 
 def schema() -> Schema:
-    """Every setting by its key."""
+    """Returns the schema of all settings."""
     return Schema.of(Settings, _DERIVED)
 
 
 def describe() -> list[FieldDoc]:
-    """Every setting for the reference page; what each platform has stands there once."""
+    """Describes every setting for the reference page. Platform settings are listed once."""
     home = FieldDoc(
         key="HERMES_HOME",
         type="a path",
@@ -134,24 +134,24 @@ def describe() -> list[FieldDoc]:
 
 
 def load(home: Path | None = None, environ: Mapping[str, str] = ENVIRON) -> Settings:
-    """Reads the configuration; ConfigError says everything that is wrong with it.
+    """Reads the configuration. Raises a ConfigError that lists all problems.
 
-    Files and folders with secrets are restricted to their owner first.
+    It first restricts the permissions of files and folders with secrets to their owner.
     """
     where = locate(home, environ)
     protect(where)
-    return assemble(where, Files.of(where), environ)
+    return assemble(where, ConfigFiles.of(where), environ)
 
 
 def locate(home: Path | None = None, environ: Mapping[str, str] = ENVIRON) -> Home:
-    """The home that `load` would read."""
+    """Returns the home that `load` would read."""
     root = home or Path(environ.get("HERMES_HOME") or "~/.hermes")
     return Home(root=root.expanduser().absolute())
 
 
-def assemble(home: Home, files: Files, environ: Mapping[str, str]) -> Settings:
-    """The settings that these files and this environment make."""
-    sources, problems = gather(schema(), home, files, environ)
+def assemble(home: Home, files: ConfigFiles, environ: Mapping[str, str]) -> Settings:
+    """Returns the settings from these files and this environment."""
+    sources, problems = read_sources(schema(), home, files, environ)
     values: dict[str, object] = {}
     for key, found in sources.found.items():
         try:
@@ -172,12 +172,12 @@ def assemble(home: Home, files: Files, environ: Mapping[str, str]) -> Settings:
 
 
 def _ignored(settings: Settings) -> list[str]:
-    """What is asked for and can't be had yet."""
+    """Returns warnings about values that are not supported yet."""
     warnings = []
     if settings.display.busy_input_mode != "queue":
         warnings.append("display.busy_input_mode: only 'queue' works so far; messages are queued")
     if settings.terminal.backend in PLANNED_BACKENDS:
-        # Never on the host instead: who asks for a container does not mean that.
+        # Commands must not run on the host if the operator asked for a container.
         warnings.append(
             f"terminal.backend: {settings.terminal.backend!r} is not supported yet;"
             " no command is run"
@@ -202,7 +202,7 @@ _LOOPBACK = re.compile(r"localhost|::1|127(\.\d{1,3}){3}")
 
 
 def _access_problems(settings: Settings) -> list[str]:
-    """What would let strangers in."""
+    """Returns problems that would give strangers access to the API."""
     api, source = settings.api_server, settings.explain("api_server.key").source
     if not api.enabled:
         return []
@@ -222,7 +222,7 @@ def _access_problems(settings: Settings) -> list[str]:
 def _zone_problems(settings: Settings) -> list[str]:
     if not settings.timezone:
         return []
-    import zoneinfo  # noqa: PLC0415  # few set a zone
+    import zoneinfo  # noqa: PLC0415  # rarely needed
 
     try:
         zoneinfo.ZoneInfo(settings.timezone)

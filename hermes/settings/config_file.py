@@ -1,4 +1,4 @@
-"""Edits the text of config.yaml and keeps its comments, order, quotes and layout."""
+"""Edits the text of config.yaml, and keeps its comments, order, quotes and layout."""
 
 import io
 import re
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from ruamel.yaml.comments import CommentedMap
 
 WIDEST = 1_000_000
-"""Longer lines are wrapped."""
+"""Line width at which ruamel wraps lines. It is so large that no line is wrapped."""
 
 _COMMENT = re.compile(r"(?m)(?:^|[ \t])(#.*)$")
 
 
 def edits(text: str, old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:
-    """Texts for a file that reads as `old` and has to read as `new`.
+    """Yields candidate texts for a file that contains `old` and should contain `new`.
 
-    The first one changes no line that it need not change, the next one has ruamel's layout, and the
-    last one has no comments. YAML has forms that can't be edited as text, so the caller takes the
-    first text that reads as `new`.
+    The first text changes as few lines as possible, the next one has ruamel's layout, and the last
+    one has no comments. Some YAML can't be edited as text, so the caller must use the first
+    candidate that is read as `new`.
     """
-    # Only the commands that change settings pay for the import.
+    # Slow to import, and only the commands that change settings need it.
     from ruamel.yaml import YAML  # noqa: PLC0415
     from ruamel.yaml.comments import CommentedMap  # noqa: PLC0415
     from ruamel.yaml.error import YAMLError  # noqa: PLC0415
@@ -60,13 +60,13 @@ def edits(text: str, old: Mapping[str, object], new: Mapping[str, object]) -> It
 
 
 def dumped(raw: Mapping[str, object]) -> str:
-    """The text of a new file."""
+    """Returns the text of a new file."""
     text: str = yaml.safe_dump(dict(raw), sort_keys=False, allow_unicode=True, width=100)
     return text
 
 
 def lost_comments(before: str, after: str) -> bool:
-    """Whether the first text has comments that the second one lacks."""
+    """Returns whether `after` lacks comments of `before`."""
     return bool(Counter(_COMMENT.findall(before)) - Counter(_COMMENT.findall(after)))
 
 
@@ -81,33 +81,33 @@ def _change(
     *,
     top: bool = False,
 ) -> None:
-    """Changes what differs between `old`, as the tree reads now, and `new`."""
+    """Changes the tree, which contains `old`, so that it contains `new`."""
     keys = _keys(tree)
     for name in keys.keys() - new.keys():
         del tree[keys[name]]
     for name, value in new.items():
         below = tree.get(keys.get(name, name))
         if name not in keys:
-            # After the last entry of a section there may be a comment that belongs to the next one.
+            # A comment after the last entry of a section may belong to the next section.
             tree.insert(len(tree) if top else 0, _node(name), _node(value))
         elif isinstance(below, type(tree)) and isinstance(value, Mapping):
             before = old.get(name)
             _change(below, before if isinstance(before, Mapping) else {}, value)
         elif value != old.get(name):
             if isinstance(below, str) and "\n" in below:
-                # The comment after a block of text belongs to the next entry.
+                # A comment after a multi-line text belongs to the next entry.
                 tree.ca.items.pop(keys[name], None)
             tree[keys[name]] = _node(value)
 
 
 def _keys(tree: "CommentedMap") -> dict[str, object]:
-    """The keys of the tree by their text, as `read_yaml` has them."""
+    """Returns the keys of the tree by their text, which `read_yaml` uses."""
     return {str(key): key for key in tree}
 
 
 def _node(value: object, *, in_list: bool = False) -> object:
-    """The value as a node that PyYAML, which uses YAML 1.1, reads back unchanged."""
-    from ruamel.yaml.comments import CommentedMap, CommentedSeq  # noqa: PLC0415  # imported already
+    """Returns the value as a node that PyYAML, which implements YAML 1.1, reads back unchanged."""
+    from ruamel.yaml.comments import CommentedMap, CommentedSeq  # noqa: PLC0415  # already imported
     from ruamel.yaml.scalarstring import (  # noqa: PLC0415
         DoubleQuotedScalarString,
         SingleQuotedScalarString,
@@ -129,7 +129,7 @@ def _node(value: object, *, in_list: bool = False) -> object:
 
 
 def _is_plain(value: str, *, in_list: bool) -> bool:
-    """Whether the value reads the same without quotes."""
+    """Returns whether YAML reads the value unchanged if it has no quotes."""
     text, wanted = (f"[{value}]", [value]) if in_list else (value, value)
     try:
         return bool(yaml.safe_load(text) == wanted)
@@ -138,9 +138,10 @@ def _is_plain(value: str, *, in_list: bool) -> bool:
 
 
 def _patched(lines: list[str], before: list[str], after: list[str]) -> list[str]:
-    """The lines with the changes from `before`, the same lines in ruamel's layout, to `after`.
+    """Applies the changes from `before` to `after` to the lines of the file.
 
-    If a change can't be located in the lines, the result is `after`.
+    `before` has the content of the file in ruamel's layout. If a change can't be located in the
+    lines, the result is `after`.
     """
     places = _places(lines, before)
     result: list[str] = []
@@ -152,7 +153,7 @@ def _patched(lines: list[str], before: list[str], after: list[str]) -> list[str]
         if kind == "equal":
             result += lines[first:last]
             continue
-        # ruamel takes a comment for a part of the entry before it.
+        # ruamel treats a comment as part of the entry before it.
         head = _comments(lines[first:last])
         tail = _comments(reversed(lines[first + len(head) : last]))
         new = after[new_start:new_end]
@@ -167,7 +168,8 @@ def _patched(lines: list[str], before: list[str], after: list[str]) -> list[str]
 
 
 def _places(lines: list[str], before: list[str]) -> list[int | None]:
-    """For each line of `before`, and for its end, the index in the lines, where that is known."""
+    """Returns, for each line of `before` and for its end, the index in `lines`, or None if
+    unknown."""
     if len(lines) == len(before):
         return [*range(len(lines) + 1)]
     places: list[int | None] = [None] * (len(before) + 1)
@@ -189,6 +191,6 @@ def _moved(line: str, columns: int) -> str:
 
 
 def _comments(lines: Iterable[str]) -> list[str]:
-    """The comments before the first line that is neither a comment nor empty."""
+    """Returns the comments before the first line that is neither a comment nor empty."""
     found = takewhile(lambda line: not line.strip() or line.lstrip().startswith("#"), lines)
     return [line for line in found if line.strip()]

@@ -1,50 +1,51 @@
-"""Changes to config.yaml and .env: checked before they are written, comments kept."""
+"""Changes settings in config.yaml and .env. Changes are checked first, and comments are kept."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hermes.core.models.catalog import CUSTOM, Catalog
+from hermes.core.models.catalog import Catalog
 from hermes.settings import ENVIRON, assemble, locate, schema
 from hermes.settings.config_file import dumped, edits, lost_comments
 from hermes.settings.env_file import with_assignment, without_assignments
 from hermes.settings.models import explain
 from hermes.settings.schema import Field, convert
-from hermes.settings.sources import ConfigProblems, Files, migrated, read_yaml, version
+from hermes.settings.sources import ConfigFiles, ConfigProblems, config_version, migrated, read_yaml
 from hermes.state.paths import Home, write_private
 from hermes.types.errors import ConfigError
+from hermes.types.providers import CUSTOM
 from hermes.types.value import Value
 
 
 class Change(Value):
-    """What was written, and where."""
+    """A change that was written to a file."""
 
     path: Path
     name: str
-    """The key in the file: a secret has the name of its variable in .env."""
+    """The key in config.yaml, or the variable in .env."""
     backup: Path | None = None
-    """The file as it was, where comments were lost."""
+    """A copy of the old file; None if the new file kept its comments."""
     overruled_by: str = ""
-    """The other source that gives the setting its value all the same."""
+    """The source that overrides the changed value; empty if there is none."""
 
 
 def set_value(
     key: str, text: str, home: Path | None = None, environ: Mapping[str, str] = ENVIRON
 ) -> Change:
-    """Gives the setting a value; ConfigError, and nothing written, when it would not work.
+    """Sets a setting or a variable. If the value is invalid, raises ConfigError and writes nothing.
 
-    A secret, and what is named by its variable, goes into .env.
+    Secrets and variables are written to .env, and other settings to config.yaml.
     """
     where = locate(home, environ)
-    files = Files.of(where)
+    files = ConfigFiles.of(where)
     if _is_variable(key):
         return _set_variable(where, files, environ, key, text)
     field = schema().field(key)
-    if field.also.secret:
+    if field.aliases.secret:
         name = _variable(field, where, files, environ)
         return _set_variable(where, files, environ, name, text)
     config, kept = _with_value(where, files.config or "", field, _parsed(field, text))
-    fresh = Files(config=config, dotenv=files.dotenv)
+    fresh = ConfigFiles(config=config, dotenv=files.dotenv)
     overruled_by = _verified(where, files, fresh, environ, field.key, str(where.config))
     backup = None if kept else _backed_up(where, files.config or "")
     write_private(where.config, config)
@@ -54,9 +55,9 @@ def set_value(
 def unset_value(
     key: str, home: Path | None = None, environ: Mapping[str, str] = ENVIRON
 ) -> tuple[Change, ...]:
-    """Takes the setting out of both files, or the variable out of .env; a change for each file."""
+    """Removes a setting from both files, or a variable from .env. Returns a change per file."""
     where = locate(home, environ)
-    files = Files.of(where)
+    files = ConfigFiles.of(where)
     config, kept = files.config or "", True
     if _is_variable(key):
         dotenv = without_assignments(files.dotenv or "", (key,))
@@ -64,8 +65,8 @@ def unset_value(
         field = schema().field(key)
         key = field.key
         config, kept = _without_value(where, config, field)
-        dotenv = without_assignments(files.dotenv or "", field.also.env)
-    fresh = Files(config=config, dotenv=dotenv)
+        dotenv = without_assignments(files.dotenv or "", field.aliases.env)
+    fresh = ConfigFiles(config=config, dotenv=dotenv)
     left = _verified(where, files, fresh, environ, key, "default")
     changes = []
     if config != (files.config or ""):
@@ -82,23 +83,24 @@ def unset_value(
 
 
 def _is_variable(key: str) -> bool:
-    return schema().named_by(key) is not None or key in Catalog.load().variables
+    return schema().field_of_variable(key) is not None or key in Catalog.load().variables
 
 
 def _set_variable(
-    home: Home, files: Files, environ: Mapping[str, str], name: str, text: str
+    home: Home, files: ConfigFiles, environ: Mapping[str, str], name: str, text: str
 ) -> Change:
     dotenv = with_assignment(files.dotenv or "", name, text)
-    fresh = Files(config=files.config, dotenv=dotenv)
+    fresh = ConfigFiles(config=files.config, dotenv=dotenv)
     overruled_by = _verified(home, files, fresh, environ, name, f"{home.dotenv} {name}")
     write_private(home.dotenv, dotenv)
     return Change(path=home.dotenv, name=name, overruled_by=overruled_by)
 
 
 def migrate(home: Path | None = None, environ: Mapping[str, str] = ENVIRON) -> Path | None:
-    """Writes config.yaml in today's form; the backup of the old one, or None if it was current."""
+    """Migrates config.yaml to the current version. Returns the backup, or None if it was
+    current."""
     where = locate(home, environ)
-    text = Files.of(where).config or ""
+    text = ConfigFiles.of(where).config or ""
     raw = read_yaml(where.config, text).raw
     wanted, moved = migrated(raw)
     if not moved:
@@ -111,7 +113,7 @@ def migrate(home: Path | None = None, environ: Mapping[str, str] = ENVIRON) -> P
 def _backed_up(home: Home, text: str) -> Path | None:
     if not text.strip():
         return None
-    old = version(read_yaml(home.config, text).raw)
+    old = config_version(read_yaml(home.config, text).raw)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     backup = home.config.with_name(f"{home.config.name}.bak-{old}-{stamp}")
     write_private(backup, text)
@@ -135,9 +137,10 @@ def _parsed(field: Field, text: str) -> object:
 
 
 def _verified(
-    home: Home, old: Files, new: Files, environ: Mapping[str, str], key: str, ours: str
+    home: Home, old: ConfigFiles, new: ConfigFiles, environ: Mapping[str, str], key: str, ours: str
 ) -> str:
-    """Who gives the value if not our change; raises for problems that the change brings."""
+    """Returns the source that overrides the change, or "". Raises ConfigProblems for new
+    problems."""
     try:
         found = explain(assemble(home, new, environ), key).source
     except ConfigProblems as error:
@@ -148,7 +151,7 @@ def _verified(
     return "" if found == "default" or found.startswith(ours) else found
 
 
-def _problems(home: Home, files: Files, environ: Mapping[str, str]) -> tuple[str, ...]:
+def _problems(home: Home, files: ConfigFiles, environ: Mapping[str, str]) -> tuple[str, ...]:
     try:
         assemble(home, files, environ)
     except ConfigProblems as error:
@@ -156,16 +159,16 @@ def _problems(home: Home, files: Files, environ: Mapping[str, str]) -> tuple[str
     return ()
 
 
-def _variable(field: Field, home: Home, files: Files, environ: Mapping[str, str]) -> str:
-    """Where a secret goes: a provider's key has the provider's variable."""
+def _variable(field: Field, home: Home, files: ConfigFiles, environ: Mapping[str, str]) -> str:
+    """Returns the variable for a secret. A provider's key has a variable of the provider."""
     if field.key != "model.api_key":
-        return field.also.env[0]
+        return field.aliases.env[0]
     try:
         model = assemble(home, files, environ).model
     except ConfigProblems:
-        return field.also.env[0]
+        return field.aliases.env[0]
     if model.base_url:
-        return field.also.env[0]
+        return field.aliases.env[0]
     if model.provider in ("", "auto"):
         raise ConfigError(
             "model.api_key is for a model.base_url or a model.provider: set one of them first,"
@@ -177,19 +180,19 @@ def _variable(field: Field, home: Home, files: Files, environ: Mapping[str, str]
 
 
 def _with_value(home: Home, text: str, field: Field, value: object) -> tuple[str, bool]:
-    """The file with the value in it, and whether its comments were kept."""
+    """Returns the file with the new value, and whether its comments were kept."""
     raw = read_yaml(home.config, text).raw
     fresh, _ = migrated(raw)
     return _rewritten(home, text, raw, _put(fresh, _place(fresh, field), value))
 
 
 def _without_value(home: Home, text: str, field: Field) -> tuple[str, bool]:
-    """The file without the setting, and whether its comments were kept."""
+    """Returns the file without the setting, and whether its comments were kept."""
     raw = read_yaml(home.config, text).raw
     fresh, _ = migrated(raw)
     wanted = fresh
-    for place in (field.key, *field.also.keys):
-        # `model` is a place of model.default only where it is not the section.
+    for place in (field.key, *field.aliases.keys):
+        # The key `model` holds model.default only if it is not a section.
         if place not in schema().sections or not isinstance(fresh.get(place), Mapping):
             wanted = _dropped(wanted, place)
     return (text, True) if wanted == fresh else _rewritten(home, text, raw, wanted)
@@ -198,22 +201,22 @@ def _without_value(home: Home, text: str, field: Field) -> tuple[str, bool]:
 def _rewritten(
     home: Home, text: str, raw: Mapping[str, object], wanted: Mapping[str, object]
 ) -> tuple[str, bool]:
-    """The text with the wanted values, and whether its comments and its version were kept."""
+    """Returns the text with the wanted values, and whether its comments and version were kept."""
     found = (one for one in edits(text, raw, wanted) if _reads_as(home, one, wanted))
     fresh = next(found, dumped(wanted))
-    return fresh, not lost_comments(text, fresh) and version(raw) == version(wanted)
+    return fresh, not lost_comments(text, fresh) and config_version(raw) == config_version(wanted)
 
 
 def _place(raw: Mapping[str, object], field: Field) -> str:
-    """The key under which the setting goes into the file: `model: gpt-x` stays in this form."""
+    """Returns the key for the setting in the file. A short form such as `model: gpt-x` is kept."""
     section = field.key.partition(".")[0]
     if section == field.key or raw.get(section) is None or isinstance(raw[section], Mapping):
         return field.key
-    return section if section in field.also.keys else field.key
+    return section if section in field.aliases.keys else field.key
 
 
 def _dropped(raw: Mapping[str, object], key: str) -> dict[str, object]:
-    """The values without the key, and without the sections that are empty then."""
+    """Returns the values without the key, and without sections that become empty."""
     name, _, rest = key.partition(".")
     section = raw.get(name)
     if rest and isinstance(section, Mapping):

@@ -1,7 +1,6 @@
-"""Reads and edits the text of .env files, as python-dotenv understands them.
+"""Reads and edits the text of .env files, in the syntax of python-dotenv.
 
-Nothing is interpolated: `${NAME}` in a value stays as it is. The process environment is neither
-read nor changed.
+`${NAME}` in a value is not replaced. The process environment is neither read nor changed.
 """
 
 import io
@@ -17,11 +16,11 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _BARE = re.compile(r"[^\s'\"#]*")
-"""Values that need no quotes."""
+"""Matches values that need no quotes."""
 
 
 def read_dotenv(path: Path, text: str) -> tuple[dict[str, str], list[str]]:
-    """The assignments of the file, and a warning for each line that is not an assignment."""
+    """Returns the assignments of the file, and a warning for each line that is not one."""
     values: dict[str, str] = {}
     warnings: list[str] = []
     for binding in _bindings(text):
@@ -35,7 +34,7 @@ def read_dotenv(path: Path, text: str) -> tuple[dict[str, str], list[str]]:
 
 
 def with_assignment(text: str, name: str, value: str) -> str:
-    """The text with the value assigned to the name; ConfigError if a line can't hold the value."""
+    """Assigns the value to the name. Raises ConfigError if the value can't be written."""
     if not value.isprintable():
         raise ConfigError(f"{name} can't hold line breaks or control characters")
     forms = [value] if _BARE.fullmatch(value) else [f'"{value}"', f"'{value}'"]
@@ -53,7 +52,7 @@ def with_assignment(text: str, name: str, value: str) -> str:
 
 
 def without_assignments(text: str, names: Collection[str]) -> str:
-    """The text without the lines that assign to the names."""
+    """Removes the lines that assign to the names."""
     return "".join(
         _gap(binding) if binding.key in names else binding.original.string
         for binding in _bindings(text)
@@ -61,17 +60,17 @@ def without_assignments(text: str, names: Collection[str]) -> str:
 
 
 def _bindings(text: str) -> Iterator["Binding"]:
-    """The parts of the text: assignments, comments and lines that are neither."""
+    """Yields the assignments, comments and other lines of the text."""
     if not text:
         return
-    # A home without .env does not pay for the import.
+    # Slow to import, and not needed without a .env file.
     from dotenv.parser import parse_stream  # noqa: PLC0415
 
     yield from parse_stream(io.StringIO(text))
 
 
 def _gap(binding: "Binding") -> str:
-    """The empty lines before an assignment, which the parser takes for a part of it."""
+    """Returns the empty lines before an assignment, which the parser includes in it."""
     string = binding.original.string
     return string[: string.rfind("\n", 0, len(string) - len(string.lstrip())) + 1]
 

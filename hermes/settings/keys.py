@@ -1,4 +1,4 @@
-"""The key of the API's clients: which keys are refused, and where the generated one is kept."""
+"""The API key: checks its strength, and reads and writes the generated one."""
 
 import re
 import secrets
@@ -7,9 +7,9 @@ from hermes.state.paths import Home, write_private
 from hermes.types.errors import ConfigError
 
 SHORTEST_KEY = 16
-"""Characters."""
+"""Fewest characters of a key."""
 FEWEST_UNKNOWN = 8
-"""Letters and digits that a key must have beside well-known words and sequences."""
+"""Fewest letters and digits of a key that are not part of well-known words and sequences."""
 FEWEST_DISTINCT = 5
 NEW_KEY_ADVICE = "`hermes gateway new-key` makes a good one"
 
@@ -22,11 +22,11 @@ _WORDS = re.compile(
     "|dummy|hello|login|local|token|trustno|value|asdf|demo|here|open|pass|root|temp|test|this|user"
     "|world|your|xxxx|abc|api|dev|foo|bar|baz|iam|key|llm|not|the|sk|me|my"
 )
-"""Alternatives with the longest first."""
+"""Well-known words, longest first."""
 
 
 def weakness(key: str) -> str | None:
-    """Why others could guess the key; None for a key that can be used."""
+    """Returns why the key is easy to guess, or None if it is strong."""
     if key.casefold().startswith(_PLACEHOLDERS):
         return "is a placeholder"
     if len(key) < SHORTEST_KEY:
@@ -40,7 +40,7 @@ def weakness(key: str) -> str | None:
 
 
 def _without_sequences(text: str) -> str:
-    """The text without runs such as `1234`, `fedc` and `0000`."""
+    """Removes runs such as `1234`, `fedc` and `0000`."""
     rest, run = "", text[:1]
     for letter in text[1:]:
         step = ord(letter) - ord(run[-1])
@@ -52,8 +52,8 @@ def _without_sequences(text: str) -> str:
     return rest + (run if len(run) < 4 else "")
 
 
-def kept_key(home: Home) -> str:
-    """The key in the home's key file, "" without one; ConfigError if it can't be used."""
+def read_key(home: Home) -> str:
+    """Returns the key in the home's key file, or "". Raises ConfigError if the key is unusable."""
     path = home.api_key
     try:
         key = path.read_text("utf-8").strip() if path.exists() else ""
@@ -64,8 +64,8 @@ def kept_key(home: Home) -> str:
     return key
 
 
-def make_key(home: Home) -> str:
-    """A new random key, which replaces the one in the home's key file."""
+def create_key(home: Home) -> str:
+    """Creates a random key, writes it to the home's key file and returns it."""
     made = secrets.token_urlsafe(32)
     try:
         write_private(home.api_key, f"{made}\n")

@@ -1,4 +1,4 @@
-"""The settings about models, as core/models reads them, and the variables of providers."""
+"""Converts the settings about models for core/models, and explains the variables of providers."""
 
 from hermes.core.models.catalog import Catalog
 from hermes.core.models.model_config import (
@@ -14,7 +14,7 @@ _SECTIONS = ("model.", "auxiliary.")
 
 
 def model_config(settings: Settings) -> ModelConfig:
-    """All settings about models, with their sources."""
+    """Returns all settings about models, with their sources."""
     model, auxiliary, home, sources = (
         settings.model,
         settings.auxiliary,
@@ -38,6 +38,7 @@ def model_config(settings: Settings) -> ModelConfig:
         ),
         wire=model.wire.casefold() or "auto",
         fallbacks=model.fallbacks,
+        custom_base_url=model.custom_base_url,
         context_length=model.context_length,
         max_tokens=model.max_tokens,
         attachments=model.attachments,
@@ -49,9 +50,9 @@ def model_config(settings: Settings) -> ModelConfig:
             if key.startswith(_SECTIONS)
         },
         variables={
-            key: field.also.env[0]
+            key: field.aliases.env[0]
             for key, field in schema().fields.items()
-            if key.startswith(_SECTIONS) and field.also.env
+            if key.startswith(_SECTIONS) and field.aliases.env
         },
         environ=sources.environ,
         process=frozenset(sources.process),
@@ -63,7 +64,7 @@ def model_config(settings: Settings) -> ModelConfig:
 
 
 def explain(settings: Settings, key: str) -> Explanation:
-    """The value and the source of a setting, or of a provider's variable."""
+    """Returns the value and the source of a setting or of a provider's variable."""
     catalog = Catalog.load()
     if key in schema().variables or key not in catalog.variables:
         return settings.explain(key)

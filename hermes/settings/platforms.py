@@ -1,4 +1,4 @@
-"""The sections of chat platforms, in the types that their manifests supply."""
+"""Reads the settings of chat platforms, whose types come from the platforms' manifests."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -20,13 +20,13 @@ from hermes.text.spelling import nearest, suggestion
 from hermes.types.platforms import AnyPlatform, ConfigT, Platform
 
 _SAME_PLATFORM, _SAME_SETTING = 0.75, 0.9
-"""How much a name must resemble another one to be a misspelling of it."""
+"""Least similarity of a misspelt name to a known one."""
 
 
 def platform_config(settings: Settings, platform: Platform[ConfigT]) -> ConfigT:
-    """The platform's own settings; ConfigProblems lists everything that is wrong with them.
+    """Returns the platform's own settings. Raises a ConfigProblems that lists all problems.
 
-    A variable that a field declares wins over config.yaml, as it does for every setting.
+    As for every setting, a variable takes precedence over config.yaml.
     """
     values: dict[str, object] = {}
     problems = list(_unknown_settings(settings, platform))
@@ -54,7 +54,7 @@ def platform_config(settings: Settings, platform: Platform[ConfigT]) -> ConfigT:
 
 
 def check_platforms(settings: Settings, platforms: Sequence[AnyPlatform]) -> tuple[str, ...]:
-    """Warnings about sections and settings that are ignored; ConfigProblems for misspelt ones."""
+    """Returns warnings about ignored settings. Raises ConfigProblems for misspelt names."""
     known = {platform.name: platform for platform in platforms}
     file, warnings, problems = settings.home.config.name, [], []
     for name, section in settings.sources.platforms.items():
@@ -81,9 +81,9 @@ def check_platforms(settings: Settings, platforms: Sequence[AnyPlatform]) -> tup
 
 
 def _found(settings: Settings, platform: str, field: Field) -> FoundValue | None:
-    """The value that wins: from the environment, from .env, or from config.yaml."""
+    """Returns the value with the highest precedence: environment, then .env, then config.yaml."""
     sources = settings.sources
-    names = [name.format(platform.upper()) for name in field.also.env]
+    names = [name.format(platform.upper()) for name in field.aliases.env]
     dotenv = str(settings.home.dotenv)
     for layer, label, values in (
         (ENVIRONMENT, "environment", sources.process),
@@ -93,7 +93,7 @@ def _found(settings: Settings, platform: str, field: Field) -> FoundValue | None
             if name in values:
                 return FoundValue(layer=layer, source=f"{label} {name}", value=values[name])
     section = sources.platforms.get(platform, PlatformSection(source=""))
-    places = (field.key, *field.also.keys)
+    places = (field.key, *field.aliases.keys)
     return next((found for place in places if (found := _at(section, place))), None)
 
 
@@ -126,14 +126,14 @@ def _unknown_settings(settings: Settings, platform: AnyPlatform) -> Iterator[str
 
 
 def _undeclared(section: PlatformSection, platform: AnyPlatform) -> dict[str, FoundValue]:
-    """The settings of the section that the manifest's type does not have."""
-    places = [(field.key, *field.also.keys) for field in own_fields(platform.config)]
+    """Returns the settings of the section that the manifest's type does not declare."""
+    places = [(field.key, *field.aliases.keys) for field in own_fields(platform.config)]
     declared = {place.partition(".")[0] for names in places for place in names}
     return {name: found for name, found in section.settings.items() if name not in declared}
 
 
 def _general_settings() -> set[str]:
-    """The settings that every platform has."""
+    """Returns the names of the settings that every platform has."""
     named = (key.partition(f".{ANY_NAME}.")[2] for key in schema().fields)
     return {name for name in named if name}
 

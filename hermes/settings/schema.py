@@ -1,4 +1,4 @@
-"""What a setting is: its key, type and other names, and how text becomes its value."""
+"""Describes settings by key, type and aliases, and converts values to their types."""
 
 import ast
 import inspect
@@ -68,7 +68,7 @@ _UNSUPPORTED_SECTIONS = {
 
 @cache
 def unsupported_keys() -> frozenset[str]:
-    """Keys of a Hermes Agent configuration that are ignored, with a warning."""
+    """Returns the keys of a Hermes Agent configuration that are ignored with a warning."""
     sections = _UNSUPPORTED_SECTIONS.items()
     own = {section + name for section, names in sections for name in names.split()}
     return frozenset(own.union(Catalog.load().unsupported_settings))
@@ -81,34 +81,34 @@ _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 ANY_NAME = "<name>"
-"""Placeholder for a platform's name in the key of a setting that every platform has."""
+"""Placeholder for the platform's name in the key of a platform setting."""
 
 
-class Also(Value):
-    """A setting's other names, stated beside its type."""
+class Aliases(Value):
+    """The aliases of a setting, as an annotation of its type."""
 
     env: tuple[str, ...] = ()
-    """Environment variables, the strongest first; `{}` is replaced by the name of a platform."""
+    """Environment variables, highest precedence first. `{}` stands for the name of a platform."""
     keys: tuple[str, ...] = ()
-    """Other places in config.yaml; of a platform's own setting, places in its section."""
+    """Other keys in config.yaml. For a platform's own setting, they are relative to its section."""
     secret: bool = False
-    """Never shown, and kept in .env."""
+    """Whether the value is never shown, and written to .env."""
 
 
 class Field(Value):
-    """One setting, by its dotted key."""
+    """One setting with its dotted key."""
 
     key: str
     kind: object
     default: object
-    also: Also
+    aliases: Aliases
     owner: str
-    """The class that declares it, which documents it."""
+    """Name of the class that declares and documents it."""
     name: str
 
 
 def fields(root: type[msgspec.Struct], skip: Iterable[str] = ()) -> Iterator[Field]:
-    """Every setting below a section, depth first."""
+    """Yields all settings of a section and its subsections."""
     for info in msgspec.structs.fields(root):
         if info.name in skip:
             continue
@@ -122,17 +122,18 @@ def fields(root: type[msgspec.Struct], skip: Iterable[str] = ()) -> Iterator[Fie
 
 
 def own_fields(section: type[msgspec.Struct]) -> Iterator[Field]:
-    """The settings of one section; a section inside it counts as one setting."""
+    """Yields the settings of one section. A subsection counts as one setting."""
     yield from (_field(section, info) for info in msgspec.structs.fields(section))
 
 
 def _field(section: type[msgspec.Struct], info: msgspec.structs.FieldInfo) -> Field:
-    also = next((one for one in _annotations(info.type) if isinstance(one, Also)), Also())
+    aliases = next((one for one in _annotations(info.type) if isinstance(one, Aliases)), Aliases())
+    made = info.default_factory
     return Field(
         key=info.name,
         kind=info.type,
-        default=info.default,
-        also=also,
+        default=info.default if made is msgspec.NODEFAULT else made(),
+        aliases=aliases,
         owner=section.__name__,
         name=info.name,
     )
@@ -148,16 +149,16 @@ def _per_platform(section: str, kind: type[msgspec.Struct]) -> Iterator[Field]:
 
 
 def _of_platform(field: Field, name: str) -> Field:
-    env = tuple(one.format(name.upper()) for one in field.also.env)
+    env = tuple(one.format(name.upper()) for one in field.aliases.env)
     return msgspec.structs.replace(
         field,
         key=field.key.replace(ANY_NAME, name),
-        also=msgspec.structs.replace(field.also, env=env),
+        aliases=msgspec.structs.replace(field.aliases, env=env),
     )
 
 
 class FieldDoc(Value):
-    """A setting as the reference page shows it."""
+    """A setting on the reference page."""
 
     key: str
     type: str
@@ -167,7 +168,7 @@ class FieldDoc(Value):
 
 
 def describe_fields(root: type[msgspec.Struct], skip: Iterable[str] = ()) -> list[FieldDoc]:
-    """Every setting with the text under its declaration."""
+    """Returns every setting with its documentation."""
     kinds = [info.type for info in msgspec.structs.fields(root)]
     modules = {root.__module__, *(kind.__module__ for kind in kinds if isinstance(kind, type))}
     texts = {
@@ -180,16 +181,16 @@ def describe_fields(root: type[msgspec.Struct], skip: Iterable[str] = ()) -> lis
     for field in fields(root, skip):
         docs[field.key] = FieldDoc(
             key=field.key,
-            type=in_words(field.kind),
+            type=describe_type(field.kind),
             default=field.default,
-            env=tuple(name.format(ANY_NAME.upper()) for name in field.also.env),
+            env=tuple(name.format(ANY_NAME.upper()) for name in field.aliases.env),
             text=texts.get((field.owner, field.name), ""),
         )
     return list(docs.values())
 
 
 def docstrings(module: ModuleType) -> dict[tuple[str, str], str]:
-    """The text under each field of each class, by class and field."""
+    """Returns the docstrings of the fields in a module, by class and field."""
     tree = ast.parse(inspect.getsource(module))
     texts: dict[tuple[str, str], str] = {}
     for cls in (node for node in tree.body if isinstance(node, ast.ClassDef)):
@@ -204,13 +205,13 @@ def docstrings(module: ModuleType) -> dict[tuple[str, str], str]:
 
 
 class Schema(Value):
-    """All settings, by key, by their other places in config.yaml and by their variables."""
+    """All settings by key, by their other keys in config.yaml, and by their variables."""
 
     fields: dict[str, Field]
     places: dict[str, str]
-    """Every dotted place of config.yaml that holds a setting, and that setting's key."""
+    """Maps every dotted path in config.yaml to the key of its setting."""
     variables: dict[str, str]
-    """Every name in the environment, and its setting's key."""
+    """Maps every environment variable to the key of its setting."""
     sections: frozenset[str]
 
     @staticmethod
@@ -219,8 +220,8 @@ class Schema(Value):
         found = {field.key: field for field in fields(root, skip)}
         places = {key: key for key in found}
         for field in found.values():
-            places |= dict.fromkeys(field.also.keys, field.key)
-        variables = {name: field.key for field in found.values() for name in field.also.env}
+            places |= dict.fromkeys(field.aliases.keys, field.key)
+        variables = {name: field.key for field in found.values() for name in field.aliases.env}
         sections = {place.rsplit(".", n)[0] for place in places for n in range(1, 4)}
         return Schema(
             fields=found,
@@ -230,7 +231,7 @@ class Schema(Value):
         )
 
     def at(self, place: str) -> Field | None:
-        """The setting at a place of config.yaml; a platform may have any name."""
+        """Returns the setting at a path in config.yaml, or None. Platforms may have any name."""
         key = self.places.get(place)
         if key is not None:
             return self.fields[key]
@@ -240,7 +241,7 @@ class Schema(Value):
         return _of_platform(field, name) if field else None
 
     def is_platform(self, place: str) -> bool:
-        """Whether the place is the section of a platform."""
+        """Returns whether the path is the section of a platform."""
         section, dot, name = place.partition(".")
         named = f"{section}.{ANY_NAME}" in self.sections and dot and "." not in name
         return bool(named) and place not in self.sections
@@ -248,8 +249,8 @@ class Schema(Value):
     def is_section(self, place: str) -> bool:
         return place in self.sections or self.is_platform(place)
 
-    def named_by(self, variable: str) -> Field | None:
-        """The setting of an environment variable."""
+    def field_of_variable(self, variable: str) -> Field | None:
+        """Returns the setting of an environment variable, or None."""
         key = self.variables.get(variable)
         if key is not None and key in self.places:
             return self.fields[key]
@@ -261,8 +262,9 @@ class Schema(Value):
         return None
 
     def field(self, key: str) -> Field:
-        """The setting that the key, another of its places or one of its variables names."""
-        if found := self.at(key) or self.named_by(key):
+        """Returns the setting for a key, an alias or a variable. Raises ConfigError if there is
+        none."""
+        if found := self.at(key) or self.field_of_variable(key):
             return found
         hint = did_you_mean(key, {*self.fields, *self.variables})
         raise ConfigError(f"unknown setting {key!r}{hint}")
@@ -272,8 +274,8 @@ class Schema(Value):
         anywhere = f"{head}.*.{rest.partition('.')[2]}"
         return not unsupported_keys().isdisjoint((key, anywhere))
 
-    def meant(self, key: str, *, ours: bool = False, cutoff: float = 0.6) -> str | None:
-        """The key of the same section that was probably meant."""
+    def nearest_key(self, key: str, *, ours: bool = False, cutoff: float = 0.6) -> str | None:
+        """Returns the most similar key of the same section, or None."""
         section, dot, name = key.rpartition(".")
         known = {*self.places, *self.sections, *(() if ours else unsupported_keys())}
         beside = {one.rpartition(".")[2] for one in known if one.rpartition(".")[0] == section}
@@ -282,8 +284,8 @@ class Schema(Value):
 
 
 def convert(field: Field, value: object) -> object:
-    """The value in the setting's type; ValueError says what was expected and what was found."""
-    kind = bare(field.kind)
+    """Converts a value to the setting's type. Raises a ValueError that says what was expected."""
+    kind = unannotated(field.kind)
     try:
         if kind is Path:
             return Path(msgspec.convert(value, _Filled)).expanduser()
@@ -304,23 +306,23 @@ def convert(field: Field, value: object) -> object:
             return msgspec.convert(value, bool)
         return msgspec.convert(value, field.kind, strict=not isinstance(value, str))
     except msgspec.ValidationError as error:
-        expected = in_words(field.kind)
+        expected = describe_type(field.kind)
         if not expected:
             raise ValueError(str(error)) from error
-        shown = "something else" if field.also.secret else _found(value)
+        shown = "something else" if field.aliases.secret else _found(value)
         raise ValueError(f"expected {expected}, found {shown}") from error
 
 
 def _words(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         value = _bracketed(value) if re.fullmatch(r"(?s)\s*\[.*\]\s*", value) else value.split(",")
-    # People write the numeric ids of chats and users without quotes.
+    # People write numeric ids of chats and users without quotes.
     items = msgspec.convert(value, list[str | int])
     return tuple(text for item in items if (text := str(item).strip()))
 
 
 def _bracketed(text: str) -> object:
-    import yaml  # noqa: PLC0415  # most lists have commas, or come out of YAML
+    import yaml  # noqa: PLC0415  # slow to import, rarely needed
 
     try:
         return yaml.safe_load(text)
@@ -332,8 +334,8 @@ def _annotations(kind: object) -> tuple[object, ...]:
     return get_args(kind)[1:] if get_origin(kind) is Annotated else ()
 
 
-def bare(kind: object) -> object:
-    """The type without its annotations."""
+def unannotated(kind: object) -> object:
+    """Returns the type without its annotations."""
     return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 
 
@@ -348,15 +350,15 @@ _NAMES = {
 }
 
 
-def in_words(kind: object) -> str:
-    """The type as a person would say it; empty for one that has settings of its own."""
-    inner = bare(kind)
+def describe_type(kind: object) -> str:
+    """Describes the type for people. The description is empty for a section."""
+    inner = unannotated(kind)
     if get_origin(inner) is Literal:
         return "one of " + ", ".join(str(one) or '""' for one in get_args(inner))
     text = next((name for known, name in _NAMES.items() if known == inner), "")
     if get_origin(inner) in (Union, UnionType):
-        # An optional setting is described by what it holds when it is set.
-        text = text or in_words(get_args(inner)[0])
+        # An optional setting is described by its type without None.
+        text = text or describe_type(get_args(inner)[0])
     for meta in _annotations(kind):
         if isinstance(meta, msgspec.Meta):
             text += f" from {meta.ge}" if meta.ge is not None else ""

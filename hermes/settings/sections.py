@@ -1,10 +1,10 @@
-"""The sections of the configuration: every setting, with its default and its meaning."""
+"""The sections of the configuration, with all settings, their defaults and their documentation."""
 
 from typing import Annotated, Literal
 
 import msgspec
 
-from hermes.settings.schema import Also
+from hermes.settings.schema import Aliases
 from hermes.types.profile import Budget
 from hermes.types.value import Value
 
@@ -14,52 +14,57 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 Dollars = Annotated[float, msgspec.Meta(ge=0)]
 
 LARGE_BYTES = 1 << 30
-"""Bytes. A larger database is copied less often."""
+"""Bytes. Snapshots of a larger database are taken less often."""
 
 
 class ModelSettings(Value):
     default: Annotated[
         str,
-        Also(
+        Aliases(
             env=("HERMES_MODEL", "HERMES_INFERENCE_MODEL", "HERMES_DEFAULT_MODEL"),
             keys=("model", "model.model"),
         ),
     ] = ""
-    """The model that answers, as its provider names it; empty for the provider's default."""
-    provider: Annotated[str, Also(env=("HERMES_INFERENCE_PROVIDER",))] = "auto"
+    """The provider's name for the model that answers; empty for the provider's default model."""
+    provider: Annotated[str, Aliases(env=("HERMES_INFERENCE_PROVIDER",))] = "auto"
     """The provider of the model; `auto` is the first provider whose key is set."""
-    base_url: Annotated[str, Also(env=("HERMES_CUSTOM_BASE_URL",))] = ""
-    """The address of any other endpoint, instead of a provider's own."""
-    api_key: Annotated[str, Also(env=("HERMES_CUSTOM_API_KEY",), secret=True)] = ""
-    """The key for `base_url`; a provider's own key is better kept in .env."""
+    base_url: Annotated[str, Aliases(env=("HERMES_CUSTOM_BASE_URL",))] = ""
+    """The address of another endpoint, instead of the provider's own."""
+    custom_base_url: str = ""
+    """The address of the provider `custom` while `base_url` is empty. `hermes model` keeps the
+    address here when another provider is chosen, so that `hermes model custom/NAME` goes back."""
+    api_key: Annotated[str, Aliases(env=("HERMES_CUSTOM_API_KEY",), secret=True)] = ""
+    """The key for `base_url`. The key of a provider belongs in .env."""
     context_length: Positive | None = None
-    """The context window of the model in tokens, if the provider does not report it."""
-    max_tokens: Annotated[Positive | None, Also(env=("HERMES_MAX_TOKENS",))] = None
-    """The longest answer in tokens; if it is empty, the provider decides."""
+    """The model's context window in tokens, if the provider does not report it."""
+    max_tokens: Annotated[Positive | None, Aliases(env=("HERMES_MAX_TOKENS",))] = None
+    """The longest answer, in tokens; empty leaves it to the provider."""
     wire: str = "auto"
-    """The wire format of the endpoint; `auto` is that of the provider."""
+    """Name of the endpoint's wire format; `auto` is the provider's."""
     attachments: tuple[str, ...] | None = None
-    """Kinds of files that the model accepts: `image`, `audio`, `file`; an empty list means none. If
-    it is not set, the known facts about the model decide."""
+    """Kinds of files that the model accepts: `image`, `audio`, `file`; an empty list for none. If
+    it is not set, the provider's list and the built-in table of models are used."""
     fallbacks: tuple[str, ...] = ()
-    """Models that are called if this one can't answer, each as `provider/model`."""
+    """Models that are called if this one fails, each as `provider/model`."""
     input_price: Dollars | None = None
-    """Dollars per million tokens that the model reads, if the price is not known."""
+    """Dollars per million input tokens, if the price is not known."""
     output_price: Dollars | None = None
-    """Dollars per million tokens that the model writes, if the price is not known."""
+    """Dollars per million output tokens."""
 
     def __repr__(self) -> str:
         return f"ModelSettings(default={self.default!r}, provider={self.provider!r})"
 
 
 class AuxiliarySettings(Value):
-    provider: Annotated[str, Also(env=("HERMES_AUXILIARY_PROVIDER",))] = ""
+    provider: Annotated[str, Aliases(env=("HERMES_AUXILIARY_PROVIDER",))] = ""
     """The provider of the model for summaries and titles; empty for the main model."""
-    model: Annotated[str, Also(env=("HERMES_AUXILIARY_MODEL",), keys=("auxiliary.default",))] = ""
-    """The model for summaries and titles; empty for the default model of its provider."""
-    base_url: Annotated[str, Also(env=("HERMES_AUXILIARY_BASE_URL",))] = ""
-    """The address of another endpoint for summaries and titles."""
-    api_key: Annotated[str, Also(env=("HERMES_AUXILIARY_API_KEY",), secret=True)] = ""
+    model: Annotated[str, Aliases(env=("HERMES_AUXILIARY_MODEL",), keys=("auxiliary.default",))] = (
+        ""
+    )
+    """The provider's name for that model; empty for the provider's default model."""
+    base_url: Annotated[str, Aliases(env=("HERMES_AUXILIARY_BASE_URL",))] = ""
+    """The address of another endpoint for that model."""
+    api_key: Annotated[str, Aliases(env=("HERMES_AUXILIARY_API_KEY",), secret=True)] = ""
     """The key for `auxiliary.base_url`."""
 
     def __repr__(self) -> str:
@@ -68,78 +73,81 @@ class AuxiliarySettings(Value):
 
 class ApiServerSettings(Value):
     enabled: Annotated[
-        bool, Also(env=("API_SERVER_ENABLED",), keys=("platforms.api_server.enabled",))
+        bool, Aliases(env=("API_SERVER_ENABLED",), keys=("platforms.api_server.enabled",))
     ] = True
     """Whether the gateway serves the HTTP API."""
     host: Annotated[
-        str, Also(env=("API_SERVER_HOST",), keys=("platforms.api_server.extra.host",))
+        str, Aliases(env=("API_SERVER_HOST",), keys=("platforms.api_server.extra.host",))
     ] = "127.0.0.1"
-    """The address of the HTTP API. If other machines can reach it, you must set a key."""
+    """The address that the API listens on. An address that others can reach needs a key."""
     port: Annotated[
         int,
         msgspec.Meta(ge=0, le=65535),
-        Also(env=("API_SERVER_PORT",), keys=("platforms.api_server.extra.port",)),
+        Aliases(env=("API_SERVER_PORT",), keys=("platforms.api_server.extra.port",)),
     ] = 8642
-    """The port of the HTTP API; 0 for any free port."""
+    """The port that the API listens on; 0 for any free port."""
     key: Annotated[
         str,
-        Also(env=("API_SERVER_KEY",), keys=("platforms.api_server.extra.key",), secret=True),
+        Aliases(env=("API_SERVER_KEY",), keys=("platforms.api_server.extra.key",), secret=True),
     ] = ""
-    """The key of API clients, of 16 characters or more; if empty, the first start makes one."""
+    """The API key of clients, of 16 characters or more; if empty, a key is generated."""
     model_name: Annotated[
         str,
-        Also(env=("API_SERVER_MODEL_NAME",), keys=("platforms.api_server.extra.model_name",)),
+        Aliases(env=("API_SERVER_MODEL_NAME",), keys=("platforms.api_server.extra.model_name",)),
     ] = "hermes-agent"
-    """The name of the default agent in the list of models."""
+    """The model name by which clients address the default agent."""
     cors_origins: Annotated[
         tuple[str, ...],
-        Also(env=("API_SERVER_CORS_ORIGINS",), keys=("platforms.api_server.extra.cors_origins",)),
+        Aliases(
+            env=("API_SERVER_CORS_ORIGINS",), keys=("platforms.api_server.extra.cors_origins",)
+        ),
     ] = ()
-    """Origins of web pages that may call the API; `*` for all."""
+    """Origins of web pages that may call the API from a browser; `*` for all."""
     max_body_bytes: Annotated[int, msgspec.Meta(ge=1)] = 10_000_000
-    """The largest body of a request, in bytes."""
+    """The largest request body in bytes."""
     max_concurrent_runs: Annotated[
-        Count, Also(keys=("gateway.api_server.max_concurrent_runs",))
+        Count, Aliases(keys=("gateway.api_server.max_concurrent_runs",))
     ] = 4096
-    """The most requests that run at the same time; 0 for no limit."""
+    """Most requests that may run at the same time; 0 for no limit."""
 
     def __repr__(self) -> str:
         return f"ApiServerSettings(enabled={self.enabled}, host={self.host!r}, port={self.port})"
 
 
 class AgentSettings(Value):
-    max_turns: Annotated[int, msgspec.Meta(ge=1), Also(env=("HERMES_MAX_ITERATIONS",))] = 90
-    """The most model calls in one turn."""
+    max_turns: Annotated[int, msgspec.Meta(ge=1), Aliases(env=("HERMES_MAX_ITERATIONS",))] = 90
+    """Most model calls in one turn."""
     turn_timeout: Annotated[
         float,
         msgspec.Meta(ge=0),
-        Also(env=("HERMES_AGENT_TIMEOUT",), keys=("agent.gateway_timeout",)),
+        Aliases(env=("HERMES_AGENT_TIMEOUT",), keys=("agent.gateway_timeout",)),
     ] = 1800.0
-    """Seconds that one turn may take; 0 for a week."""
+    """Longest time in seconds that one turn may take; 0 for a week."""
     drain_seconds: Annotated[
         float,
         msgspec.Meta(ge=0),
-        Also(env=("HERMES_RESTART_DRAIN_TIMEOUT",), keys=("agent.restart_drain_timeout",)),
+        Aliases(env=("HERMES_RESTART_DRAIN_TIMEOUT",), keys=("agent.restart_drain_timeout",)),
     ] = 20.0
-    """Seconds that running turns get to finish when the gateway stops."""
+    """Seconds that running turns have to finish when the gateway stops."""
     api_max_retries: Count = 3
-    """How often a failed model call is repeated."""
+    """How often a failed model call is retried."""
     system_prompt: str = ""
     """Instructions added to every conversation."""
-    ephemeral_prompt: Annotated[str, Also(env=("HERMES_EPHEMERAL_SYSTEM_PROMPT",))] = ""
+    ephemeral_prompt: Annotated[str, Aliases(env=("HERMES_EPHEMERAL_SYSTEM_PROMPT",))] = ""
     """Instructions that are sent with every model call and never stored."""
     prefill_messages_file: Annotated[
-        str, Also(env=("HERMES_PREFILL_MESSAGES_FILE",), keys=("prefill_messages_file",))
+        str, Aliases(env=("HERMES_PREFILL_MESSAGES_FILE",), keys=("prefill_messages_file",))
     ] = ""
-    """A JSON file with messages that come before every conversation and are never stored."""
-    context_file_chars: Annotated[Count, Also(keys=("context_file_max_chars",))] = 20_000
-    """Characters of a context file (AGENTS.md …) that the model is shown; 0 for none."""
-    toolsets: Annotated[tuple[str, ...], Also(keys=("toolsets",))] = ("default",)
-    """The toolsets and tools that the agent may use, by name."""
+    """A file with a JSON list of messages that are sent before every conversation and never
+    stored."""
+    context_file_chars: Annotated[Count, Aliases(keys=("context_file_max_chars",))] = 20_000
+    """Most characters of a context file (AGENTS.md …) in the prompt; 0 for none."""
+    toolsets: Annotated[tuple[str, ...], Aliases(keys=("toolsets",))] = ("default",)
+    """Names of the toolsets and single tools that the agent may use."""
     disabled_toolsets: tuple[str, ...] = ()
-    """The toolsets and tools that the agent may not use, even if another setting allows them."""
+    """Names of toolsets and tools that the agent may never use."""
     clarify_timeout: Seconds = 3600.0
-    """Seconds that a question to a person stays open."""
+    """Seconds that a person has to answer a question."""
     client_tool_timeout: Seconds = 600.0
     """Seconds that a turn waits for the results of an API client's own tools."""
 
@@ -153,54 +161,55 @@ class AgentSettings(Value):
 
 
 class StreamingSettings(Value):
-    enabled: Annotated[bool, Also(keys=("gateway.streaming.enabled",))] = True
-    """Whether an answer grows on the platform while it is written."""
+    enabled: Annotated[bool, Aliases(keys=("gateway.streaming.enabled",))] = True
+    """Whether an answer is shown on the platform while it is written."""
     edit_interval: Annotated[
-        float, msgspec.Meta(ge=0), Also(keys=("gateway.streaming.edit_interval",))
+        float, msgspec.Meta(ge=0), Aliases(keys=("gateway.streaming.edit_interval",))
     ] = 0.8
-    """Seconds between two edits of a message."""
-    buffer_threshold: Annotated[Count, Also(keys=("gateway.streaming.buffer_threshold",))] = 24
-    """The number of new characters after which a message is edited before the interval ends."""
-    cursor: Annotated[str, Also(keys=("gateway.streaming.cursor",))] = " ▉"
-    """A text at the end of an answer that is still being written."""
+    """Shortest time in seconds between two edits of a message."""
+    buffer_threshold: Annotated[Count, Aliases(keys=("gateway.streaming.buffer_threshold",))] = 24
+    """Number of new characters that justify an edit."""
+    cursor: Annotated[str, Aliases(keys=("gateway.streaming.cursor",))] = " ▉"
+    """Shown after text that is still growing."""
     first: Literal["text", "placeholder"] = "text"
-    """The content of the first message: its text, or `…`, so that no text is ever shown twice."""
+    """Whether the first message shows real text or only `…`, which rules out duplicate text."""
 
 
 class AccessSettings(Value):
-    allowed_users: Annotated[tuple[str, ...], Also(env=("GATEWAY_ALLOWED_USERS",))] = ()
+    allowed_users: Annotated[tuple[str, ...], Aliases(env=("GATEWAY_ALLOWED_USERS",))] = ()
     """Users who may talk to the agent, on every platform."""
-    allow_all: Annotated[bool, Also(env=("GATEWAY_ALLOW_ALL_USERS",))] = False
+    allow_all: Annotated[bool, Aliases(env=("GATEWAY_ALLOW_ALL_USERS",))] = False
     """Whether everybody may talk to the agent, on every platform."""
 
 
 class PlatformSettings(Value):
     enabled: bool | None = None
-    """Whether the platform is connected; empty connects it when its credentials are set."""
-    allowed_users: Annotated[tuple[str, ...], Also(env=("{}_ALLOWED_USERS",))] = ()
+    """Whether the platform is connected; if empty, it is connected if its credentials are set."""
+    allowed_users: Annotated[tuple[str, ...], Aliases(env=("{}_ALLOWED_USERS",))] = ()
     """Users who may talk to the agent on this platform."""
-    allow_all: Annotated[bool, Also(env=("{}_ALLOW_ALL_USERS",))] = False
+    allow_all: Annotated[bool, Aliases(env=("{}_ALLOW_ALL_USERS",))] = False
     """Whether everybody may talk to the agent on this platform."""
     toolsets: tuple[str, ...] | None = None
-    """Toolsets and tools for this platform, instead of agent.toolsets; an empty list means none."""
+    """Toolsets and tools for this platform, instead of agent.toolsets; an empty list for none."""
     channel_prompts: dict[str, str] = msgspec.field(default_factory=dict)
-    """Instructions for single chats, by the id of the chat; they are never stored."""
+    """Instructions for single chats, by their id. They are never stored."""
 
 
 class DisplaySettings(Value):
     busy_input_mode: Annotated[
-        Literal["queue", "steer", "interrupt"], Also(env=("HERMES_GATEWAY_BUSY_INPUT_MODE",))
+        Literal["queue", "steer", "interrupt"], Aliases(env=("HERMES_GATEWAY_BUSY_INPUT_MODE",))
     ] = "queue"
-    """What happens to a message that arrives while the agent works; only `queue` works so far."""
+    """How a message is handled that arrives while the agent works; only `queue` is supported so
+    far."""
 
 
 class LoggingSettings(Value):
     level: Annotated[
-        Literal["DEBUG", "INFO", "WARNING", "ERROR"], Also(env=("HERMES_LOG_LEVEL",))
+        Literal["DEBUG", "INFO", "WARNING", "ERROR"], Aliases(env=("HERMES_LOG_LEVEL",))
     ] = "INFO"
-    """The lowest level of messages in the log."""
-    format: Annotated[Literal["text", "json"], Also(env=("HERMES_LOG_FORMAT",))] = "text"
-    """The format of a line in the log: text or a JSON object."""
+    """The lowest level of messages that are logged."""
+    format: Annotated[Literal["text", "json"], Aliases(env=("HERMES_LOG_FORMAT",))] = "text"
+    """Whether a line of the log is text or a JSON object."""
     max_size_mb: Annotated[float, msgspec.Meta(gt=0)] = 5.0
     """The size at which the log file is rotated, in megabytes."""
     backup_count: Count = 3
@@ -209,12 +218,12 @@ class LoggingSettings(Value):
 
 class StoreSettings(Value):
     snapshot_minutes: Annotated[float, msgspec.Meta(gt=0)] = 5.0
-    """Minutes between two snapshots of the database while it has at most 1 GB."""
+    """Minutes between two snapshots of a database of at most 1 GB."""
     large_snapshot_minutes: Annotated[float, msgspec.Meta(gt=0)] = 60.0
     """Minutes between two snapshots of a larger database."""
 
     def snapshot_seconds(self, size: int) -> float:
-        """Seconds between two snapshots of a database of so many bytes."""
+        """Returns the seconds between two snapshots of a database of `size` bytes."""
         minutes = self.snapshot_minutes if size <= LARGE_BYTES else self.large_snapshot_minutes
         return minutes * 60
 
@@ -223,47 +232,49 @@ class RetentionSettings(Value):
     stateless_hours: Annotated[float, msgspec.Meta(ge=0)] = 24.0
     """Hours for which API requests without a session are kept."""
     inbox_days: Annotated[float, msgspec.Meta(ge=0)] = 30.0
-    """Days for which answered messages are recognised, so that none is answered twice."""
+    """How long the keys of answered messages are kept, so that no message is answered twice."""
     media_days: Annotated[float, msgspec.Meta(ge=0)] = 30.0
     """Days for which files of a session's messages are kept after their last use."""
 
 
 class CompressionSettings(Value):
     enabled: bool = True
-    """Whether the middle of a long conversation is summarised."""
+    """Whether a long conversation is summarised before it exceeds the model's context window."""
     threshold: Annotated[float, msgspec.Meta(gt=0, le=0.95)] = 0.75
     """The share of the context window at which a conversation is summarised."""
 
 
 class MemorySettings(Value):
-    enabled: Annotated[bool, Also(keys=("memory.memory_enabled",))] = True
+    enabled: Annotated[bool, Aliases(keys=("memory.memory_enabled",))] = True
     """Whether the agent keeps notes in MEMORY.md and USER.md."""
-    memory_chars: Annotated[Positive, Also(keys=("memory.memory_char_limit",))] = 2200
-    """The most characters of a MEMORY.md."""
-    user_chars: Annotated[Positive, Also(keys=("memory.user_char_limit",))] = 1375
-    """The most characters of a USER.md."""
+    memory_chars: Annotated[Positive, Aliases(keys=("memory.memory_char_limit",))] = 2200
+    """Most characters of MEMORY.md."""
+    user_chars: Annotated[Positive, Aliases(keys=("memory.user_char_limit",))] = 1375
+    """Most characters of USER.md."""
     provider: Literal["", "local"] = ""
-    """A memory beside the notes; `local` searches earlier conversations for every message."""
+    """A memory in addition to the files; `local` searches earlier conversations."""
 
 
 class TerminalSettings(Value):
-    backend: Annotated[str, Also(env=("TERMINAL_ENV",))] = "none"
-    """Where commands run: `none` (nowhere), `local` (on this machine with your rights), or the name
-    of a plugin's backend."""
-    timeout: Annotated[Seconds, Also(env=("TERMINAL_TIMEOUT",))] = 180.0
-    """Seconds after which a command is ended, unless the agent sets another time."""
+    backend: Annotated[str, Aliases(env=("TERMINAL_ENV",))] = "none"
+    """Where commands run: `none` (no commands), `local` (on this machine with your rights), or the
+    name of a plugin's backend."""
+    timeout: Annotated[Seconds, Aliases(env=("TERMINAL_TIMEOUT",))] = 180.0
+    """Default timeout of a command in seconds."""
     env_passthrough: tuple[str, ...] = ()
-    """Environment variables that commands see in addition to PATH, HOME, LANG and similar ones."""
+    """Environment variables that commands see, in addition to common ones such as PATH and HOME."""
 
 
 class WebSettings(Value):
     search: Literal["auto", "searxng", "brave", "tavily"] = "auto"
-    """The service for web searches; `auto` is the first one that is configured."""
-    searxng_url: Annotated[str, Also(env=("SEARXNG_URL",))] = ""
-    """The address of a SearXNG instance."""
-    brave_key: Annotated[str, Also(env=("BRAVE_SEARCH_API_KEY", "BRAVE_API_KEY"), secret=True)] = ""
+    """The web search service; `auto` is the first that is configured."""
+    searxng_url: Annotated[str, Aliases(env=("SEARXNG_URL",))] = ""
+    """The address of a SearXNG server."""
+    brave_key: Annotated[
+        str, Aliases(env=("BRAVE_SEARCH_API_KEY", "BRAVE_API_KEY"), secret=True)
+    ] = ""
     """The key for Brave Search."""
-    tavily_key: Annotated[str, Also(env=("TAVILY_API_KEY",), secret=True)] = ""
+    tavily_key: Annotated[str, Aliases(env=("TAVILY_API_KEY",), secret=True)] = ""
     """The key for Tavily."""
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Where settings come from: config.yaml, .env and the environment, each value with its origin."""
+"""Reads the values of settings from config.yaml, .env and the environment, with their sources."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -15,9 +15,9 @@ from hermes.types.errors import ConfigError
 from hermes.types.value import Value
 
 DEFAULT, CONFIG, DOTENV, ENVIRONMENT = range(4)
-"""The layers; a later one wins."""
+"""The layers. A higher layer takes precedence."""
 VERSION = 1
-"""The form of config.yaml that we write. A higher one is a Hermes Agent configuration's."""
+"""The version of config.yaml that we write. Hermes Agent uses higher versions."""
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _SECRET_NAME = re.compile(
@@ -28,29 +28,29 @@ _IN_ADDRESS = re.compile(r"://[^\s/:@]{0,256}:([^\s/]+)@")
 
 
 class ConfigProblems(ConfigError):
-    """Everything that is wrong with the configuration, one line each."""
+    """All problems of a configuration, one line each."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
         self.problems = tuple(problems)
 
 
-class Files(Value):
-    """The text of the two files of a home; None where there is none."""
+class ConfigFiles(Value):
+    """The texts of config.yaml and .env; None for a missing file."""
 
     config: str | None = None
     dotenv: str | None = None
 
     def __repr__(self) -> str:
-        return "Files()"
+        return "ConfigFiles()"
 
     @staticmethod
-    def of(home: Home) -> "Files":
-        return Files(config=_text(home.config), dotenv=_text(home.dotenv))
+    def of(home: Home) -> "ConfigFiles":
+        return ConfigFiles(config=_text(home.config), dotenv=_text(home.dotenv))
 
 
 class FoundValue(Value):
-    """One value that a setting was given, and by whom."""
+    """One value of a setting, and its source."""
 
     layer: int
     source: str
@@ -61,14 +61,14 @@ class FoundValue(Value):
 
 
 class Explanation(Value):
-    """A setting's value, and why it is that."""
+    """A setting's value, and where it comes from."""
 
     key: str
     value: object
     source: str
     """`environment HERMES_MODEL`, `/home/me/.hermes/config.yaml line 3` or `default`."""
     shadowed: tuple[tuple[str, object], ...] = ()
-    """What lost: source and value, the strongest first."""
+    """Overridden values with their sources, highest precedence first."""
     secret: bool = False
 
     def __repr__(self) -> str:
@@ -76,7 +76,7 @@ class Explanation(Value):
 
 
 class PlatformSection(Value):
-    """The settings of a platform in config.yaml that not every platform has, unchecked."""
+    """The platform's own settings in config.yaml. They have not been checked."""
 
     source: str
     """Where the section begins."""
@@ -84,30 +84,30 @@ class PlatformSection(Value):
 
 
 class Sources(Value):
-    """Everything that was found, before any of it is believed."""
+    """All values that were found, before they are checked."""
 
     found: dict[str, tuple[FoundValue, ...]] = msgspec.field(default_factory=dict)
-    """By key, the strongest last; defaults are not listed."""
+    """The values by setting, highest precedence last, without defaults."""
     platforms: dict[str, PlatformSection] = msgspec.field(default_factory=dict)
-    """By the name of the platform."""
+    """The platforms' own settings, by platform."""
     dotenv: dict[str, str] = msgspec.field(default_factory=dict)
     process: dict[str, str] = msgspec.field(default_factory=dict)
-    """The process environment, without what is empty."""
+    """The process environment, without empty variables."""
     secrets: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
-    """The keys of config.yaml that are ignored, one line each. A Hermes Agent's file has many."""
+    """Warnings about ignored keys of config.yaml, of which a Hermes Agent file has many."""
 
     def __repr__(self) -> str:
         return f"Sources({', '.join(self.found)})"
 
     @property
     def environ(self) -> dict[str, str]:
-        """.env under the process environment."""
+        """The variables of .env and of the process, which takes precedence."""
         return {**self.dotenv, **self.process}
 
     def layer(self, key: str) -> int:
-        """Which layer gave the setting its value."""
+        """Returns the layer of the setting's value."""
         found = self.found.get(key)
         return found[-1].layer if found else DEFAULT
 
@@ -119,7 +119,7 @@ class Sources(Value):
             value=value,
             source=source,
             shadowed=tuple(shadowed),
-            secret=field.also.secret,
+            secret=field.aliases.secret,
         )
 
 
@@ -130,33 +130,33 @@ def _converted(field: Field, found: FoundValue) -> object:
         return found.value
 
 
-class Tree(Value):
-    """A YAML file as plain values, and the line on which each key stands."""
+class ParsedYaml(Value):
+    """The values of a YAML file, and the line of each key."""
 
     raw: dict[str, object] = msgspec.field(default_factory=dict)
     lines: dict[str, int] = msgspec.field(default_factory=dict)
-    twice: tuple[str, ...] = ()
+    duplicates: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return f"Tree({', '.join(self.raw)})"
+        return f"ParsedYaml({', '.join(self.raw)})"
 
 
-def gather(
-    schema: Schema, home: Home, files: Files, environ: Mapping[str, str]
+def read_sources(
+    schema: Schema, home: Home, files: ConfigFiles, environ: Mapping[str, str]
 ) -> tuple[Sources, list[str]]:
-    """All values of all layers, and the problems met on the way."""
+    """Returns the values of all layers, and the problems that were found."""
     dotenv, warnings = read_dotenv(home.dotenv, files.dotenv or "")
     process = {name: value for name, value in environ.items() if value}
     merged = {**dotenv, **process}
     tree = read_yaml(home.config, files.config or "")
-    warnings += [f"{home.config}: {key} is given twice; the last counts" for key in tree.twice]
+    warnings += [f"{home.config}: {key} is given twice; the last counts" for key in tree.duplicates]
     raw, moved = migrated(tree.raw)
     if moved:
         warnings.append(f"{home.config} has an older form: `hermes config migrate` renews it")
-    config = _Config(schema, home.config, tree.lines, merged, foreign=version(raw) > VERSION)
+    config = _Config(schema, home.config, tree.lines, merged, foreign=config_version(raw) > VERSION)
     config.walk(raw)
     found: dict[str, list[FoundValue]] = {}
-    # A setting's own place beats the other places it may stand in.
+    # A setting's own key takes precedence over its aliases.
     for key, _, one in sorted(config.found, key=lambda found: found[0] == found[1]):
         found.setdefault(key, []).append(one)
     for layer, label, values in (
@@ -179,9 +179,9 @@ def gather(
 
 
 def _named(schema: Schema, values: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    fields = {field.key: field for name in values if (field := schema.named_by(name))}
+    fields = {field.key: field for name in values if (field := schema.field_of_variable(name))}
     for field in fields.values():
-        for name in reversed(field.also.env):
+        for name in reversed(field.aliases.env):
             if name in values:
                 yield field.key, name, values[name]
 
@@ -201,7 +201,7 @@ class _Config:
         self.schema, self.path, self.lines, self.environ = schema, path, lines, environ
         self.foreign = foreign
         self.found: list[tuple[str, str, FoundValue]] = []
-        """Key and place of each setting, and its value."""
+        """The key, the path in the file and the value of each setting."""
         self.platforms: dict[str, PlatformSection] = {}
         self.ignored: list[str] = []
         self.problems: list[str] = []
@@ -220,7 +220,7 @@ class _Config:
             elif self.schema.is_section(key):
                 self.problems.append(f"{self._where(key)}: {key} must be a mapping of settings")
             elif self.schema.is_platform(section.removesuffix(".")):
-                # Only the platform's manifest knows its other settings.
+                # These settings are declared in the platform's manifest, which is not known here.
                 found = FoundValue(layer=CONFIG, source=self._where(key), value=value)
                 self.platforms[section.split(".")[1]].settings[str(name)] = found
             elif self.schema.unsupported(key):
@@ -240,23 +240,23 @@ class _Config:
                 f"{self._where(key)}: {key} needs the variable {error.args[0]}, which is not set"
             )
             return
-        if value == "" and _rejects_nothing(field):
+        if value == "" and _rejects_empty_text(field):
             return
         found = FoundValue(layer=CONFIG, source=self._where(key), value=value)
         self.found.append((field.key, key, found))
 
     def _unknown(self, key: str, value: object) -> None:
-        # A Hermes Agent has keys, and a section for each platform, that we do not know: only a key
-        # that resembles one of ours is a mistake.
+        # A Hermes Agent configuration has keys and platform sections that we do not know. Only a
+        # key that resembles one of ours is a mistake.
         lenient = self.foreign or (isinstance(value, Mapping) and "." not in key)
-        if lenient and not self.schema.meant(key, ours=True, cutoff=0.8):
+        if lenient and not self.schema.nearest_key(key, ours=True, cutoff=0.8):
             self.ignored.append(f"{self.path.name}: {key} is not known and is ignored")
             return
-        near = self.schema.meant(key) or nearest(key, self.schema.fields)
+        near = self.schema.nearest_key(key) or nearest(key, self.schema.fields)
         self.problems.append(f"{self._where(key)}: unknown key {key!r}{suggestion(near)}")
 
 
-def _rejects_nothing(field: Field) -> bool:
+def _rejects_empty_text(field: Field) -> bool:
     try:
         convert(field, "")
     except ValueError:
@@ -265,7 +265,7 @@ def _rejects_nothing(field: Field) -> bool:
 
 
 def expanded(value: object, environ: Mapping[str, str]) -> object:
-    """The value with `${NAME}` replaced; KeyError names a variable that is not set."""
+    """Replaces `${NAME}` in the value. Raises KeyError for a variable that is not set."""
     match value:
         case str():
             return _VARIABLE.sub(lambda match: environ[match[1]], value)
@@ -286,11 +286,11 @@ def _text(path: Path) -> str | None:
         raise ConfigError(f"{path} can't be read: {error}") from error
 
 
-def read_yaml(path: Path, text: str) -> Tree:
-    """The file's mapping; ConfigError with the line for anything that is not one."""
+def read_yaml(path: Path, text: str) -> ParsedYaml:
+    """Parses a YAML mapping. Raises a ConfigError with the line for anything else."""
     if not text.strip():
-        return Tree()
-    import yaml  # noqa: PLC0415  # 20 ms that a home without config.yaml does not pay
+        return ParsedYaml()
+    import yaml  # noqa: PLC0415  # takes 20 ms, and a home may have no config.yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
     try:
@@ -299,20 +299,24 @@ def read_yaml(path: Path, text: str) -> Tree:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{path} line {mark.line + 1}" if mark else str(path)
+        written = text.split("\n")
+        if mark and mark.line < len(written) and "\t" in written[mark.line][: mark.column + 1]:
+            problem = "there is a tab; YAML is indented with spaces, so put spaces in its place"
+            raise ConfigError(f"{where}: {problem}") from error
         raise ConfigError(f"{where}: {error.problem or error.context}") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: {error}") from error
     if raw is None:
-        return Tree()
+        return ParsedYaml()
     if not isinstance(raw, dict):
         raise ConfigError(f"{path} must be a mapping of settings, found {type(raw).__name__}")
     lines: dict[str, int] = {}
-    twice: list[str] = []
+    duplicates: list[str] = []
     for key, line in _lines(node):
         if key in lines:
-            twice.append(f"{key} (lines {lines[key]} and {line})")
+            duplicates.append(f"{key} (lines {lines[key]} and {line})")
         lines[key] = line
-    return Tree(raw=_with_text_keys(raw), lines=lines, twice=tuple(twice))
+    return ParsedYaml(raw=_with_text_keys(raw), lines=lines, duplicates=tuple(duplicates))
 
 
 def _with_text_keys(raw: Mapping[object, object]) -> dict[str, object]:
@@ -323,9 +327,9 @@ def _with_text_keys(raw: Mapping[object, object]) -> dict[str, object]:
 
 
 def _lines(node: object, section: str = "", depth: int = 0) -> Iterator[tuple[str, int]]:
-    import yaml  # noqa: PLC0415  # imported by now
+    import yaml  # noqa: PLC0415  # already imported
 
-    # Settings lie four deep at most; a file that refers to itself ends here too.
+    # Settings are at most four levels deep. The limit also ends recursive YAML.
     if not isinstance(node, yaml.MappingNode) or depth > 4:
         return
     for name, value in node.value:
@@ -335,7 +339,7 @@ def _lines(node: object, section: str = "", depth: int = 0) -> Iterator[tuple[st
 
 
 def _secrets(values: Mapping[str, object]) -> Iterator[str]:
-    """What looks like a credential, by its name or in an address, so that it is never shown."""
+    """Yields values that look like credentials, by their name or as a password in an address."""
     for name, value in values.items():
         match value:
             case Mapping():
@@ -347,22 +351,22 @@ def _secrets(values: Mapping[str, object]) -> Iterator[str]:
                 if len(value) >= 8 and _SECRET_NAME.search(name):
                     yield value
                 for found in _IN_ADDRESS.findall(value):
-                    yield from filter(_is_no_word, (found, unquote(found)))
+                    yield from filter(_is_no_common_word, (found, unquote(found)))
 
 
-def _is_no_word(password: str) -> bool:
-    # `postgres:postgres@` is no reason to hide the word everywhere.
+def _is_no_common_word(password: str) -> bool:
+    # A password such as `postgres` in `postgres:postgres@` must not be masked everywhere.
     return len(password) >= (12 if password.isalpha() else 8)
 
 
-def version(raw: Mapping[str, object]) -> int:
-    """The form of the file: 0 when it does not say."""
+def config_version(raw: Mapping[str, object]) -> int:
+    """Returns the version of the file, or 0 if it has none."""
     found = raw.get("_config_version", 0)
     return max(found, 0) if isinstance(found, int) else 0
 
 
 def _endpoint_into_model(raw: dict[str, object]) -> dict[str, object]:
-    """1: `base_url` and `api_key` beside a plain `model:` move into it."""
+    """Version 1: moves `base_url` and `api_key` into a `model:` that is not a section."""
     loose: dict[str, object] = {name: raw[name] for name in ("base_url", "api_key") if name in raw}
     model = raw.get("model")
     if not loose or isinstance(model, Mapping):
@@ -376,13 +380,13 @@ def _endpoint_into_model(raw: dict[str, object]) -> dict[str, object]:
 CONFIG_MIGRATIONS: tuple[Callable[[dict[str, object]], dict[str, object]], ...] = (
     _endpoint_into_model,
 )
-"""The one at index n makes version n + 1 of the file before it."""
+"""The migration at index n converts version n to version n + 1."""
 
 
 def migrated(raw: dict[str, object]) -> tuple[dict[str, object], bool]:
-    """The file in today's form, and whether that differs from what is written."""
+    """Returns the file in the current version, and whether it was changed."""
     fresh = raw
-    for migration in CONFIG_MIGRATIONS[version(raw) : VERSION]:
+    for migration in CONFIG_MIGRATIONS[config_version(raw) : VERSION]:
         fresh = migration(fresh)
     if fresh == raw:
         return raw, False

@@ -57,7 +57,7 @@ class Recorded(Value):
     """Characters of each delta, so that a reader can go on in the middle of the run."""
 
     def after(self, seq: int) -> AgentEvent | None:
-        """What a reader who has seen `seq` still lacks of it."""
+        """The part of the event that a reader who has seen `seq` lacks; None if there is none."""
         if self.seq <= seq:
             return None
         seen = len(self.lengths) - (self.seq - seq)

@@ -33,7 +33,7 @@ RECORDS_LOCK_SECONDS = 5.0
 
 
 class TrustRecords(Value):
-    """What is known about the context files."""
+    """The records of context files and of commands."""
 
     written: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """Files that the agent has written, each with the digests that are allowed."""
@@ -106,7 +106,8 @@ class ContextTrust:
 
     def revoke(self, path: Path) -> None:
         """Allows no content of the file, whoever has written it."""
-        self._change(lambda records: {_key(path): ()})
+        key = _key(path)
+        self._change(lambda records: dict.fromkeys({key, *_same_files(records, key)}, ()))
 
     def recorded(self) -> list[RecordedFile]:
         """The files that the agent has written, or has changed with a command, by path."""
@@ -201,9 +202,23 @@ def _key(path: Path) -> str:
 
 
 def _trusted(records: TrustRecords, path: str, digest: str) -> bool:
-    if path in records.written:
-        return digest in records.written[path]
+    if same := _same_files(records, path):
+        return any(digest in records.written[one] for one in same)
     return all(digests.get(path, digest) == digest for digests in records.commands)
+
+
+def _same_files(records: TrustRecords, path: str) -> list[str]:
+    """The recorded paths of the file. On a disk that ignores case, `agents.md` is `AGENTS.md`."""
+    folded = path.casefold()
+    alike = [one for one in records.written if one.casefold() == folded]
+    return [one for one in alike if one == path or _is_same_file(one, path)]
+
+
+def _is_same_file(one: str, other: str) -> bool:
+    try:
+        return Path(one).samefile(other)
+    except OSError:
+        return False
 
 
 def _marked(records: TrustRecords, before: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

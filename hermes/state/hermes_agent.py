@@ -34,7 +34,7 @@ PLATFORM_TOKENS = {
 
 
 class HermesAgentData(Value):
-    """What was found."""
+    """The data of a Hermes Agent that a home contains."""
 
     sessions: int | None = 0
     """None if there is a database that can't be read."""

@@ -85,12 +85,12 @@ class Home(Value):
 
     @property
     def processes(self) -> Path:
-        """What runs in the background for the agent."""
+        """Background processes of the agent."""
         return self.root / "processes"
 
     @property
     def cache(self) -> Path:
-        """What can be fetched or made again."""
+        """Files that can be fetched or made again."""
         return self.root / "cache"
 
     @property
@@ -116,7 +116,7 @@ class Home(Value):
 
 
 def file_name(session: str) -> str:
-    """What the files of a session are called: its key may be too long for a name."""
+    """A name for the files of a session. Its key may be too long for a file name."""
     return hashlib.sha256(session.encode()).hexdigest()[:32]
 
 
@@ -128,6 +128,14 @@ def write_private(path: Path, content: str | bytes) -> None:
     for folder in [*reversed(path.parents)]:
         if not folder.exists():
             folder.mkdir(mode=0o700, exist_ok=True)
+    try:
+        _replace(path, data)
+    except OSError as error:
+        # The error of a full disk names no file, and others name the temporary one.
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _replace(path: Path, data: bytes) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     fresh = Path(name)
     try:
@@ -144,7 +152,7 @@ def write_private(path: Path, content: str | bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """What was put into the folder, or renamed in it, survives a loss of power."""
+    """Makes sure that new and renamed files in the folder survive a loss of power."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -3,6 +3,7 @@
 import logging
 import stat
 from pathlib import Path
+from shlex import quote
 
 from hermes.state.paths import Home
 from hermes.types.errors import ConfigError
@@ -33,9 +34,15 @@ def restrict_to_owner(path: Path) -> None:
     wanted = stat.S_IMODE(mode) & ~OTHERS
     try:
         path.chmod(wanted)
+        ignored = path.stat().st_mode & OTHERS
     except OSError as error:
         raise ConfigError(
             f"other users can read {path}, and its permissions can't be changed"
-            f" ({error.strerror}): its owner has to run `chmod {wanted:o} {path}`"
+            f" ({error.strerror}): its owner has to run `chmod {wanted:o} {quote(str(path))}`"
         ) from error
+    if ignored:
+        raise ConfigError(
+            f"other users can read {path}, and its disk ignores permissions: set HERMES_HOME to a"
+            " folder on another disk"
+        )
     log.warning("other users could read %s: its permissions are now %o", path, wanted)

@@ -1,12 +1,12 @@
 """Deletes rows that nobody needs any more."""
 
-from hermes.types.identity import id_at
+from hermes.types.identity import id_prefix_at
 from hermes.types.store import Work
 
 
 def forget_requests(before: float) -> Work[None]:
     """Deletes old rows of stateless requests, and the old events of all turns."""
-    last = id_at(before)
+    last = id_prefix_at(before)
     closed = "state not in ('running', 'suspended')"
     old = f"(select id from turns where transient = 1 and id < ? and {closed})"  # noqa: S608
     yield f"delete from messages where transient = 1 and turn in {old}", (last,)  # noqa: S608
@@ -27,7 +27,7 @@ def forget_messages(before: float) -> Work[None]:
 
     A request whose options an open turn needs is kept.
     """
-    last = id_at(before)
+    last = id_prefix_at(before)
     yield (
         "delete from inbox where state = 'done' and id < ? and id not in (select request from turns"
         " where request is not null and state in ('running', 'suspended'))",

@@ -240,3 +240,28 @@ alter table compactions add column crc integer;
 """,
     )
 )
+
+
+MIGRATIONS.append(
+    (
+        "m009_conversations",
+        """
+-- The model that a person has chosen for one session, as `provider/model`.
+create table session_models (session text primary key, model text not null) without rowid;
+-- Conversations that were ended with /new. The current one of a session is in its own row.
+create table past_conversations (
+    session text not null, generation integer not null, title text not null,
+    created_at real not null, updated_at real not null, primary key (session, generation)
+) without rowid;
+insert into past_conversations (session, generation, title, created_at, updated_at)
+    select said.session, said.generation,
+        coalesce((select substr(first.text, 1, 60) from messages first
+            where first.session = said.session and first.generation = said.generation
+                and first.transient = 0 and first.role = 'user' order by first.id limit 1), ''),
+        min(said.at), max(said.at)
+    from messages said join sessions on sessions.key = said.session
+    where said.transient = 0 and said.generation < sessions.generation
+    group by said.session, said.generation;
+""",
+    )
+)

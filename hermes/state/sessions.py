@@ -4,6 +4,7 @@ import hashlib
 
 import msgspec
 
+from hermes.state import conversations
 from hermes.state.codec import decode_prompt, encode
 from hermes.types.identity import PersonId, SessionKey, Source
 from hermes.types.store import Row, Work
@@ -28,6 +29,8 @@ class SessionRow(Value):
     """The hash of its epoch's prompt."""
     compaction: int
     """The newest summary in it."""
+    model: str | None = None
+    """The `provider/model` that a person has chosen for it; None for the agent's own model."""
 
 
 class EndedConversation(Value):
@@ -54,8 +57,10 @@ def touch(
         " user_id, person, title, created_at, updated_at)"
         " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " on conflict (key) do update set used_before = sessions.updated_at,"
+        " title = coalesce(sessions.title, excluded.title),"
         " updated_at = excluded.updated_at, person = excluded.person"
-        " returning generation, created_at, used_before, prompt, compaction",
+        " returning generation, created_at, used_before, prompt, compaction,"
+        " (select model from session_models where session = sessions.key)",
         (
             str(key),
             key.agent,
@@ -77,7 +82,9 @@ def touch(
 def find(session: str) -> Work[SessionRow | None]:
     """The session as it is between two turns, and for one that is gone on with."""
     rows = yield (
-        "select generation, created_at, updated_at, prompt, compaction from sessions where key = ?",
+        "select generation, created_at, updated_at, prompt, compaction,"
+        " (select model from session_models where session = sessions.key)"
+        " from sessions where key = ?",
         (session,),
     )
     return _row(rows[0]) if rows else None
@@ -94,6 +101,24 @@ def rename(session: str, title: str) -> Work[None]:
     yield "update sessions set title = ? where key = ?", (titled(title), session)
 
 
+def model_of(session: str) -> Work[str | None]:
+    """The `provider/model` that a person has chosen for the session; None for the agent's own."""
+    rows = yield "select model from session_models where session = ?", (session,)
+    return rows[0][0] if rows else None
+
+
+def set_model(session: str, model: str | None) -> Work[None]:
+    """Chooses the model of the session, which need not exist yet; None for the agent's own."""
+    if model is None:
+        yield "delete from session_models where session = ?", (session,)
+        return
+    yield (
+        "insert into session_models (session, model) values (?, ?)"
+        " on conflict (session) do update set model = excluded.model",
+        (session, model),
+    )
+
+
 def begin_anew(session: str, now: float) -> Work[None]:
     """What follows starts from nothing; what was said stays and can be searched."""
     yield (
@@ -101,11 +126,8 @@ def begin_anew(session: str, now: float) -> Work[None]:
         " select key, generation, ? from sessions where key = ? on conflict do nothing",
         (now, session),
     )
-    yield (
-        "update sessions set generation = generation + 1, prompt = null, compaction = 0"
-        " where key = ?",
-        (session,),
-    )
+    yield from conversations.end_current(session)
+    yield from set_model(session, None)
 
 
 def take_ending(
@@ -191,57 +213,3 @@ def titled(text: str) -> str:
     # To split a text of megabytes would keep all other threads waiting.
     line = " ".join(text.lstrip()[:TITLE_SEARCHED_CHARS].split())
     return line if len(line) <= TITLE_CHARS else f"{line[: TITLE_CHARS - 1].rstrip()}…"
-
-
-class Summary(Value):
-    """A session as a list shows it."""
-
-    key: str
-    title: str
-    platform: str
-    chat: str
-    messages: int
-    created_at: float
-    updated_at: float
-
-
-_SUMMARY = (
-    "select key, coalesce(title, ''), platform, chat_id,"
-    " (select count(*) from messages m where m.session = sessions.key and m.transient = 0),"
-    " created_at, updated_at from sessions"
-)
-
-
-def listed(platform: str | None = None, limit: int = 50) -> Work[list[Summary]]:
-    """Sessions, those used last first."""
-    rows = yield (
-        f"{_SUMMARY} where platform = coalesce(?, platform) order by updated_at desc limit ?",
-        (platform, limit),
-    )
-    return [_summary(row) for row in rows]
-
-
-def named(name: str) -> Work[list[Summary]]:
-    """The session with this key or chat; otherwise all whose chat begins so."""
-    rows = yield f"{_SUMMARY} where key = ? or chat_id = ?", (name, name)
-    if not rows:
-        escaped = name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        rows = yield (
-            f"{_SUMMARY} where chat_id like ? escape '\\' order by updated_at desc limit 20",
-            (f"{escaped}%",),
-        )
-    return [_summary(row) for row in rows]
-
-
-def delete(session: str) -> Work[None]:
-    """Removes the session and all that was said in it."""
-    own = "(select id from turns where session = ?)"
-    for table in ("calls", "run_events", "deliveries"):
-        yield f"delete from {table} where turn in {own}", (session,)  # noqa: S608
-    for table in ("messages", "questions", "inbox", "compactions", "endings", "turns"):
-        yield f"delete from {table} where session = ?", (session,)  # noqa: S608
-    yield "delete from sessions where key = ?", (session,)
-
-
-def _summary(row: Row) -> Summary:
-    return Summary(**dict(zip(Summary.__struct_fields__, row, strict=True)))

@@ -4,7 +4,7 @@ from hermes.state import compactions
 from hermes.state.codec import checksum, decode_message, encode
 from hermes.state.compactions import Compaction, Span
 from hermes.state.unreadable import MESSAGE_COLUMNS, decoded, marked, repaired
-from hermes.types.identity import PersonId, SessionKey, call_place
+from hermes.types.identity import PersonId, SessionKey, parse_call_id
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hermes.types.store import Row, Work
 from hermes.types.value import Value
@@ -138,7 +138,7 @@ def answer_open_calls(writer: TranscriptWriter, text: str, now: float) -> Work[N
     answered = {message.call for message in own if isinstance(message, ToolMessage)}
     for message in (m for m in own if isinstance(m, AssistantMessage)):
         for index, call in enumerate(message.calls, 1):
-            place = call_place(call.id)
+            place = parse_call_id(call.id)
             if call.id not in answered and place is not None:
                 result = ToolMessage(call=call.id, text=text, failed=True)
                 yield from append(writer, place.step, index, result, now)

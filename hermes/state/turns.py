@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 
 from hermes.state.codec import Recorded, decode_choices, decode_recorded, encode
 from hermes.types.errors import ClaimLost
-from hermes.types.events import NOTHING_USED, UsageReported
+from hermes.types.events import NO_USAGE, UsageReported
 from hermes.types.identity import AgentId, CallId, OwnerId, PersonId, TurnId
 from hermes.types.store import Row, Work
 from hermes.types.turns import Answered, Approved, Decision, Denied, Expired, Question
@@ -158,7 +158,7 @@ def _used(usage: UsageReported) -> tuple[int | float | None, ...]:
 
 
 def advance(
-    turn: TurnId, epoch: int, steps: int, seq: int, usage: UsageReported = NOTHING_USED
+    turn: TurnId, epoch: int, steps: int, seq: int, usage: UsageReported = NO_USAGE
 ) -> Work[None]:
     """Marks a checkpoint: so many model calls, events up to `seq` kept, so much used since."""
     rows = yield (
@@ -188,7 +188,7 @@ def close(
     epoch: int,
     state: str,
     now: float,
-    usage: UsageReported = NOTHING_USED,
+    usage: UsageReported = NO_USAGE,
     reason: tuple[str, str] = ("", ""),
     *,
     temporary: bool = False,

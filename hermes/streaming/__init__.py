@@ -1,1 +1,1 @@
-"""How a turn looks at each edge: pure folds over its events."""
+"""Renders the events of a turn for chats, HTTP clients and stdout, without I/O."""

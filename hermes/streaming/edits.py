@@ -1,11 +1,11 @@
-"""The pace of a message that grows by edits: a pure state machine that is given the time."""
+"""Decides when a preview message is sent and edited. It does no I/O; callers pass in the time."""
 
 import math
 
 from hermes.streaming.parts import tree_of
 from hermes.streaming.policy import StreamingPolicy
 from hermes.text.incremental import IncrementalTree
-from hermes.text.slices import ended_with, first, visible
+from hermes.text.slices import append_text, take_first, visible
 from hermes.text.split import Measure, Render, first_part
 from hermes.types.nodes import Document, Paragraph, Text
 from hermes.types.value import Value
@@ -14,11 +14,12 @@ PLACEHOLDER = "…"
 
 _FIRST_VISIBLE = 4
 _PATIENCE = 3
-"""Intervals after which any new text is worth an edit."""
+"""Number of intervals after which even a little new text is shown."""
 _LONG_WORD = 24
 _TAIL = " \t\r\n…"
 _SOURCE = (1.25, 4)
-"""Characters of Markdown that are read for each unit of the limit; more if they fill no message."""
+"""Characters of Markdown that are read per unit of the limit. The second number is used if the
+first does not fill a message."""
 _PLACEHOLDER: Document = (Paragraph(children=(Text(text=PLACEHOLDER),)),)
 
 
@@ -35,13 +36,13 @@ class EditPreview(Value):
 
 
 class Wait(Value):
-    """There may be something to show, but not before this time."""
+    """Nothing may be sent before this time. Call `wants` again then."""
 
     until: float
 
 
 class Nothing(Value):
-    """Everything that can be shown is shown: call `wants` again when there is more text."""
+    """The message is up to date. Call `wants` again when there is more text."""
 
 
 PreviewStep = PlacePreview | EditPreview | Wait | Nothing
@@ -62,20 +63,20 @@ class EditPlan:
         self._render = render
         self._measure = measure
         self._shown: str | None = None
-        """The rendered text of the message."""
+        """The rendered text that the message shows."""
         self._source: str | None = None
-        """The Markdown of that text, unless it was shown before a restart."""
+        """The Markdown of the shown text; None if it was shown before a restart."""
         self._frame: tuple[str, str] | None = None
         """The last Markdown that was rendered, and the rendered text."""
         self._full = False
-        """There was more text than fits: text that is added does not change the frame."""
+        """Whether the message is full, so that additional text does not change it."""
         self._tree = IncrementalTree()
         self._framed_at = -math.inf
         self._called_at = -math.inf
         self._frozen_until = -math.inf
 
     def wants(self, now: float, text: str) -> PreviewStep:
-        """The next step for a preview of the answer that begins with `text`."""
+        """Returns the next step for a preview of an answer that begins with `text`."""
         source = text.rstrip()
         if self._frame is None or self._frame[0] != source:
             if self._frame is not None and self._full and source.startswith(self._frame[0]):
@@ -94,20 +95,21 @@ class EditPlan:
         return PlacePreview(text=frame) if self._shown is None else EditPreview(text=frame)
 
     def shown(self, now: float, text: str) -> None:
-        """Call this when the platform accepted the call: the message now shows `text`."""
+        """Reports that the platform accepted the call and that the message now shows `text`."""
         self._called_at = max(self._called_at, now)
         self._source = self._frame[0] if self._frame and self._frame[1] == text else None
         if self._shown is None:
-            # The frames that follow look different: they end with the cursor.
+            # Later frames look different, because they end with the cursor.
             self._frame = None
         self._shown = text
 
     def frozen(self, until: float) -> None:
-        """The platform takes no call before `until`."""
+        """Reports that the platform accepts no call before `until`."""
         self._frozen_until = max(self._frozen_until, until)
 
     def _next_frame(self) -> float:
-        """When new text is rendered: at once for the first frame, then once in an interval."""
+        """Returns when new text may be rendered: at once for the first frame, then once per
+        interval."""
         if self._shown is None:
             return self._frozen_until
         last = max(self._framed_at, self._called_at)
@@ -128,7 +130,8 @@ class EditPlan:
         return frame.startswith(shown.removesuffix(self._policy.cursor).rstrip(_TAIL))
 
     def _rendered(self, source: str) -> str:
-        """The beginning of the answer that fits; valid even where its Markdown is unfinished."""
+        """Renders the beginning of the answer that fits. Unfinished Markdown gives a valid text,
+        too."""
         if self._shown is not None:
             return self._fitting(source, self._policy.cursor)[1]
         if self._policy.first == "placeholder":
@@ -138,18 +141,18 @@ class EditPlan:
         return self._render(begun) if len(letters) >= _FIRST_VISIBLE else ""
 
     def _fitting(self, source: str, end: str) -> tuple[Document, str]:
-        """The first part of the answer, and its rendered text with the end that it is given."""
+        """Returns the first part of the answer, and its rendered text followed by `end`."""
         last: tuple[Document, str] = ((), "")
 
         def render(tree: Document) -> str:
             nonlocal last
             if tree != last[0]:
-                last = tree, self._render(ended_with(tree, end))
+                last = tree, self._render(append_text(tree, end))
             return last[1]
 
         part: Document = ()
         for factor in _SOURCE:
-            # More than the first message is never shown, so the rest need not be read.
+            # A preview shows only the first message, so the rest of the source is not parsed.
             read = source[: int(self._limit * factor)]
             part, whole = first_part(self._tree.of(read), self._limit, render, self._measure)
             if not visible(part).strip():
@@ -161,17 +164,18 @@ class EditPlan:
 
 
 def placeholder_text(tree: Document) -> Document:
-    """Real text to place first that is never the complete answer: it lacks the last word."""
+    """Returns the tree without its last word, so that the first message is never a complete
+    answer."""
     text = visible(tree)
     body = text.rstrip(_TAIL)
     words = body.rsplit(None, 1)
     if len(words) > 1:
         head = words[0].rstrip(_TAIL)
     else:
-        # Some languages put no spaces between words.
+        # Some languages have no spaces between words.
         head = body[: -_LONG_WORD // 2].rstrip(_TAIL) if len(body) > _LONG_WORD else ""
     if head.strip():
-        return ended_with(first(tree, len(head))[0], f" {PLACEHOLDER}")
+        return append_text(take_first(tree, len(head))[0], f" {PLACEHOLDER}")
     if text == PLACEHOLDER:
-        return ended_with(_PLACEHOLDER, f" {PLACEHOLDER}")
+        return append_text(_PLACEHOLDER, f" {PLACEHOLDER}")
     return _PLACEHOLDER

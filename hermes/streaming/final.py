@@ -1,10 +1,10 @@
-"""The content that a turn owes a chat at its end, for every outcome."""
+"""The content that a chat receives at the end of a turn, for every outcome."""
 
 from typing import assert_never
 
 from msgspec.structs import replace
 
-from hermes.streaming.fold import BREAK, View, answer
+from hermes.streaming.fold import SEGMENT_SEPARATOR, View, answer
 from hermes.types.events import QuestionAsked, TurnFinished
 from hermes.types.messages import APPROVE, DENY, Choices, Content
 
@@ -16,27 +16,32 @@ _CUT_REMARKS = {
 
 
 def final_content(view: View) -> Content | None:
-    """The answer with remarks on its end, and the open questions; None for nothing at all."""
+    """Returns the answer, the remarks about its end and the open questions, or None if all are
+    empty."""
     text = final_text(replace(view, questions=()))
     choices = tuple(map(choices_of, view.questions)) if _suspended(view) else ()
     return Content(text=text, choices=choices) if text or choices else None
 
 
 def final_text(view: View) -> str:
-    """The answer, the open questions and remarks on the end, as one text."""
+    """Returns the answer, the open questions and the remarks about the end as one text."""
     remarks = [f"({notice.text})" for notice in view.notices if notice.lasting]
-    return _joined(spoken(view), "" if view.outcome is None else remark(view.outcome), *remarks)
+    return _joined(
+        answer_with_questions(view),
+        "" if view.outcome is None else end_remark(view.outcome),
+        *remarks,
+    )
 
 
-def spoken(view: View) -> str:
-    """The answer so far, followed by the questions that a suspended turn waits for."""
+def answer_with_questions(view: View) -> str:
+    """Returns the answer so far, followed by the open questions of a suspended turn."""
     if not _suspended(view):
         return answer(view)
     return _joined(answer(view), *map(question_text, view.questions))
 
 
 def choices_of(question: QuestionAsked) -> Choices:
-    """The question with the buttons that answer it."""
+    """Returns the question with the buttons that answer it."""
     labels = question.choices
     if question.kind == "approval":
         approving = (label for label in labels if label.casefold() != DENY.casefold())
@@ -51,17 +56,17 @@ def choices_of(question: QuestionAsked) -> Choices:
 
 
 def question_text(question: QuestionAsked) -> str:
-    """The question with its choices, and how to answer it."""
+    """Returns the question, its choices and an instruction how to answer."""
     return "\n".join(part for part in _question_parts(question) if part)
 
 
 def _question_parts(question: QuestionAsked) -> tuple[str, str, str]:
-    """The question, its numbered choices, and how to answer it."""
+    """Returns the question, its numbered choices, and an instruction how to answer."""
     numbered = enumerate(question.choices, 1)
     choices = "\n".join(f"{number}. {choice}" for number, choice in numbered)
     match question.kind:
         case "approval":
-            how = f"Reply /approve {question.id} or /deny {question.id}."
+            how = "This waits for an approval."
         case "question":
             how = f"Reply with your answer (question {question.id})."
         case _:
@@ -69,8 +74,8 @@ def _question_parts(question: QuestionAsked) -> tuple[str, str, str]:
     return question.prompt, choices, how
 
 
-def remark(end: TurnFinished) -> str:
-    """One line about an end that the answer does not explain, such as a cut; empty for others."""
+def end_remark(end: TurnFinished) -> str:
+    """Returns a line about an unusual end, such as a failure or a cut answer, or "" otherwise."""
     match end.outcome:
         case "completed":
             return _CUT_REMARKS.get(end.finish_reason, "")
@@ -89,4 +94,4 @@ def _suspended(view: View) -> bool:
 
 
 def _joined(*parts: str) -> str:
-    return BREAK.join(part for part in parts if part)
+    return SEGMENT_SEPARATOR.join(part for part in parts if part)

@@ -1,4 +1,4 @@
-"""What stands at a point of a turn: the state that its events add up to."""
+"""Computes the state of a turn from its events."""
 
 from typing import assert_never
 
@@ -22,18 +22,18 @@ from hermes.types.events import (
 from hermes.types.identity import CallId
 from hermes.types.value import Value
 
-BREAK = "\n\n"
-"""Stands between two segments of one answer."""
+SEGMENT_SEPARATOR = "\n\n"
+"""Separates two segments of one answer."""
 
 
 class ToolLine(Value):
-    """One tool call as people see it."""
+    """One tool call, for display."""
 
     call: CallId
     name: str
     label: str = ""
     progress: str = ""
-    """What it last said of itself."""
+    """The last progress text of the call."""
     seconds: float | None = None
     """None while it runs."""
     failed: bool = False
@@ -41,20 +41,20 @@ class ToolLine(Value):
 
 class View(Value):
     segments: tuple[str, ...] = ()
-    """Ended segments that had text, in order."""
+    """Finished segments that contain text, in order."""
     current: str = ""
-    """The segment that the model is speaking."""
+    """The text of the unfinished segment."""
     tools: tuple[ToolLine, ...] = ()
     questions: tuple[QuestionAsked, ...] = ()
-    """Asked, and their calls have not gone on since."""
+    """Questions whose calls have not continued since."""
     notices: tuple[Notice, ...] = ()
     usage: UsageReported | None = None
-    """All model calls of the turn together."""
+    """Total of all model calls of the turn."""
     outcome: TurnFinished | None = None
 
 
 class EventFold:
-    """Adds events up, each in constant time; `view()` says what stands."""
+    """Adds up events, each in constant time. `view()` returns the state."""
 
     def __init__(self, view: View | None = None) -> None:
         view = view or View()
@@ -70,13 +70,13 @@ class EventFold:
     def feed(self, seq: int, event: AgentEvent) -> None:
         match event:
             case TextDelta(text=text):
-                self._speak(seq, text)
+                self._add_text(seq, text)
             case SegmentEnded():
                 self._end_segment()
             case SegmentDiscarded(from_seq=from_seq):
                 self._discard(from_seq)
             case ToolStarted() | ToolProgress() | ToolFinished():
-                self._work(event)
+                self._update_tool(event)
             case QuestionAsked(call=call):
                 self._questions[call] = event
             case UsageReported():
@@ -104,13 +104,13 @@ class EventFold:
             outcome=self._outcome,
         )
 
-    def _speak(self, seq: int, text: str) -> None:
+    def _add_text(self, seq: int, text: str) -> None:
         if not self._current:
             self._start = seq
-            self._go_on()
+            self._resume()
         self._current.append(text)
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         if self._outcome is not None and self._outcome.outcome == "suspended":
             self._outcome = None
 
@@ -122,12 +122,13 @@ class EventFold:
 
     def _discard(self, from_seq: int) -> None:
         self._current = []
-        # A crash between the end of a segment and its commit cuts a segment that had ended.
+        # After a crash between the end of a segment and its commit, a finished segment is
+        # discarded.
         while self._segments and self._segments[-1][0] >= from_seq:
             self._segments.pop()
 
-    def _work(self, event: ToolStarted | ToolProgress | ToolFinished) -> None:
-        self._go_on()
+    def _update_tool(self, event: ToolStarted | ToolProgress | ToolFinished) -> None:
+        self._resume()
         line = self._tools.get(event.call)
         match event:
             case ToolStarted():
@@ -146,6 +147,6 @@ class EventFold:
 
 
 def answer(view: View) -> str:
-    """The text of the answer so far."""
+    """Returns the text of the answer so far."""
     current = (view.current,) if view.current.strip() else ()
-    return BREAK.join(view.segments + current)
+    return SEGMENT_SEPARATOR.join(view.segments + current)

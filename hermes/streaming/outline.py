@@ -1,6 +1,7 @@
-"""The answer of a long turn, without holding its text: the events of the answer are read twice."""
+"""Writes the answer of a long turn without keeping its text in memory. The events are read
+twice."""
 
-from hermes.streaming.fold import BREAK
+from hermes.streaming.fold import SEGMENT_SEPARATOR
 from hermes.streaming.wire import encode
 from hermes.types.events import (
     AgentEvent,
@@ -17,7 +18,7 @@ class AnswerOutline:
 
     def __init__(self) -> None:
         self.usage: UsageReported | None = None
-        """All model calls of the turn together."""
+        """Total of all model calls of the turn."""
         self._segments: list[tuple[int, int]] = []
         self._first = self._last = 0
         self._visible = False
@@ -42,7 +43,7 @@ class AnswerOutline:
                 pass
 
     def segments(self) -> list[tuple[int, int]]:
-        """The numbers of the first and the last text of each segment of the answer, in order."""
+        """Returns, for each segment of the answer, the numbers of its first and last text event."""
         return list(self._segments)
 
     def _open_segment(self) -> None:
@@ -51,7 +52,7 @@ class AnswerOutline:
 
 
 class AnswerJson:
-    """The text of an answer as the inside of a JSON string, in pieces."""
+    """Encodes the text of an answer in pieces, as the content of a JSON string."""
 
     def __init__(self, segments: list[tuple[int, int]]) -> None:
         self._segments = segments
@@ -59,7 +60,7 @@ class AnswerJson:
         self._begun = False
 
     def feed(self, seq: int, event: AgentEvent) -> bytes:
-        """The text that the event adds to the answer."""
+        """Returns the encoded text that the event adds to the answer."""
         while self._place < len(self._segments) and seq > self._segments[self._place][1]:
             self._place += 1
             self._begun = False
@@ -67,6 +68,6 @@ class AnswerJson:
             return b""
         if not isinstance(event, TextDelta):
             return b""
-        pause = BREAK if self._place and not self._begun else ""
+        pause = SEGMENT_SEPARATOR if self._place and not self._begun else ""
         self._begun = True
         return encode(pause + event.text)[1:-1]

@@ -1,8 +1,8 @@
-"""Cuts one delivery into the messages that a platform takes."""
+"""Splits a delivery into messages that the platform accepts."""
 
 from collections.abc import Iterator
 
-from hermes.streaming.fold import BREAK
+from hermes.streaming.fold import SEGMENT_SEPARATOR
 from hermes.text.markdown import parse
 from hermes.text.slices import visible
 from hermes.text.split import split
@@ -21,13 +21,16 @@ class MessagePart(Value):
 
 
 def parts_of(content: Content, adapter: PlatformAdapter) -> list[MessagePart]:
-    """The text, then each question that has buttons, then each attachment; the same every time."""
+    """Returns the messages: first the text, then each question with buttons, then each attachment.
+
+    The same content always gives the same messages.
+    """
     limits = adapter.limits
     asked = [one for one in content.choices if 0 < len(one.labels) <= limits.buttons]
     texts = [content.text, *(one.text for one in content.choices if one not in asked)]
     if not limits.attachments:
         texts += [f"({_name(one)} can't be sent here.)" for one in content.attachments]
-    parts = list(_messages(BREAK.join(filter(None, texts)), adapter))
+    parts = list(_messages(SEGMENT_SEPARATOR.join(filter(None, texts)), adapter))
     for choices in asked:
         *before, last = _messages(choices.prompt.strip() or "?", adapter)
         parts += [*before, MessagePart(tree=last.tree, choices=choices)]
@@ -37,7 +40,7 @@ def parts_of(content: Content, adapter: PlatformAdapter) -> list[MessagePart]:
 
 
 def tree_of(text: str) -> Document:
-    """The text as Markdown; as plain text where Markdown would leave nothing to see of it."""
+    """Parses the text as Markdown, or as plain text if nothing of the Markdown would be visible."""
     tree = parse(text)
     if text.strip() and not visible(tree).strip():
         return (Paragraph(children=(Text(text=text.strip()),)),)

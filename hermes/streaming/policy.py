@@ -1,4 +1,4 @@
-"""How often and in what form a preview is shown."""
+"""The options for previews."""
 
 from typing import Literal
 
@@ -6,11 +6,13 @@ from hermes.types.value import Value
 
 
 class StreamingPolicy(Value):
+    enabled: bool = True
+    """Whether an answer is shown while it is written; if not, only that it is being written."""
     edit_interval: float = 0.8
-    """The least number of seconds between two calls for one message."""
+    """Shortest time in seconds between two calls for one message."""
     buffer_threshold: int = 24
-    """New characters that are worth an edit."""
+    """Number of new characters that justify an edit."""
     cursor: str = " ▉"
     """Shown after text that is still growing."""
     first: Literal["text", "placeholder"] = "text"
-    """What the first placed message says: real text, or "…"."""
+    """Whether the first message shows real text or "…"."""

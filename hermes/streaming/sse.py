@@ -1,4 +1,4 @@
-"""A turn over HTTP: chat completion chunks, the events of a run, and the plain reply."""
+"""Renders a turn for HTTP clients: as chat completion chunks, as run events, or as one reply."""
 
 from collections.abc import Sequence
 from typing import Literal, assert_never
@@ -6,8 +6,8 @@ from typing import Literal, assert_never
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from hermes.streaming.final import question_text, remark, spoken
-from hermes.streaming.fold import BREAK, View
+from hermes.streaming.final import answer_with_questions, end_remark, question_text
+from hermes.streaming.fold import SEGMENT_SEPARATOR, View
 from hermes.streaming.wire import (
     ApprovalRequest,
     AssistantReply,
@@ -22,16 +22,16 @@ from hermes.streaming.wire import (
     ErrorChunk,
     FunctionCall,
     MessageDelta,
+    NoticeEvent,
     NoticeUpdate,
     QuestionRequest,
     ReasoningText,
-    Remark,
     RunCancelled,
     RunCompleted,
     RunEvent,
     RunFailed,
     RunSuspended,
-    SegmentCut,
+    SegmentDiscard,
     SegmentEnd,
     ToolEnd,
     ToolProgressText,
@@ -63,8 +63,8 @@ from hermes.types.messages import ToolCall
 KEEPALIVE = b": keepalive\n\n"
 DONE = b"data: [DONE]\n\n"
 
-ANSWER_PLACE = b"\x7fanswer\x7f"
-"""Stands in the last frame of a run where the answer belongs."""
+ANSWER_PLACEHOLDER = b"\x7fanswer\x7f"
+"""Placeholder for the answer in the last frame of a run."""
 RunStep = (
     TextDelta
     | ReasoningDelta
@@ -83,14 +83,14 @@ StreamEnd = Literal["completed", "suspended", "stopped", "failed", "discarded"]
 
 
 class ChatStream:
-    """Chunks of one streamed chat completion: their contents add up to the answer."""
+    """Renders the chunks of a streamed chat completion. Their contents add up to the answer."""
 
     def __init__(self, id: str, model: str, created: int, include_usage: bool) -> None:
         usage = None if include_usage else UNSET
         self._chunk = Chunk(id=id, created=created, model=model, usage=usage)
         self._blank = encode(self._chunk).removesuffix(b"}")
-        self._text = _around(self._with(Delta(content="@")))
-        self._thought = _around(self._with(Delta(reasoning_content="@")))
+        self._text = _template(self._with(Delta(content="@")))
+        self._reasoning = _template(self._with(Delta(reasoning_content="@")))
         self._usage: UsageReported | None = None
         self._end: StreamEnd | None = None
         self._said = False
@@ -100,14 +100,14 @@ class ChatStream:
 
     @property
     def end(self) -> StreamEnd | None:
-        """How the stream ended; None while more may come."""
+        """How the stream ended; None while it is open."""
         return self._end
 
     def open(self) -> bytes:
         return b"data: %b\n\n" % encode(self._with(Delta(role="assistant", content="")))
 
     def feed(self, seq: int, event: AgentEvent) -> bytes:
-        """What to send for the event; nothing once the stream has ended."""
+        """Returns the bytes to send for the event, or b"" if the stream has ended."""
         if self._speaking and type(event) is TextDelta:
             self._text_seq = seq
             return self._text % (seq, encode(event.text)) if event.text else b""
@@ -118,13 +118,13 @@ class ChatStream:
             case TextDelta(text=text):
                 return self._begin(seq, text)
             case ReasoningDelta(text=text):
-                return self._thought % (seq, encode(text))
+                return self._reasoning % (seq, encode(text))
             case SegmentEnded():
                 self._end_segment()
             case SegmentDiscarded(from_seq=from_seq):
                 return self._discard(seq, from_seq)
             case ToolStarted() | ToolFinished() | Notice():
-                return self._news(seq, event)
+                return self._update(seq, event)
             case QuestionAsked():
                 self._end_segment()
                 sent = self._begin(seq, question_text(event))
@@ -141,12 +141,13 @@ class ChatStream:
         return b""
 
     def _begin(self, seq: int, text: str) -> bytes:
-        """The first visible words of a segment; one without any is not sent."""
+        """Returns the first visible text of a segment. White space is held back until text
+        follows."""
         text = self._held + text
         if not text.strip():
             self._held = text
             return b""
-        pause = BREAK if self._said else ""
+        pause = SEGMENT_SEPARATOR if self._said else ""
         self._said = self._speaking = True
         self._held, self._text_seq = "", seq
         return self._text % (seq, encode(pause + text))
@@ -163,12 +164,12 @@ class ChatStream:
         message = "The answer was cut off and is said anew: read the run's events, or ask again."
         return _failure(seq, message, "segment_discarded", 500)
 
-    def _news(self, seq: int, event: ToolStarted | ToolFinished | Notice) -> bytes:
+    def _update(self, seq: int, event: ToolStarted | ToolFinished | Notice) -> bytes:
         name = "hermes.tool.progress"
-        news: ToolUpdate | NoticeUpdate
+        update: ToolUpdate | NoticeUpdate
         match event:
             case ToolStarted(call=call):
-                news = ToolUpdate(
+                update = ToolUpdate(
                     tool=event.name,
                     label=event.label,
                     arguments=event.arguments,
@@ -177,7 +178,7 @@ class ChatStream:
                 )
             case ToolFinished(call=call):
                 status: Literal["failed", "completed"] = "failed" if event.failed else "completed"
-                news = ToolUpdate(
+                update = ToolUpdate(
                     tool=event.name,
                     call=call,
                     status=status,
@@ -186,17 +187,17 @@ class ChatStream:
                 )
             case Notice(text=text):
                 name = "hermes.notice"
-                news = NoticeUpdate(text=text)
+                update = NoticeUpdate(text=text)
             case _:
                 assert_never(event)
-        # OpenAI's clients do not look at event names: to them it must be a chunk without words.
-        return _frame(seq, name, self._blank + b"," + encode(news)[1:])
+        # OpenAI's clients ignore event names, so the frame must also be a chunk without text.
+        return _frame(seq, name, self._blank + b"," + encode(update)[1:])
 
     def _finish(self, seq: int, event: TurnFinished) -> bytes:
         self._end_segment()
         self._end = event.outcome
         if event.outcome == "failed":
-            return _failure(seq, remark(event), event.code or "agent_error", event.status)
+            return _failure(seq, end_remark(event), event.code or "agent_error", event.status)
         frames = b""
         if event.calls:
             called = encode(self._with(Delta(tool_calls=_numbered(event.calls))))
@@ -214,29 +215,30 @@ class ChatStream:
 
 
 class RunStream:
-    """The events of a run, each with its number, name and run id."""
+    """Renders the events of a run, each with its number, name and run id."""
 
     def __init__(self, run_id: str) -> None:
         self._run_id = run_id
 
     def feed(self, seq: int, event: RunStep) -> bytes:
-        """The frame of an event that does not end the run."""
-        return _run_frame(seq, self._told(event))
+        """Returns the frame of an event that does not end the run."""
+        return _run_frame(seq, self._run_event(event))
 
     def end(
         self, seq: int, event: TurnFinished, usage: UsageReported | None
     ) -> tuple[bytes, bytes]:
-        """The two halves of the last frame: the answer, as the inside of a JSON string, is between.
+        """Returns the last frame in two halves, to be sent before and after the answer.
 
-        Nothing comes between the halves if the run has failed: the second one is empty.
+        The answer is the content of a JSON string. If the run has failed, there is no answer, and
+        the second half is empty.
         """
         frame = _run_frame(seq, self._finished(event, usage))
         if event.outcome == "failed":
             return frame, b""
-        head, _, tail = frame.rpartition(ANSWER_PLACE)
+        head, _, tail = frame.rpartition(ANSWER_PLACEHOLDER)
         return head, tail
 
-    def _told(self, event: RunStep) -> RunEvent:
+    def _run_event(self, event: RunStep) -> RunEvent:
         run = self._run_id
         match event:
             case TextDelta(text=text):
@@ -244,7 +246,7 @@ class RunStream:
             case ReasoningDelta(text=text):
                 return ReasoningText(run_id=run, delta=text)
             case ToolStarted() | ToolProgress() | ToolFinished():
-                return _work(run, event)
+                return _tool_event(run, event)
             case QuestionAsked(id=name, prompt=prompt, choices=choices):
                 request = ApprovalRequest if event.kind == "approval" else QuestionRequest
                 return request(run_id=run, id=name, prompt=prompt, choices=choices)
@@ -255,12 +257,12 @@ class RunStream:
                 | UsageReported()
                 | Notice()
             ):
-                return _remark(run, event)
+                return _other_event(run, event)
             case _:
                 assert_never(event)
 
     def _finished(self, event: TurnFinished, usage: UsageReported | None) -> RunEvent:
-        run, output = self._run_id, ANSWER_PLACE.decode()
+        run, output = self._run_id, ANSWER_PLACEHOLDER.decode()
         match event.outcome:
             case "completed":
                 return RunCompleted(
@@ -275,14 +277,16 @@ class RunStream:
             case "stopped":
                 return RunCancelled(run_id=run, reason=event.text, output=output)
             case "failed":
-                return RunFailed(run_id=run, error=remark(event), code=event.code or "agent_error")
+                return RunFailed(
+                    run_id=run, error=end_remark(event), code=event.code or "agent_error"
+                )
             case _:
                 assert_never(event.outcome)
 
 
 def plain_completion(id: str, model: str, created: int, view: View) -> bytes:
-    """The reply to a request that did not ask for a stream."""
-    text, end = spoken(view), view.outcome
+    """Returns the reply to a request without streaming."""
+    text, end = answer_with_questions(view), view.outcome
     reply = AssistantReply(content=text)
     if end is not None and end.calls:
         calls = tuple(map(_client_call, end.calls))
@@ -301,7 +305,7 @@ def _numbered(calls: Sequence[ToolCall]) -> tuple[ClientCall, ...]:
     return tuple(replace(_client_call(call), index=index) for index, call in enumerate(calls))
 
 
-def _work(run: str, event: ToolStarted | ToolProgress | ToolFinished) -> RunEvent:
+def _tool_event(run: str, event: ToolStarted | ToolProgress | ToolFinished) -> RunEvent:
     match event:
         case ToolStarted(call=call, name=name, label=label, arguments=arguments):
             return ToolStart(
@@ -322,7 +326,7 @@ def _work(run: str, event: ToolStarted | ToolProgress | ToolFinished) -> RunEven
             assert_never(event)
 
 
-def _remark(
+def _other_event(
     run: str,
     event: SegmentEnded | SegmentDiscarded | ContextCompacted | UsageReported | Notice,
 ) -> RunEvent:
@@ -330,19 +334,20 @@ def _remark(
         case SegmentEnded():
             return SegmentEnd(run_id=run)
         case SegmentDiscarded(from_seq=from_seq):
-            return SegmentCut(run_id=run, from_seq=from_seq)
+            return SegmentDiscard(run_id=run, from_seq=from_seq)
         case ContextCompacted(messages=messages):
             return CompactionUpdate(run_id=run, messages=messages)
         case UsageReported():
             return UsageUpdate(run_id=run, usage=Usage.of(event))
         case Notice(text=text):
-            return Remark(run_id=run, text=text)
+            return NoticeEvent(run_id=run, text=text)
         case _:
             assert_never(event)
 
 
-def _around(chunk: Chunk) -> bytes:
-    """The frame of a chunk whose delta says "@", as a template of a number and a text."""
+def _template(chunk: Chunk) -> bytes:
+    """Makes a template, with a place for the number and the text, from a chunk whose text is
+    "@"."""
     head, _, tail = encode(chunk).replace(b"%", b"%%").rpartition(b'"@"')
     return b"id: %%d\ndata: %b%%b%b\n\n" % (head, tail)
 
@@ -351,8 +356,8 @@ def _frame(seq: int, name: str, data: bytes) -> bytes:
     return b"id: %d\nevent: %b\ndata: %b\n\n" % (seq, name.encode(), data)
 
 
-def _run_frame(seq: int, told: RunEvent) -> bytes:
-    return _frame(seq, str(told.__struct_config__.tag), encode(told))
+def _run_frame(seq: int, event: RunEvent) -> bytes:
+    return _frame(seq, str(event.__struct_config__.tag), encode(event))
 
 
 def _failure(seq: int, message: str, code: str, status: int) -> bytes:

@@ -1,12 +1,12 @@
-"""A turn on stdout: tokens as they come, the answer alone, or one JSON object per event."""
+"""Renders a turn for stdout: live text, the answer alone, or one JSON object per event."""
 
 from typing import NamedTuple, assert_never
 
 import msgspec
 
-from hermes.streaming.final import question_text, remark
+from hermes.streaming.final import end_remark, question_text
 from hermes.streaming.wire import encode
-from hermes.text.console import printable, printable_json
+from hermes.text.console import printable, printable_json, printable_line
 from hermes.types.events import (
     AgentEvent,
     ContextCompacted,
@@ -27,21 +27,25 @@ from hermes.types.value import Value
 
 CUT = "— the connection to the model was cut; it starts again —"
 
-ASKING = "clarify"
-"""The tool whose question is shown anyway: it needs no line of its own."""
+QUESTION_TOOL = "clarify"
+"""The tool that asks a question. It gets no line, because the question is shown."""
 
 LABEL_WIDTH = 100
-"""Characters of the line for a call."""
+"""Most characters of the label of a call."""
 ARGUMENT_WIDTH = 40
-"""Characters of an argument in it."""
+"""Most characters of one argument in the label."""
 RESULT_WIDTH = 80
-"""Characters of the result behind it."""
+"""Most characters of the result after the label."""
+DIFF_INDENT = "  "
+"""Spaces before each line of a diff."""
 
 _DIM, _RED, _YELLOW, _RESET = "\x1b[2m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
+_GREEN = "\x1b[32m"
 
 
 class StdoutStream:
-    """What to write for each event; in all it ends with one newline, or is empty."""
+    """Returns the text to write for each event. The whole output ends with one newline or is
+    empty."""
 
     def __init__(self, color: bool, tools: bool = True) -> None:
         self._color = color
@@ -71,7 +75,7 @@ class StdoutStream:
             case TurnFinished():
                 self._labels.pop(self._open_call or CallId(""), None)
                 left = (self._line(f"{one} (not finished)", _RED) for one in self._labels.values())
-                words = remark(event)
+                words = end_remark(event)
                 return "".join(left) + (self._line(words, _RED) if words else self._fresh())
             case SegmentEnded():
                 self._speaking, self._held = False, ""
@@ -92,7 +96,7 @@ class StdoutStream:
             begin = self._fresh() + ("\n" if self._said else "")
             self._said = self._speaking = True
         shown = text.rstrip("\n")
-        # Held until more comes, so that the end is one newline whatever the model says.
+        # Newlines are held back until more text follows, so that the output ends with exactly one.
         self._held = text[len(shown) :]
         self._mid_line = self._mid_line or bool(shown)
         return begin + shown
@@ -101,20 +105,22 @@ class StdoutStream:
         match event:
             case ToolStarted(call=call, name=name):
                 self._labels[call] = line = f"· {tool_label(event)}"
-                if self._open_call is not None or name == ASKING:
+                if self._open_call is not None or name == QUESTION_TOOL:
                     return ""
                 begin = self._fresh()
                 self._open_call, self._mid_line = call, True
                 return begin + self._painted(line, _DIM)
             case ToolFinished(call=call):
                 known = self._labels.pop(call, f"· {tool_label(event)}")
-                rest = took(event)
+                rest = outcome_text(event)
                 color = _RED if event.failed else _DIM
+                changes = "".join(f"{self._changed(line)}\n" for line in diff_lines(event))
                 if self._open_call is None:
-                    return self._line(known + rest, color)
+                    return self._line(known + rest, color) + changes
                 if self._open_call != call:
-                    self._waiting += self._painted(known + rest, color) + "\n"
+                    self._waiting += self._painted(known + rest, color) + "\n" + changes
                     return ""
+                self._waiting = changes + self._waiting
                 return self._painted(rest, color) + self._fresh()
             case _:
                 assert_never(event)
@@ -123,44 +129,51 @@ class StdoutStream:
         return self._fresh() + self._painted(printable(text), color) + "\n"
 
     def _fresh(self) -> str:
-        """Begins a line, and writes the tool lines that waited for one."""
+        """Begins a new line, and returns the tool lines that waited for it."""
         begin = ("\n" if self._mid_line else "") + self._waiting
         self._mid_line = self._speaking = False
         self._open_call, self._waiting, self._held = None, "", ""
         return begin
 
+    def _changed(self, line: str) -> str:
+        """A line of a diff."""
+        color = {"+": _GREEN, "-": _RED}.get(line.removeprefix(DIFF_INDENT)[:1], _DIM)
+        return self._painted(line, color)
+
     def _painted(self, text: str, color: str) -> str:
         return f"{color}{text}{_RESET}" if self._color else text
 
 
-class Written(NamedTuple):
-    """What an event adds to the answer, and what is said beside it."""
+class SplitOutput(NamedTuple):
+    """The text that an event adds to the answer, and the text that it adds to stderr."""
 
     answer: str = ""
     aside: str = ""
 
 
 class SplitStream:
-    """Keeps the answer apart from all else: its text comes once it can't be taken back."""
+    """Separates the answer from all other output. Text of the answer is returned when it is
+    final."""
 
     def __init__(self) -> None:
         self._labels: dict[CallId, str] = {}
         self._text = ""
         self._said = False
 
-    def feed(self, event: AgentEvent) -> Written:
+    def feed(self, event: AgentEvent) -> SplitOutput:
         match event:
             case TextDelta(text=text):
                 self._text += printable(text)
             case SegmentEnded():
-                return Written(self._settled())
+                return SplitOutput(self._settled())
             case SegmentDiscarded():
                 self._text = ""
                 return _aside(CUT)
             case ToolStarted(call=call):
                 self._labels[call] = tool_label(event)
             case ToolFinished(call=call):
-                return _aside(f"· {self._labels.pop(call, tool_label(event))}{took(event)}")
+                line = f"· {self._labels.pop(call, tool_label(event))}{outcome_text(event)}"
+                return _aside(line, *diff_lines(event))
             case QuestionAsked(call=call):
                 self._labels.pop(call, None)
                 return _aside(question_text(event))
@@ -168,12 +181,12 @@ class SplitStream:
                 return _aside(f"[{text}]")
             case TurnFinished():
                 unfinished = (f"· {label} (not finished)" for label in self._labels.values())
-                return Written(self._settled(), _aside(*unfinished, remark(event)).aside)
+                return SplitOutput(self._settled(), _aside(*unfinished, end_remark(event)).aside)
             case ReasoningDelta() | ToolProgress() | ContextCompacted() | UsageReported():
                 pass
             case _:
                 assert_never(event)
-        return Written()
+        return SplitOutput()
 
     def _settled(self) -> str:
         text, self._text = self._text.strip("\n"), ""
@@ -183,32 +196,33 @@ class SplitStream:
         return f"{begin}{text}\n"
 
 
-def _aside(*lines: str) -> Written:
-    return Written(aside="".join(f"{printable(line)}\n" for line in lines if line))
+def _aside(*lines: str) -> SplitOutput:
+    return SplitOutput(aside="".join(f"{printable(line)}\n" for line in lines if line))
 
 
 class Session(Value, tag=True):
-    """The first line of JSON, which names the conversation."""
+    """The first JSON line, which names the conversation so that it can be resumed."""
 
     name: str
     """The name for `hermes chat --resume`."""
 
 
 class JsonLines:
-    """One JSON object per event, each on a line."""
+    """Renders each event as a JSON object on one line."""
 
     def feed(self, event: AgentEvent | Session) -> str:
         return printable_json(encode(event).decode()) + "\n"
 
 
 def tool_label(event: ToolStarted | ToolFinished) -> str:
-    """A call in one line: `terminal make all timeout=5`. Of a finished call, the tool's name."""
+    """Returns a call as one line: `terminal make all timeout=5`, or the name of a finished tool."""
     if isinstance(event, ToolFinished):
         return _one_line(event.name, LABEL_WIDTH)
     parts = [event.name, event.label]
     for name, value in _arguments(event).items():
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        # The label is the beginning of the first text, or of the first text in a list.
+        # The label repeats the first string argument, or the first string of a list, so it is
+        # skipped.
         if not text.lstrip('["').startswith(event.label.removesuffix("…") or "\0"):
             parts.append(f"{name}={_one_line(text, ARGUMENT_WIDTH)}")
     return _one_line(" ".join(parts), LABEL_WIDTH)
@@ -221,11 +235,20 @@ def _arguments(event: ToolStarted) -> dict[str, object]:
         return {}
 
 
-def took(event: ToolFinished) -> str:
-    """How a call ended, to be written behind its label: ` (failed, 0.1 s): No such file.`"""
+def outcome_text(event: ToolFinished) -> str:
+    """Returns how a call ended, to follow its label: ` (failed, 0.1 s): No such file.`"""
     failed = "failed, " if event.failed else ""
-    result = f": {_one_line(event.result, RESULT_WIDTH)}" if event.result else ""
+    # The lines below the first one repeat the diff.
+    said = event.result.partition("\n")[0] if event.diff else event.result
+    result = f": {_one_line(said, RESULT_WIDTH)}" if said else ""
     return f" ({failed}{event.seconds:.1f} s){result}"
+
+
+def diff_lines(event: ToolFinished) -> list[str]:
+    """The lines of the call's diff, indented, without characters that control a terminal."""
+    lines = event.diff.split("\n") if event.diff else []
+    clean = (printable_line(line.removesuffix("\r")).expandtabs(4) for line in lines)
+    return [DIFF_INDENT + line for line in clean]
 
 
 def _one_line(text: str, width: int) -> str:

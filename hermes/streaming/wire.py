@@ -1,4 +1,4 @@
-"""The JSON of the HTTP answers: chat completions and the events of a run."""
+"""The JSON types of the HTTP API: chat completions and run events."""
 
 import json
 from typing import Literal
@@ -13,17 +13,17 @@ _encode = msgspec.json.Encoder().encode
 
 
 def encode(value: str | msgspec.Struct) -> bytes:
-    """JSON on one line. What UTF-8 cannot carry becomes "?"."""
+    """Encodes a value as JSON on one line. Characters that UTF-8 can't encode become "?"."""
     try:
         return _encode(value)
     except UnicodeEncodeError:
-        # A file name that is not UTF-8 decodes to lone surrogates.
+        # A file name that is not valid UTF-8 contains lone surrogates.
         plain = msgspec.to_builtins(value)
         return json.dumps(plain, ensure_ascii=False).encode(errors="replace")
 
 
 class WireValue(Value, omit_defaults=False):
-    """Defaults are written too: clients look for them."""
+    """A value whose defaults are encoded too, because clients expect all fields."""
 
 
 class Usage(WireValue):
@@ -62,7 +62,7 @@ class ClientCall(WireValue):
     type: Literal["function"] = "function"
     """Always `function`."""
     index: int | UnsetType = UNSET
-    """The number of the call, from 0; only in a stream."""
+    """Only set in a stream."""
 
 
 class Delta(WireValue):
@@ -136,7 +136,7 @@ class ErrorBody(WireValue):
 
 
 def error_type(status: int) -> str:
-    """OpenAI's name for the kind of error that has this HTTP status."""
+    """Returns OpenAI's error type for an HTTP status."""
     if status == 429:
         return "rate_limit_error"
     return "server_error" if status >= 500 else "invalid_request_error"
@@ -181,7 +181,7 @@ class Completion(WireValue):
 
 
 class RunEvent(WireValue, tag_field="event"):
-    """An event of a run. The tag is the name of the server-sent event too."""
+    """An event of a run. Its tag is also the name of the server-sent event."""
 
     run_id: str
     """The id of the run."""
@@ -205,7 +205,7 @@ class SegmentEnd(RunEvent, tag="hermes.segment.ended"):
     """The model has ended a piece of text; tool calls or the end of the run follow."""
 
 
-class SegmentCut(RunEvent, tag="hermes.segment.discarded"):
+class SegmentDiscard(RunEvent, tag="hermes.segment.discarded"):
     """The text since `from_seq` was cut off; drop it, because the model writes it again."""
 
     from_seq: int
@@ -278,7 +278,7 @@ class CompactionUpdate(RunEvent, tag="hermes.context.compacted"):
     """Number of messages that the summary replaces for the model."""
 
 
-class Remark(RunEvent, tag="notice"):
+class NoticeEvent(RunEvent, tag="notice"):
     """A remark of the gateway that is not part of the answer."""
 
     text: str
@@ -307,8 +307,8 @@ class RunSuspended(RunEvent, tag="run.suspended", kw_only=True):
     """The run waits for a person, or for the results of client tools."""
 
     tool_calls: tuple[ClientCall, ...] | UnsetType = UNSET
-    """Calls of client tools that wait for their results; absent if the run waits for a person."""
-    # The last field: the place of the answer in a frame is found from the end.
+    """Calls of client tools whose results are missing. This field must precede `output`, because
+    the placeholder of the answer is searched for from the end of the frame."""
     output: str
     """The text so far."""
 

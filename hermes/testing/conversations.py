@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from hermes.state import compactions, sessions, transcript, turns
+from hermes.state import compactions, conversations, sessions, transcript, turns
 from hermes.state.compactions import Condensed, Span
 from hermes.state.search import search
 from hermes.state.sessions import EndedConversation
@@ -170,7 +170,7 @@ class SessionsContract(StoreFixture):
     async def test_a_session_is_named_by_its_first_words(self, store: Store) -> None:
         await store.run(touch, title=" " * 10_000 + "How do I\n boil an egg? " + "x" * 80)
         await store.run(touch, title="something else")
-        (found,) = await store.read(sessions.listed)
+        (found,) = await store.read(conversations.named, SESSION)
         assert found.title.startswith("How do I boil an egg? xxx")
         assert len(found.title) <= sessions.TITLE_CHARS
 
@@ -179,22 +179,20 @@ class SessionsContract(StoreFixture):
             await store.run(
                 sessions.touch, session(chat), replace(SOURCE, chat_id=chat), None, "", NOW
             )
-        for name, found in {
-            "abc1": ["abc1"],
-            str(session("abc2")): ["abc2"],
-            "a_": ["a_c"],
-            "%": ["%"],
-            "nothing": [],
-        }.items():
-            assert [one.chat for one in await store.read(sessions.named, name)] == found
-        assert len(await store.read(sessions.named, "ab")) == 2
+        for name in ("abc1", str(session("abc1"))):
+            (found,) = await store.read(conversations.named, name)
+            assert found.chat == "abc1"
+        assert await store.read(conversations.named, "ab") == []
+        for name, chats in {"a_": ["a_c"], "%": ["%"], "nothing": []}.items():
+            assert [one.chat for one in await store.read(conversations.resembling, name)] == chats
+        assert len(await store.read(conversations.resembling, "ab")) == 2
 
     async def test_a_deleted_session_leaves_nothing_behind(self, store: Store) -> None:
         await store.run(touch)
         await store.run(talk, 2)
         await store.run(turns.insert, turn_row("t000"), "main", "7")
         await store.run(sessions.keep_prompt, SESSION, 0, a_prompt("hello"))
-        await store.run(sessions.delete, SESSION)
+        await store.run(delete)
         await store.run(sessions.forget_prompts)
         for table in ("sessions", "messages", "turns", "prompts"):
             assert await store.read(_count, table) == 0
@@ -259,7 +257,7 @@ class SessionsContract(StoreFixture):
 
     async def test_a_session_made_again_after_its_deletion_is_another(self, store: Store) -> None:
         first = await store.run(touch, NOW)
-        await store.run(sessions.delete, SESSION)
+        await store.run(delete)
         assert (await store.run(touch, NOW + 1)).created_at != first.created_at
 
     async def test_the_ending_of_one_session_is_taken_by_its_name(self, store: Store) -> None:
@@ -327,3 +325,9 @@ def _count(table: str) -> Work[int]:
     rows = yield f"select count(*) from {table}", ()  # noqa: S608
     count: int = rows[0][0]
     return count
+
+
+def delete() -> Work[None]:
+    """Deletes the current conversation of the session."""
+    for one in (yield from conversations.named(SESSION)):
+        yield from conversations.delete(one)

@@ -21,7 +21,7 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from hermes.app.gateway import Parts, open_gateway
+from hermes.app.gateway import GatewayOverrides, open_gateway
 from hermes.boundary.execution.local import LocalBackend
 from hermes.core.models.retry import Retrying
 from hermes.core.tools.read_file import read_file_tool
@@ -311,14 +311,14 @@ async def work(options: Options) -> None:
             PlainAdapter(wire("plain")),
             EditingAdapter(wire("editing")),
         ]
-        parts = Parts(
+        overrides = GatewayOverrides(
             tools=tools(points, home),
             model=PointedModel(points, Retrying(model_client(http))),
             backend=LocalBackend(home / "processes", {"PATH": os.defpath}),
             wrap_store=partial(PointedStore, points),
         )
         async with (
-            open_gateway(settings_of(options), parts) as gateway,
+            open_gateway(settings_of(options), overrides) as gateway,
             anyio.create_task_group() as group,
         ):
             for adapter in adapters:

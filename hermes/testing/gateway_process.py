@@ -63,7 +63,7 @@ class GatewayProcess:
                 command, env=self._environ, stdout=log, stderr=subprocess.STDOUT
             )
         try:
-            await until(lambda: "\ntry: " in self.log, START_SECONDS)
+            await until(lambda: "\n  curl " in self.log, START_SECONDS)
         except AssertionError as error:
             raise AssertionError(f"the gateway did not start:\n{self.log}") from error
 

@@ -13,7 +13,7 @@ import anyio
 import msgspec
 from msgspec.structs import replace
 
-from hermes.settings.schema import Also
+from hermes.settings.schema import Aliases
 from hermes.text.markdown import print_markdown, print_plain
 from hermes.types.errors import Rejected
 from hermes.types.identity import ChatKind, Source, Target
@@ -275,7 +275,7 @@ def to_event(update: Update, account: str) -> MessageEvent:
 class FakeConfig(Value):
     """The settings of a fake platform."""
 
-    token: Annotated[str, Also(env=("{}_BOT_TOKEN",), secret=True)] = ""
+    token: Annotated[str, Aliases(env=("{}_BOT_TOKEN",), secret=True)] = ""
     """The credential of the default account; empty for no account."""
     accounts: dict[str, str] = msgspec.field(default_factory=dict)
     """The tokens of further accounts, by name."""

@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 import anyio
 import msgspec
 
-from hermes.app.gateway import Parts, open_gateway
+from hermes.app.gateway import GatewayOverrides, open_gateway
 from hermes.boundary.execution.local import LocalBackend
 from hermes.control.gateway import Gateway
 from hermes.core.models.openai_chat import OpenAIChat
@@ -118,14 +118,14 @@ async def running(
         auxiliary=conditions.auxiliary,
         memory=conditions.memory,
     )
-    parts = Parts(
+    overrides = GatewayOverrides(
         plugins=conditions.plugins,
         tools=conditions.tools,
         model=model,
         backend=conditions.backend or _test_backend(home, conditions),
         wrap_store=partial(wrapped_store, wrap=conditions.wrap_store),
     )
-    opened = open_gateway(settings, parts, terminal=conditions.terminal)
+    opened = open_gateway(settings, overrides, terminal=conditions.terminal)
     async with opened as gateway, anyio.create_task_group() as group:
         for adapter in adapters:
             group.start_soon(serve, gateway, adapter)

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 from msgspec.structs import replace
 
-from hermes.app.gateway import Parts, open_gateway
+from hermes.app.gateway import GatewayOverrides, open_gateway
 from hermes.control.gateway import Gateway
 from hermes.entry.http.server import ApiOptions, serve_http
 from hermes.settings import load
@@ -20,7 +20,7 @@ SERVICE_KEY = "a-key-for-tests-only"
 MODEL = "vendor/some-model"
 """The model that is configured and that clients may request."""
 OPTIONS = ApiOptions(key=SERVICE_KEY, port=0, aliases=frozenset({"hermes-agent", MODEL}))
-PARTS = Parts(tools=TEST_TOOLS, unread_seconds=0.2)
+TEST_OVERRIDES = GatewayOverrides(tools=TEST_TOOLS, unread_seconds=0.2)
 
 
 class Service:
@@ -38,7 +38,7 @@ class Service:
 async def serving(
     home: Path,
     options: ApiOptions = OPTIONS,
-    parts: Parts = PARTS,
+    overrides: GatewayOverrides = TEST_OVERRIDES,
     environ: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Service]:
     """Runs the service on the store of the home. At the end of the block it ends as if it were
@@ -50,8 +50,8 @@ async def serving(
             "HERMES_RESTART_DRAIN_TIMEOUT": "0",
         }
         settings = load(home, {**given, **(environ or {})})
-        parts = replace(parts, wrap_store=partial(wrapped_store, wrap=parts.wrap_store))
-        async with open_gateway(settings, parts) as gateway, anyio.create_task_group() as group:
+        overrides = replace(overrides, wrap_store=partial(wrapped_store, wrap=overrides.wrap_store))
+        async with open_gateway(settings, overrides) as gateway, anyio.create_task_group() as group:
             send, receive = anyio.create_memory_object_stream[str](1)
             group.start_soon(serve_http, gateway, options, send.send_nowait)
             with send, receive:

@@ -10,10 +10,10 @@ from hermes.control.routing import DEFAULT_AGENT
 from hermes.core.agent import AgentLoop
 from hermes.core.auxiliary import Auxiliary
 from hermes.core.compaction import Compactor
-from hermes.core.prompt import Prompter
+from hermes.core.prompt import PromptWriter
 from hermes.core.tools.call import CallContext, ToolRuntime, scope_of
 from hermes.core.tools.registry import Registry
-from hermes.core.tools.results import Redact, Results
+from hermes.core.tools.results import Redact, ResultFilter
 from hermes.state.spill import Spill
 from hermes.testing.commands import FILES_ONLY
 from hermes.testing.scripted import ScriptedModel
@@ -32,7 +32,7 @@ CHOICE = ModelChoice(provider="p", model="m", base_url="")
 PRIVATE = Source(platform="p", account="p", chat_kind="private", chat_id="1", user_id="1")
 GROUP = Source(platform="p", account="p", chat_kind="group", chat_id="-5", user_id="1")
 CALL = CallId("t_0_0")
-NO_SPILL = Results(Spill(Path("/nonexistent")))
+NO_SPILL = ResultFilter(Spill(Path("/nonexistent")))
 """For results that are short."""
 
 
@@ -129,15 +129,15 @@ def an_agent(
     tools: Sequence[AnyTool],
     *,
     choice: ModelChoice = CHOICE,
-    prompter: Prompter | None = None,
-    results: Results | None = None,
+    prompt_writer: PromptWriter | None = None,
+    results: ResultFilter | None = None,
 ) -> AgentLoop:
     """An agent that calls the model for everything."""
     return AgentLoop(
         model,
         Registry(tools),
         lambda profile, named: choice,
-        prompter or Prompter(),
+        prompt_writer or PromptWriter(),
         Compactor(Auxiliary(model, lambda main: main)),
         ToolRuntime(FILES_ONLY, results or NO_SPILL),
     )

@@ -86,13 +86,13 @@ def request_to(choice: ModelChoice, *messages: Message) -> ModelRequest:
 
 
 async def ask(
-    request: ModelRequest, *added: WireFormat, silence: float = 300.0
+    request: ModelRequest, *added: WireFormat, read_timeout: float = 300.0
 ) -> tuple[AssistantMessage, list[AgentEvent]]:
     """The answer to the request, and the events. `added` are further wire formats."""
     events: list[AgentEvent] = []
     async with aiohttp.ClientSession() as session:
         client = ModelClient(
-            session, wire_formats([*builtin_wire_formats(), *added]), silence=silence
+            session, wire_formats([*builtin_wire_formats(), *added]), read_timeout=read_timeout
         )
         message = await client.complete(request, events.append)
     return message, events

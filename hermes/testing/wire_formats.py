@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from hermes.core.models.answer import StreamedAnswer
 from hermes.core.models.client import ModelClient
-from hermes.core.models.prefixes import CACHED_FROM
+from hermes.core.models.message_cache import FEWEST_CACHED_MESSAGES
 from hermes.core.models.request_fields import given_options
 from hermes.core.models.stream import PayloadStream
 from hermes.testing.declared_tools import ToolsContract
@@ -150,7 +150,7 @@ class WireFormatContract(ToolsContract):
     def test_a_longer_conversation_begins_like_the_shorter_one(self, data: st.DataObject) -> None:
         wire, bodies = self.wire(), list[bytes]()
         for history in data.draw(histories(self._echoes())):
-            padded = (*[UserMessage(text="hi")] * CACHED_FROM, *history)
+            padded = (*[UserMessage(text="hi")] * FEWEST_CACHED_MESSAGES, *history)
             request = replace(request_to(self.choice(), *padded), conversation="c")
             body = wire.body(request)
             assert body == self.wire().body(request), "a cache changes nothing"
@@ -231,7 +231,7 @@ class WireFormatContract(ToolsContract):
         choice = replace(self.choice(), quirks=Quirks(reasoning=reasoning))
         request = request_to(choice)
         whole = self.wire().body(replace(request, sampling=sampling))
-        left_out = self.wire().left_out(choice, sampling)
+        left_out = self.wire().ignored_options(choice, sampling)
         for name in given_options(sampling):
             unset = replace(sampling, **{name: getattr(Sampling(), name)})
             without = self.wire().body(replace(request, sampling=unset))

@@ -1,4 +1,4 @@
-"""Replacing a piece of a text: where it stands, also with other spaces, and what changed."""
+"""Finds and replaces a passage of a text, even if its white space differs, and shows the diff."""
 
 import itertools
 import os.path
@@ -7,19 +7,22 @@ from difflib import SequenceMatcher
 
 from hermes.types.value import Value
 
-TOLERANT = 500
-"""Lines of an old text that may stand with other spaces."""
-AROUND = 2
-"""Lines that are shown around a change."""
+MOST_TOLERANT_LINES = 500
+"""Most lines of a passage that is also searched for with different white space."""
+CONTEXT_LINES = 2
+"""Context lines that a diff shows around a change."""
 MOST_DIFF_LINES = 200
-"""Lines from the first to the last change that are shown: comparing takes their cube in time."""
-WIDTH = 200
+"""Most lines between the first and the last change. The time to compare them grows with their
+cube."""
+DIFF_WIDTH = 200
 LONGEST_DIFF = 4000
-"""Characters of a diff."""
+"""Most characters of a diff."""
+SHORT_DIFF_LINES, SHORT_DIFF_WIDTH = 16, 120
+"""Most lines of a short diff, and most characters of each."""
 
 
-class Spot(Value):
-    """A piece of a text, and what takes its place."""
+class Replacement(Value):
+    """A passage of a text, and the text that replaces it."""
 
     start: int
     end: int
@@ -27,38 +30,34 @@ class Spot(Value):
     exact: bool = True
 
 
-def spots(text: str, old: str, new: str) -> list[Spot]:
-    """Where the old text stands: exactly, or else at whole lines that differ in their spaces.
+def find_replacements(text: str, old: str, new: str) -> list[Replacement]:
+    """Returns the occurrences of `old`. If there are none, returns whole lines that differ from it
+    only in white space.
 
-    What takes its place has the line ends of the text, and the indentation of the lines.
+    The replacement gets the line endings of the text and the indentation of the replaced lines.
     """
     newline = "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
     old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
     exact = list(_exact(text, old.replace("\n", newline), new.replace("\n", newline)))
-    return exact or list(_alike(text, old, new, newline))
+    return exact or list(_similar_lines(text, old, new, newline))
 
 
-def replaced(text: str, found: list[Spot]) -> str:
+def apply_replacements(text: str, found: list[Replacement]) -> str:
     pieces, last = [], 0
-    for spot in found:
-        pieces += [text[last : spot.start], spot.new]
-        last = spot.end
+    for one in found:
+        pieces += [text[last : one.start], one.new]
+        last = one.end
     return "".join([*pieces, text[last:]])
 
 
 def diff(before: str, after: str) -> str:
-    """What changed, in the unified form, as far as it is short."""
-    old, new = before.split("\n"), after.split("\n")
-    top, below = _same(old, new), _same(old[::-1], new[::-1])
-    below = min(below, len(old) - top, len(new) - top)
-    first = max(top - AROUND, 0)
-    old = old[first : len(old) - max(below - AROUND, 0)]
-    new = new[first : len(new) - max(below - AROUND, 0)]
+    """Returns a unified diff, cut off if it is long."""
+    old, new, first = _changed_part(before.split("\n"), after.split("\n"))
     if max(len(old), len(new)) > MOST_DIFF_LINES:
         return "[the changes are too far apart to be shown]"
     shown, room = [], LONGEST_DIFF
     for line in _hunks(old, new, first):
-        cut = line if len(line) <= WIDTH else line[:WIDTH] + "…"
+        cut = line if len(line) <= DIFF_WIDTH else line[:DIFF_WIDTH] + "…"
         room -= len(cut) + 1
         if room < 0:
             shown.append("[more changes than are shown]")
@@ -67,17 +66,48 @@ def diff(before: str, after: str) -> str:
     return "\n".join(shown)
 
 
-def _exact(text: str, old: str, new: str) -> Iterator[Spot]:
+def short_diff(before: str, after: str) -> str:
+    """Returns the first lines of the change in the unified form; empty if no line has changed."""
+    old, new, first = _changed_part(_lines(before), _lines(after))
+    if old == new:
+        return ""
+    if max(len(old), len(new)) <= MOST_DIFF_LINES:
+        lines = list(_hunks(old, new, first))
+    else:
+        removed, added = [f"-{line}" for line in old], [f"+{line}" for line in new]
+        lines = [_heading(first, len(old), first, len(new)), *removed, *added]
+    shown = [
+        line if len(line) <= SHORT_DIFF_WIDTH else line[: SHORT_DIFF_WIDTH - 1] + "…"
+        for line in lines[:SHORT_DIFF_LINES]
+    ]
+    more = len(lines) - len(shown)
+    return "\n".join([*shown, f"… {more} more lines"] if more else shown)
+
+
+def _lines(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _changed_part(old: list[str], new: list[str]) -> tuple[list[str], list[str], int]:
+    """The lines of both texts around the changes, and the number of equal lines before them."""
+    top, below = _equal_lines(old, new), _equal_lines(old[::-1], new[::-1])
+    below = min(below, len(old) - top, len(new) - top)
+    first = max(top - CONTEXT_LINES, 0)
+    left = max(below - CONTEXT_LINES, 0)
+    return old[first : len(old) - left], new[first : len(new) - left], first
+
+
+def _exact(text: str, old: str, new: str) -> Iterator[Replacement]:
     start = text.find(old)
     while start >= 0:
         end = start + len(old)
-        yield Spot(start=start, end=end, new=new)
+        yield Replacement(start=start, end=end, new=new)
         start = text.find(old, end)
 
 
-def _alike(text: str, old: str, new: str, newline: str) -> Iterator[Spot]:
-    was, wanted = _shape(old.removesuffix("\n").split("\n"))
-    if not any(wanted) or len(wanted) > TOLERANT:
+def _similar_lines(text: str, old: str, new: str, newline: str) -> Iterator[Replacement]:
+    was, wanted = _dedented(old.removesuffix("\n").split("\n"))
+    if not any(wanted) or len(wanted) > MOST_TOLERANT_LINES:
         return
     lines = text.split("\n")
     starts = list(itertools.accumulate((len(line) + 1 for line in lines), initial=0))
@@ -92,20 +122,21 @@ def _alike(text: str, old: str, new: str, newline: str) -> Iterator[Spot]:
             end = min(starts[behind], len(text))
         else:
             end = starts[behind] - 1 - lines[behind - 1].endswith("\r")
-        moved = newline.join(_moved(line, was, now) for line in new.split("\n"))
-        yield Spot(start=starts[number], end=end, new=moved, exact=False)
+        moved = newline.join(_reindented(line, was, now) for line in new.split("\n"))
+        yield Replacement(start=starts[number], end=end, new=moved, exact=False)
         number = behind
 
 
-def _shape(lines: list[str]) -> tuple[str, list[str]]:
-    """The indentation that the lines share, and the lines without it and without spaces behind."""
+def _dedented(lines: list[str]) -> tuple[str, list[str]]:
+    """Returns the common indentation, and the lines without it and without trailing white space."""
     indents = [line[: len(line) - len(line.lstrip())] for line in lines if line.strip()]
-    shared = os.path.commonprefix(indents)  # noqa: RUF071  # of texts, not of paths
+    shared = os.path.commonprefix(indents)  # noqa: RUF071  # used on texts, not on paths
     return shared, [line[len(shared) :].rstrip() for line in lines]
 
 
 def _indentation(lines: list[str], first: int, wanted: list[str]) -> str | None:
-    """What stands before all that is wanted, from the first line on; None where it does not."""
+    """Returns the indentation with which the wanted lines occur at `first`, or None if they do
+    not."""
     place = next(place for place, line in enumerate(wanted) if line)
     line = lines[first + place]
     indent = line[: len(line) - len(wanted[place])]
@@ -117,8 +148,9 @@ def _indentation(lines: list[str], first: int, wanted: list[str]) -> str | None:
     return indent if same else None
 
 
-def _moved(line: str, was: str, now: str) -> str:
-    """The line as far to the right as the lines whose indentation was that and is this now."""
+def _reindented(line: str, was: str, now: str) -> str:
+    """Indents a new line, for a passage whose indentation is `was` in the request and `now` in the
+    file."""
     if not line.strip():
         return line
     if now.startswith(was):
@@ -128,19 +160,21 @@ def _moved(line: str, was: str, now: str) -> str:
     return now + line.removeprefix(was)
 
 
-def _same(old: list[str], new: list[str]) -> int:
-    """How many lines at the beginning are the same."""
+def _equal_lines(old: list[str], new: list[str]) -> int:
+    """Returns how many lines are equal at the beginning."""
     pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False))
     return sum(1 for _ in pairs)
 
 
+def _heading(old_from: int, old_count: int, new_from: int, new_count: int) -> str:
+    return f"@@ -{old_from + 1},{old_count} +{new_from + 1},{new_count} @@"
+
+
 def _hunks(old: list[str], new: list[str], first: int) -> Iterator[str]:
     matcher = SequenceMatcher(None, old, new, autojunk=False)
-    for group in matcher.get_grouped_opcodes(AROUND):
+    for group in matcher.get_grouped_opcodes(CONTEXT_LINES):
         (_, old_from, _, new_from, _), (_, _, old_to, _, new_to) = group[0], group[-1]
-        old_span = f"{first + old_from + 1},{old_to - old_from}"
-        new_span = f"{first + new_from + 1},{new_to - new_from}"
-        yield f"@@ -{old_span} +{new_span} @@"
+        yield _heading(first + old_from, old_to - old_from, first + new_from, new_to - new_from)
         for kind, i, j, k, m in group:
             if kind == "equal":
                 yield from (f" {line}" for line in old[i:j])

@@ -1,4 +1,4 @@
-"""Finds the command in a message, and the command that was meant."""
+"""Parses slash commands in messages, and resolves their names."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -11,16 +11,16 @@ _COMMAND = re.compile(r"([^\W\d_][\w-]*)(?:@(\w+))?(?:\s+(.*))?", re.DOTALL)
 
 class Command(Value):
     name: str
-    """In lower case, without the prefix."""
+    """The name in lower case, without the prefix."""
     argument: str = ""
-    """All that follows, line breaks included."""
+    """The text after the name, with its line breaks."""
     bot: str = ""
-    """Whom a group's command is for, as in `/new@our_bot`; empty for anybody."""
+    """The bot that a command in a group addresses, as in `/new@our_bot`; empty if it names none."""
 
 
 class Unknown(Value, tag=True):
     nearest: str | None = None
-    """What may have been meant."""
+    """The known command with the most similar name."""
 
 
 class Ambiguous(Value, tag=True):
@@ -28,7 +28,8 @@ class Ambiguous(Value, tag=True):
 
 
 def parse_command(text: str, prefix: str = "/") -> Command | None:
-    """The command a message is; None for words, for a path, and for a doubled prefix."""
+    """Parses a message. Returns None if it is no command: plain text, a path or a doubled
+    prefix."""
     text = text.strip()
     if not text.startswith(prefix):
         return None
@@ -40,13 +41,13 @@ def parse_command(text: str, prefix: str = "/") -> Command | None:
 
 
 def unescaped(text: str, prefix: str = "/") -> str:
-    """The words meant by a message that doubles the prefix so as not to be a command."""
+    """Removes one prefix from a message that begins with two, which marks it as plain text."""
     start = text.lstrip()
     return start.removeprefix(prefix) if start.startswith(prefix * 2) else text
 
 
 def resolve(name: str, names: Mapping[str, Collection[str]]) -> str | Unknown | Ambiguous:
-    """The command meant by a name, an alias, or the beginning of just one command's."""
+    """Returns the command for a name, an alias, or the beginning of exactly one of them."""
     owners = {alias: owner for owner, aliases in names.items() for alias in aliases}
     owners |= {owner: owner for owner in names}
     name = name.lower()

@@ -1,4 +1,4 @@
-"""Text for terminals and logs: without the characters that control a terminal or hide text."""
+"""Removes characters that control a terminal or hide text, for output in terminals and logs."""
 
 import re
 
@@ -7,10 +7,10 @@ _ESCAPES = re.compile(
     _SEQUENCES + r"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # titles, links and other strings
     r"|[ -/]*[0-~])"
 )
-# A string that does not end is shown: it must not hide the rest of a line.
+# An unterminated string is shown, because it must not hide the rest of the line.
 _WHOLE_ESCAPES = re.compile(_SEQUENCES + r"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
 _CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
-# Joiners stay: emoji, Persian and the scripts of India are written with them.
+# Joiners are kept, because emoji, Persian and the scripts of India need them.
 _UNSAFE = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # changes of the writing direction
@@ -24,10 +24,10 @@ _LINE_BREAKS = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 
 def console_text(data: bytes) -> str:
-    """The output of a command as a person would see it in a terminal.
+    """Returns the output of a command as a person would see it in a terminal.
 
-    Escapes and control characters are removed. Of a line that was overwritten, such as a progress
-    bar, the last state is kept.
+    Escapes and control characters are removed. If a line was overwritten, such as a progress bar,
+    only its last state is kept.
     """
     text = _ESCAPES.sub("", data.decode("utf-8", errors="replace"))
     lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
@@ -35,7 +35,7 @@ def console_text(data: bytes) -> str:
 
 
 def printable(text: str) -> str:
-    """The text without control characters, escapes, changes of direction and invisible characters.
+    """Removes control characters, escapes, direction changes and invisible characters.
 
     Line breaks, tabs and joiners are kept.
     """
@@ -45,14 +45,14 @@ def printable(text: str) -> str:
 
 
 def printable_line(text: str) -> str:
-    r"""The printable text on one line; line breaks are shown as `\n`."""
+    r"""Returns the printable text on one line, with `\n` for line breaks."""
     if text.isprintable():
         return text
     return printable(_LINE_BREAKS.sub(r"\\n", text))
 
 
 def printable_json(text: str) -> str:
-    r"""JSON in which the characters that `printable` removes are written as `\u202e`."""
+    r"""Escapes the characters in JSON that `printable` would remove, such as `\u202e`."""
     if text.isprintable():
         return text
     return _ESCAPED.sub(_json_escape, text)

@@ -1,4 +1,5 @@
-"""Prints a Markdown tree: a platform's dialect overrides what it writes differently."""
+"""Renders a Markdown tree. Subclasses of `Dialect` override the nodes that a platform writes
+differently."""
 
 import re
 from collections.abc import Iterable
@@ -18,7 +19,7 @@ _RULES: dict[nodes.Align, str] = {"": "---", "left": ":--", "center": ":-:", "ri
 
 
 class Dialect:
-    """Canonical Markdown, one method per node."""
+    """Renders canonical Markdown, with one method per node."""
 
     def document(self, tree: nodes.Document) -> str:
         return self.blocks(tree)
@@ -103,7 +104,7 @@ class Dialect:
         return [self.inlines(cell).replace("|", "\\|") for cell in row]
 
     def rule(self, node: nodes.Rule) -> str:
-        # Dashes would make "- ---" of a rule in a list, which is a rule without the list.
+        # With dashes, a rule in a list would become "- ---", which is a rule outside the list.
         return "***"
 
     def text(self, node: nodes.Text) -> str:
@@ -137,7 +138,7 @@ class Dialect:
 
 
 class Plain(Dialect):
-    """No markup: for platforms that show none, and for notifications."""
+    """Renders plain text, for notifications and platforms without markup."""
 
     def paragraph(self, node: nodes.Paragraph) -> str:
         return self.inlines(node.children)

@@ -1,10 +1,10 @@
-"""Spells out durations for people."""
+"""Formats durations for people."""
 
 _UNITS = ((86_400, "days"), (3600, "h"), (60, "min"))
 
 
 def rounded_duration(seconds: float) -> str:
-    """The duration in its largest sensible unit: `45 s`, `4 min`, `30 h`, `3 days`."""
+    """Returns the duration in the largest unit of which there are two: `45 s`, `4 min`, `30 h`."""
     for size, unit in _UNITS:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"

@@ -1,22 +1,23 @@
-"""Reads server-sent events from bytes that are cut anywhere."""
+"""Parses server-sent events from chunks of bytes."""
 
 
 class EventStreamParser:
-    """Finds the payloads of a stream. Every `data:` line is one, as model providers send them."""
+    """Parses a stream in which every `data:` line is one payload, as model providers send it."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     @property
     def pending(self) -> int:
-        """Bytes of the line that has not ended yet."""
+        """Number of bytes of the unfinished line."""
         return len(self._rest)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The payloads that have become whole, without white space around them."""
+        """Returns the payloads that are complete now, without surrounding white space."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         return [line[5:].strip() for line in lines if line.startswith(b"data:")]
 
     def end(self) -> list[bytes]:
-        """The payload of a last line without a newline, which some servers forget."""
+        """Returns the payload of the last line if its newline is missing, as some servers omit
+        it."""
         return self.feed(b"\n")

@@ -1,4 +1,4 @@
-"""Markdown that is still being written: finds the blocks that no later text can change."""
+"""Parses Markdown while it is being written, and finds the blocks that later text can't change."""
 
 import re
 from collections.abc import Iterator
@@ -11,13 +11,13 @@ from hermes.text.markdown import parse, parse_blocks, parse_part
 from hermes.types import nodes
 from hermes.types.value import Value
 
-# Without references: an address that follows its use would change what stands already.
+# Link references are disabled, because a later definition would change text that was returned.
 _parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 50})
 _parser.enable("table").disable("reference")
 _parser.core.ruler.enableOnly(["normalize", "block"])
 
 _APART = (nodes.Heading, nodes.Fence, nodes.Table, nodes.Rule)
-"""Have blank lines around them, whether the writer made some or not."""
+"""Blocks that always have blank lines around them."""
 
 _LINE_END = re.compile(r"\r\n?")
 _BRACKET_FIRST = re.compile(r"(?m)^[ \t>*+\-0-9.)]*\[")
@@ -25,17 +25,17 @@ _BRACKET_FIRST = re.compile(r"(?m)^[ \t>*+\-0-9.)]*\[")
 
 
 class Piece(Value):
-    """A block, an item of a list, or some more lines of a code block."""
+    """A block, an item of a list, or further lines of a code block."""
 
     block: nodes.Block
     gap: bool
-    """A blank line stands before it."""
+    """Whether a blank line precedes it."""
     shown: int = 0
-    """Lines of the code block that earlier pieces had."""
+    """Number of lines of the code block that earlier pieces contained."""
 
 
 class IncrementalMarkdown:
-    """A text that arrives in pieces; its lines end with a newline and nothing else.
+    """Parses a text that arrives in chunks. Its lines must end with a newline alone.
 
     The pieces that `settled` and finally `open` return do not depend on how the text arrived,
     except for code, whose lines are returned as soon as they are complete.
@@ -43,40 +43,40 @@ class IncrementalMarkdown:
 
     def __init__(self) -> None:
         self._text = ""
-        """The text that is not settled yet, from the beginning of a line."""
+        """The text that is not settled yet. It starts at the beginning of a line."""
         self._place = _Place()
 
     def feed(self, text: str) -> None:
         self._text += text
 
     def settled(self) -> list[Piece]:
-        """The blocks that have become final since the last call."""
-        # Only a whole line is what it is: "#" may become a heading or a hashtag.
+        """Returns the blocks that have become final since the last call."""
+        # The meaning of an unfinished line can change: "#" may become a heading or a hashtag.
         end = self._text.rfind("\n") + 1
         pieces, self._place, rest = _cut(self._text[:end], self._place, final=False)
         self._text = rest + self._text[end:]
         return pieces
 
     def open(self) -> list[Piece]:
-        """The remaining blocks, as if the text ended here."""
+        """Returns the remaining blocks, as if the text ended here."""
         return _cut(self._text, self._place, final=True)[0]
 
 
 def pieces(text: str) -> list[Piece]:
-    """The pieces of a complete text."""
+    """Returns the pieces of a complete text."""
     return _cut(text, _Place(), final=True)[0]
 
 
 class IncrementalTree:
-    """Parses a text that grows at its end: only its last blocks are parsed again each time."""
+    """Parses a text that grows at its end. Each call parses only the last blocks again."""
 
     def __init__(self) -> None:
         self._closed = ""
-        """The beginning of the text, up to the last block that was found."""
+        """The beginning of the text, up to the blocks that can still change."""
         self._blocks: nodes.Document = ()
 
     def of(self, text: str) -> nodes.Document:
-        """The tree of the text; cheap if the text begins with the one before."""
+        """Returns the tree of the text. It is fast if the text begins with the previous text."""
         text = _LINE_END.sub("\n", text)
         if "]:" in text and _BRACKET_FIRST.search(text):
             # The definition of a link can change every block.
@@ -87,9 +87,9 @@ class IncrementalTree:
         parsed = parse_blocks(rest)
         tree = self._blocks + tuple(block for _, block in parsed)
         lines = rest.split("\n")
-        # More text can change the last block. If not even its first two lines have ended, they may
-        # turn out to be a part of the block before it: `#` is a heading, `#a` is not, and it takes
-        # two lines to begin a table.
+        # More text can change the last block. Until its first two lines are complete, it may even
+        # become part of the block before it: `#` is a heading and `#a` is not, and a table takes
+        # two lines to begin.
         changing = 2 if parsed and parsed[-1][0] + 2 >= len(lines) else 1
         if len(parsed) > changing:
             self._closed += "".join(f"{line}\n" for line in lines[: parsed[-changing][0]])
@@ -98,34 +98,34 @@ class IncrementalTree:
 
 
 class _Place(Value):
-    """The context of a piece: the text before it."""
+    """The state of the parser between two pieces."""
 
     before: nodes.Block | None = None
     blank: bool = False
-    """A blank line is between."""
+    """Whether a blank line follows `before`."""
     in_list: bool = False
-    """It goes on with the list that was cut here."""
+    """Whether the next piece continues a list that was cut here."""
     number: int | None = None
-    """Of the next item, in a list that counts."""
+    """The number of the next item; None if the list is not numbered."""
     shown: int = 0
-    """Lines of the code block here that were given out."""
+    """Number of lines of the current code block that were returned."""
 
 
 class _Span(Value):
-    """A block, or an item of a list, by its lines."""
+    """The lines of a block or of an item of a list."""
 
     start: int
     end: int
     item: int | None = None
-    """Which one of its list it is."""
+    """The index of the item in its list; None for a block."""
     number: int | None = None
-    """Of the first item of its list, in one that counts."""
+    """The first number of the list; None if the list is not numbered."""
     code: int | None = None
-    """Lines of code between fences."""
+    """Number of code lines; None if the block is no code block."""
 
 
 def _cut(text: str, place: _Place, *, final: bool) -> tuple[list[Piece], _Place, str]:
-    """The pieces of a text, and where and with what the next cut begins."""
+    """Returns the pieces of a text, the state after them, and the text that remains."""
     lines = text.split("\n")
     spans = list(_spans(text))
     found: list[Piece] = []

@@ -1,4 +1,4 @@
-"""Checks JSON schemas, and JSON against a schema. Neither can take long or call another host."""
+"""Checks JSON schemas, and JSON against a schema, in limited time and without network access."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 
 LONGEST_SCHEMA = 100_000
-"""Characters of a schema."""
+"""Most characters of a schema."""
 DEEPEST_SCHEMA = 32
-"""Schemas inside one another."""
+"""Deepest nesting of schemas."""
 MOST_SCHEMAS = 1_000
-"""Schemas in a schema: those of its properties, items and alternatives."""
+"""Most schemas inside a schema: those of its properties, items and alternatives."""
 CHECK_SECONDS = 2.0
-"""CPU time for the check of one JSON text. A small schema can ask for any number of checks."""
+"""Most CPU time for the check of one JSON text, because a small schema can require endless work."""
 LONGEST_PROBLEM = 300
 
 UNSUPPORTED = frozenset(
@@ -31,7 +31,7 @@ UNSUPPORTED = frozenset(
 _NAMED_SCHEMAS = ("properties", "$defs", "definitions", "dependentSchemas")
 """Keywords whose value is a mapping from names to schemas."""
 _DATA = ("enum", "const", "default", "examples")
-"""Keywords whose value is no schema, whatever it looks like."""
+"""Keywords whose value is never a schema, even if it looks like one."""
 _DRAFTS = {
     "http://json-schema.org/draft-04/schema": "Draft4Validator",
     "http://json-schema.org/draft-06/schema": "Draft6Validator",
@@ -46,7 +46,7 @@ _Schema = Mapping[str, Any]
 
 @lru_cache(maxsize=64)
 def schema_problem(text: str) -> str:
-    """Why the JSON text is not a schema that we can check; empty if it is one."""
+    """Returns why the JSON text is not a schema that we support, or "" if it is one."""
     if len(text) > LONGEST_SCHEMA:
         return f"it is longer than {LONGEST_SCHEMA} characters"
     try:
@@ -65,9 +65,9 @@ def schema_problem(text: str) -> str:
 
 
 def json_problem(schema: str, text: str) -> str:
-    """Why the JSON text does not conform to the schema, which is valid; empty if it does.
+    """Returns why the JSON text does not conform to the schema, or "" if it does.
 
-    Blocks for up to `CHECK_SECONDS`.
+    The schema must be valid. The call blocks for up to `CHECK_SECONDS`.
     """
     try:
         value = msgspec.json.decode(text)
@@ -84,11 +84,11 @@ def json_problem(schema: str, text: str) -> str:
 
 
 class _OutOfTime(Exception):
-    """The check of a text was given up."""
+    """The check of a text took too long."""
 
 
 _deadline: ContextVar[float] = ContextVar("deadline")
-"""CPU time of the thread at which the check of a text is given up."""
+"""CPU time of the thread at which the check of a text is aborted."""
 _Keyword = Callable[[Any, Any, Any, Any], Iterable[Any] | None]
 
 
@@ -116,7 +116,7 @@ def _structure_problem(schema: _Schema) -> str:
 
 
 def _schemas(schema: _Schema) -> Iterator[tuple[int, _Schema]]:
-    """The schema and all schemas in it, each with its depth."""
+    """Yields the schema and all schemas in it, each with its depth."""
     waiting: list[tuple[int, object]] = [(1, schema)]
     while waiting:
         depth, found = waiting.pop()
@@ -132,7 +132,7 @@ def _schemas(schema: _Schema) -> Iterator[tuple[int, _Schema]]:
 
 
 def resolved(schema: _Schema, reference: str) -> object | None:
-    """The part of a schema that a `$ref` in it points at; None if there is none."""
+    """Returns the part of a schema that a `$ref` in it points to, or None if there is none."""
     fragment = reference.removeprefix("#")
     if fragment == reference or (fragment and not fragment.startswith("/")):
         return None
@@ -150,7 +150,7 @@ def _validator(text: str) -> Any:
     from referencing import Registry  # noqa: PLC0415  # comes with jsonschema
 
     schema = msgspec.json.decode(text)
-    # A registry of its own: the default one fetches schemas from other hosts.
+    # An empty registry, because the default one fetches schemas from other hosts.
     return _validator_class(schema)(schema, registry=Registry())
 
 
@@ -164,13 +164,13 @@ def _draft(schema: _Schema) -> str:
 
 @cache
 def _bounded(name: str) -> Any:
-    """The validator of a draft, which gives up at the deadline."""
+    """Returns a validator class for a draft that stops at the deadline."""
     library = _jsonschema()
     base = getattr(library, name)
     keywords: dict[str, _Keyword] = {
         name: _timed(function) for name, function in base.VALIDATORS.items()
     }
-    # A regular expression can take years, so patterns are left to the provider.
+    # A regular expression can take years, so only the provider checks patterns.
     keywords["pattern"] = lambda _validator, _value, _instance, _schema: ()
     keywords["uniqueItems"] = _timed(_unique_items)
     return library.validators.extend(base, keywords)
@@ -186,7 +186,7 @@ def _timed(function: _Keyword) -> _Keyword:
 
 
 def _unique_items(validator: Any, value: Any, instance: Any, _schema: Any) -> Iterator[Any]:
-    """The same as jsonschema's, but in linear time."""
+    """Replaces jsonschema's check, which takes more than linear time."""
     if value and validator.is_type(instance, "array"):
         encoded = {msgspec.json.encode(one, order="deterministic") for one in instance}
         if len(encoded) < len(instance):

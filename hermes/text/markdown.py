@@ -1,4 +1,4 @@
-"""Reads Markdown into a tree, and prints a tree as Markdown or as plain text."""
+"""Parses Markdown into a tree, and renders a tree as Markdown or as plain text."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -16,28 +16,29 @@ _URL = re.compile(r"://[^\s<>\[\]`|\\\"]+")
 
 
 def parse(text: str) -> nodes.Document:
-    """The tree of a CommonMark text with tables, strikethrough and bare URLs; HTML is text."""
+    """Parses CommonMark with tables, strikethrough and bare URLs. HTML is treated as text."""
     return _blocks(_nested(_parser.parse(text)))
 
 
 def parse_blocks(text: str) -> list[tuple[int, nodes.Block]]:
-    """The blocks of the tree, each with the number of the line that it begins on, from 0."""
+    """Returns the blocks of the tree, each with the number of its first line, from 0."""
     parsed = _nested(_parser.parse(text))
     return [(node.token.map[0] if node.token.map else 0, _block(node)) for node in parsed]
 
 
 def parse_part(text: str) -> nodes.Document:
-    """The tree of a part of a text: definitions of links, which are for all parts, are words."""
+    """Parses a part of a text. Link definitions are treated as text, because they affect all
+    parts."""
     return _blocks(_nested(_part_parser.parse(text)))
 
 
 def print_markdown(tree: nodes.Document) -> str:
-    """Canonical Markdown: it reads as the tree does, and signs in text stay signs."""
+    """Renders canonical Markdown, which parses to the same tree. Special characters are escaped."""
     return Dialect().document(tree)
 
 
 def print_plain(tree: nodes.Document) -> str:
-    """No markup; a link is `text (url)`."""
+    """Renders text without markup. A link becomes `text (url)`."""
     return Plain().document(tree)
 
 
@@ -53,7 +54,7 @@ def _nested(tokens: Sequence[Token]) -> list[_Node]:
         if token.nesting < 0:
             levels.pop()
         elif token.nesting > 0 and len(levels) > _DEEPEST:
-            # Thousands of asterisks nest thousands deep: past a depth only their text is kept.
+            # Thousands of asterisks nest thousands deep. Below this depth, only the text is kept.
             levels.append(levels[-1])
         else:
             node = _Node(token)
@@ -158,7 +159,7 @@ def _plain_inline(token: Token) -> nodes.Inline:
 
 
 def _bare_url(state: StateInline, silent: bool) -> bool:
-    # Without this rule the underscores of an address would be read as emphasis.
+    # Without this rule, underscores in a URL would be parsed as emphasis.
     scheme = re.search(r"(?<!\w)https?\Z", state.src[max(0, state.pos - 6) : state.pos])
     found = _URL.match(state.src, state.pos)
     rest = _trimmed(found[0]) if found else ""
@@ -178,7 +179,7 @@ def _bare_url(state: StateInline, silent: bool) -> bool:
 
 
 def _trimmed(url: str) -> str:
-    """Without the punctuation that belongs to the sentence around it."""
+    """Removes trailing punctuation, which belongs to the sentence around the URL."""
     end = len(url)
     unopened = url.count(")") - url.count("(")
     while url[end - 1] in "?!.,:;*_~'" or (url[end - 1] == ")" and unopened > 0):

@@ -1,4 +1,4 @@
-"""Sanitizes a web page so that the HTML parser needs little time and memory for any page.
+"""Sanitizes a web page so that the HTML parser needs little time and memory for every page.
 
 The parser (lexbor) has no limits. Its time grows with the square of the nesting depth and of the
 attributes of a tag, and 75 kB of misnested `<b>` make it take 3 GB
@@ -10,10 +10,10 @@ import re
 from hermes.types.value import Value
 
 MOST_STEPS = 50_000_000
-"""Open elements, summed over all tags, at which the rest of a page is left out: about 0.3 s of the
-parser's time. A well-formed page does not get near it, whatever its length."""
+"""Most open elements, summed over all tags: about 0.3 s of the parser's time. The rest of the page
+is left out. A well-formed page stays far below this limit, whatever its length."""
 LINK_NUMBER = "n"
-"""Attribute that tells links apart. The parser repeats a link in every block that it spans."""
+"""Attribute that identifies a link, because the parser repeats a link in every block it spans."""
 RENAMED = "x-"
 """Prefix of elements for which the parser has rules that we do not want."""
 
@@ -28,7 +28,7 @@ _RAW = {
     name: re.compile(rf"</{name}(?=[\s/>])", re.I)
     for name in ("script", "style", "iframe", "noembed", "noframes", "textarea", "title")
 }
-"""Elements that contain nothing but text, and what ends them."""
+"""Elements that contain only text, with the pattern of their end tag."""
 _ATTRIBUTES = frozenset({"alt", "aria-hidden", "hidden", "href", "role", "style"})
 _VOID = frozenset({"base", "br", "hr", "img"})
 _CELLS = frozenset({"td", "th"})
@@ -42,7 +42,7 @@ _ENDED_BY_START: dict[str, frozenset[str]] = {
     **dict.fromkeys(_ROW_GROUPS, _ROWS | _ROW_GROUPS),
     **dict.fromkeys(("blockquote", "div", "dl", "ol", "p", "pre", "ul"), frozenset({"p"})),
 }
-"""Elements that end where such an element starts directly in them."""
+"""Maps an element to the open elements that its start tag ends."""
 _ENDED_BY_END: dict[str, frozenset[str]] = {
     "table": _ROWS | _ROW_GROUPS,
     "li": frozenset({"p"}),
@@ -51,16 +51,16 @@ _ENDED_BY_END: dict[str, frozenset[str]] = {
         frozenset({"li", "p"}),
     ),
 }
-"""Elements that end with such an element if they are open directly in it. `dd` and `dt` are not
-among them, because the parser nests them and `li` in each other without a limit."""
+"""Maps an element to the open elements directly in it that its end tag ends. `dd` and `dt` are not
+included, because the parser nests them and `li` in each other without a limit."""
 _LEFT_OUT = frozenset(
     {
         *("area", "body", "col", "colgroup", "embed", "frame", "frameset", "head", "html", "input"),
         *("link", "meta", "optgroup", "option", "param", "source", "track", "wbr"),
     }
 )
-# The parser opens formatting elements again in every later block, and the others change how the
-# text after them is read. Of `a`, which it opens again too, there is never more than one.
+# The parser reopens formatting elements in every later block, and the other elements change how it
+# reads the text after them. It also reopens `a`, but never more than one.
 _SPECIAL = frozenset(
     {
         *("b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt"),
@@ -71,15 +71,15 @@ _SPECIAL = frozenset(
 
 class SanitizedPage(Value):
     text: str
-    """HTML that says the same, with only the tags and attributes that matter to a reader."""
+    """The same page with only the tags and attributes that matter to a reader."""
     depth: int = 0
-    """The most elements that may be open at once in the parser, without those that it adds."""
+    """Most elements that are open at once in the parser, without those that the parser adds."""
     cut: bool = False
-    """Whether the end was left out because the page nests too deep."""
+    """Whether the end of the page was left out because the page is nested too deep."""
 
 
 def sanitized(html: str) -> SanitizedPage:
-    """The page for the parser. Takes time in proportion to its length and never fails.
+    """Sanitizes a page. It takes time in proportion to the page's length and never fails.
 
     As in a browser, a tag, a comment or a script that is open at the end of the page ends there.
     """
@@ -113,16 +113,15 @@ def sanitized(html: str) -> SanitizedPage:
 
 
 class _Rewriter:
-    """The page so far, with an upper bound of the elements that the parser has open."""
+    """Collects the sanitized page, and an upper bound for the elements that the parser has open."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
         self.steps = 0
         self._depth = 0
         self._open: list[str] = []
-        """An element leaves it only with a tag that ends the element in the parser too. So it
-        contains the elements that the parser has open, and maybe more: those that the parser ends
-        by rules which we do not know."""
+        """The elements that the parser may have open. An element is removed only by a tag that also
+        ends it in the parser, so the list may be too long but never too short."""
         self._tables = 0
         self._links = 0
 
@@ -130,7 +129,7 @@ class _Rewriter:
         if name in _LEFT_OUT:
             return
         if name in _IN_TABLE and not self._tables:
-            # The parser ignores cells without a table, which would join the words of two of them.
+            # The parser ignores cells outside a table, which would join the words of two cells.
             name = "hr"
         if name == "a":
             self._links += 1
@@ -175,7 +174,8 @@ def _written(name: str) -> str:
 
 
 def _attributes(html: str, at: int) -> tuple[dict[str, str], int]:
-    """The attributes that matter, from there on, and where the tag ends; -1 if it does not."""
+    """Returns the relevant attributes of a tag and the index after the tag, or -1 if it never
+    ends."""
     found: dict[str, str] = {}
     while (end := _TAG_END.match(html, at)) is None:
         if (attribute := _ATTRIBUTE.match(html, at)) is None:
@@ -188,7 +188,7 @@ def _attributes(html: str, at: int) -> tuple[dict[str, str], int]:
 
 
 def _behind(html: str, start: int) -> int:
-    """Where the page continues after a comment, a declaration, or a `<` that is only a sign."""
+    """Returns the index after a comment, after a declaration, or after a plain `<` character."""
     if html.startswith("<!--", start):
         end = html.find("-->", start + 2)
         return end + 3 if end >= 0 else len(html)

@@ -1,30 +1,30 @@
-"""Words of others as data: nothing in them can pass for words of ours."""
+"""Quotes untrusted text in prompts, so that it can't be mistaken for our own text."""
 
 import re
 import unicodedata
 
 _LOOK = 4
-"""Times the length of a line in which it is looked for: spaces and hidden letters fall away."""
+"""Reads this many times the wanted length, because spaces and hidden characters are removed."""
 _JOINERS = "\u200c\u200d"
-# Chat templates are made of these: a server may take them for its own.
+# Chat templates use these markers, and a model server may interpret them.
 _TEMPLATE = re.compile(r"<(?=[|\uff5c])")
 
 
-def plain(text: str) -> str:
-    """The text without what nobody sees: control characters, reversed or hidden letters."""
+def remove_invisible(text: str) -> str:
+    """Removes control characters, direction changes and other invisible characters."""
     return "\n".join("".join(filter(_visible, line)).rstrip() for line in text.splitlines())
 
 
 def quote(text: str) -> str:
-    """The text with a mark before each line, so that none can be a heading, a fence or a role."""
-    lines = _TEMPLATE.sub("< ", plain(text)).split("\n")
+    """Puts `>` before each line, so that no line can be read as a heading, a fence or a role."""
+    lines = _TEMPLATE.sub("< ", remove_invisible(text)).split("\n")
     return "\n".join(f"> {line}".rstrip() for line in lines)
 
 
 def shorten(text: str, longest: int) -> str:
-    """The text on one line, cut where it is too long."""
+    """Returns the text on one line, cut to the longest length."""
     looked_at = text[: _LOOK * longest]
-    line = " ".join(_TEMPLATE.sub("< ", plain(looked_at)).split())
+    line = " ".join(_TEMPLATE.sub("< ", remove_invisible(looked_at)).split())
     if len(line) <= longest and len(looked_at) == len(text):
         return line
     return f"{line[: longest - 1].rstrip()}…"

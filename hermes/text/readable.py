@@ -1,4 +1,4 @@
-"""Reads a web page as Markdown: its main part, without navigation, scripts and hidden elements."""
+"""Converts the main part of a web page to Markdown, without navigation and hidden elements."""
 
 import re
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ from hermes.text.markup import LINK_NUMBER, RENAMED, sanitized
 from hermes.types.value import Value
 
 DEEPEST = 256
-"""Elements inside each other; the content of deeper ones is not shown."""
+"""Deepest nesting of elements. The content of deeper elements is dropped."""
 INDENTED = 8
-"""Lists and quotes inside each other that are shown as such."""
+"""Deepest nesting of lists and quotes that is shown by indentation."""
 LONGEST_LINK = 1000
 LONGEST_CELL = 400
 
@@ -31,7 +31,7 @@ _BLOCKS = _names(
     " summary table tbody td tfoot th thead tr ul"
 )
 _VOID = _names("base br hr img")
-# These change nothing in the text unless they are hidden.
+# These elements have no effect on the text unless they are hidden.
 _PASSED = _names(
     "abbr acronym b bdi bdo big cite em font i ins kbd label mark q s samp small span strike strong"
     " sub sup time tt u var html head body tbody thead tfoot"
@@ -50,11 +50,12 @@ class Readable(Value):
     title: str
     text: str
     cut: bool = False
-    """Whether the end was left out because the page nests too deep."""
+    """Whether the end of the page was left out because the page is nested too deep."""
 
 
 def readable(html: str, url: str) -> Readable:
-    """The text of the page at the URL. Never fails, and takes time in proportion to its length."""
+    """Returns the text of a page. It takes time in proportion to the page's length and never
+    fails."""
     safe = sanitized(html)
     page = _Page(url)
     root = LexborHTMLParser(safe.text.encode("utf-8", "replace")).root
@@ -75,13 +76,13 @@ class _Element:
         self.pre: bool = (parent is not None and parent.pre) or name == "pre"
         self.part = "main" if attributes.get("role") == "main" else name
         self.outer: list[str] | None = None
-        """The blocks before it, while its own are gathered."""
+        """The blocks before the element, while the element's own blocks are collected."""
         self.items = 0
-        """Items of a list, or head cells of a row, so far."""
+        """Number of list items or header cells so far."""
 
 
 class _Page:
-    """Writes the page: holds the open elements, the blocks so far and the unfinished line."""
+    """Converts a page. Holds the open elements, the blocks so far and the unfinished line."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -89,13 +90,14 @@ class _Page:
         self._title = ""
         self._stack: list[_Element] = []
         self._indented = 0
-        """Open list items and quotes."""
+        """Number of open list items and quotes."""
         self._blocks: list[str] = []
         self._parts: dict[str, list[str]] = {"main": [], "article": []}
         self._line = _Line()
 
     def read(self, node: LexborNode) -> None:
-        """Reads the node and everything in it. Not recursive: a page may nest very deep."""
+        """Reads the node and its descendants. It is not recursive, because pages may be nested
+        deep."""
         depth = 0
         while True:
             entered = self._enter(node)
@@ -124,7 +126,8 @@ class _Page:
         return self._stack[-1] if self._stack else None
 
     def _enter(self, node: LexborNode) -> bool:
-        """Whether the content of the node is to be read; then `_leave` follows."""
+        """Begins a node. Returns whether to read its content, in which case `_leave` must
+        follow."""
         if node.is_text_node:
             self._say(node.text_content or "")
             return False
@@ -154,7 +157,7 @@ class _Page:
         self._line.add(text if self._top and self._top.pre else _SPACES.sub(" ", text))
 
     def _place(self, name: str, attributes: Mapping[str, str | None]) -> None:
-        """Writes an element that has no content."""
+        """Writes an element without content."""
         if name == "br":
             self._line.add("\n")
         elif name == "img" and (said := " ".join((attributes.get("alt") or "").split())):
@@ -199,7 +202,7 @@ class _Page:
             self._blocks += self._folded(element, parent, inner)
 
     def _folded(self, element: _Element, parent: _Element | None, inner: list[str]) -> list[str]:
-        """The blocks of the element, in the form in which its parent contains them."""
+        """Joins the blocks of an element into the blocks that its parent contains."""
         name = element.name
         if name in _CELLS:
             return ["\n\n".join(inner)] if inner or (parent and parent.name == "tr") else []
@@ -220,7 +223,7 @@ class _Page:
         return inner
 
     def _break(self) -> None:
-        """Ends the line; what comes next is another block."""
+        """Ends the current line and its block."""
         if self._top and self._top.pre:
             self._line.wrap()
         elif said := self._line.take():
@@ -233,14 +236,14 @@ class _Page:
 
 
 class _Line:
-    """Text that runs on, with the link that is open in it."""
+    """The unfinished line, and the link that is open in it."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
         self._target = ""
-        """Where the link leads; empty where there is none."""
+        """The address of the open link; empty if no link is open."""
         self._start = 0
-        """Index of the piece at which the link's text begins."""
+        """Index of the piece at which the text of the link begins."""
         self._number: str | None = None
         self._shown: str | None = None
         """Number of the last link that was written."""
@@ -253,7 +256,7 @@ class _Line:
             self._pieces.append("\n")
 
     def begin_link(self, target: str, number: str | None) -> None:
-        """Later text belongs to the link; nothing if the link of that number was written before."""
+        """Begins a link, unless the link with this number was written before."""
         self.end_link()
         if number != self._shown:
             self._target, self._start, self._number = target, len(self._pieces), number
@@ -263,14 +266,15 @@ class _Line:
         self._target = ""
 
     def take(self) -> str:
-        """The line without needless space; it then is empty. A link without text waits for some."""
+        """Returns the line with normalized white space and clears it. A link without text stays
+        open."""
         self._link()
         lines = (" ".join(line.split()) for line in "".join(self._pieces).split("\n"))
         self._pieces, self._start = [], 0
         return _BLANK_LINES.sub("\n\n", "\n".join(lines).strip())
 
     def take_raw(self) -> str:
-        """The line as it is; it then is empty."""
+        """Returns the line unchanged and clears it."""
         text = "".join(self._pieces).strip("\n").rstrip()
         self._pieces, self._start = [], 0
         return text
@@ -297,7 +301,7 @@ def _is_hidden(name: str, attributes: Mapping[str, str | None]) -> bool:
 
 
 def _joined(base: str, link: str | None) -> str:
-    """The address of the web page that a link leads to; empty if it leads to none."""
+    """Returns the absolute address of a link, or "" if it does not lead to another web page."""
     link = (link or "").strip()
     if not link or link.startswith("#") or len(link) > LONGEST_LINK:
         return ""
@@ -317,7 +321,7 @@ def _marker(parent: _Element | None) -> str:
 
 def _row(cells: list[str], *, head: bool) -> str:
     filled = [cell for cell in cells if cell]
-    # Pages are laid out with tables too: what is long or has paragraphs is no cell of data.
+    # Tables are also used for layout. A cell that is long or has paragraphs contains no data.
     if len(filled) < 2 or any(len(cell) > LONGEST_CELL or "\n\n" in cell for cell in cells):
         return "\n\n".join(filled)
     row = " | ".join(cell.replace("\n", " ") for cell in cells)

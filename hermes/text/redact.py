@@ -1,4 +1,4 @@
-"""Keeps secrets out of what people and logs see."""
+"""Redacts secrets in text that people and logs see."""
 
 import logging
 import re
@@ -24,7 +24,7 @@ _VARIABLE = "|".join(
 )
 _EXAMPLE = r"[=$<]|(?i:your|change|example|placeholder|xxx)"
 
-# Each pattern tries few starts and never walks back: hostile text costs no more than its length.
+# The patterns never backtrack, so that hostile text is searched in linear time.
 _TOKENS = tuple(
     re.compile(pattern, flags)
     for pattern, flags in (
@@ -48,7 +48,8 @@ _TOKENS = tuple(
         (r"(?<![A-Za-z0-9])(?P<secret>AIza[\w-]{30,}+)", re.A),
         (r"(?<!\d)(?P<secret>\d{8,10}:[\w-]{35,}+)", re.A),
         (r"(?<![\w-])(?P<secret>eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]*+)", re.A),
-        # As `env` and its files have it; a variable or a word for one is an example.
+        # The format of `env` and .env files. A reference to a variable or a placeholder is no
+        # secret.
         (
             rf"(?<![\w$])[A-Z][A-Z0-9_]{{2,64}}+(?:{_VARIABLE})=(?![\"']?(?:{_EXAMPLE}))(?:{_VALUE})",
             re.A,
@@ -58,32 +59,34 @@ _TOKENS = tuple(
 _ASSIGNED = re.compile(
     rf"{_NAME}[\"']?\s{{0,4}}[=:]\s{{0,4}}(?!bearer\b|basic\b)(?:{_VALUE})", re.I
 )
-"""A value behind a name that says it is secret: in code that is often none."""
+"""A value that is assigned to a secret-sounding name. In code it is often not a secret."""
 
 
 def mask(secret: str) -> str:
-    """A hint of a long secret, nothing of a short one: `sk-1…9f`, `…`."""
+    """Returns a few characters of a long secret, such as `sk-1…9f`, and only `…` for a short
+    one."""
     return f"{secret[:4]}…{secret[-2:]}" if len(secret) >= _HINTED else "…"
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """The text with the given secrets, and whatever has the shape of one, masked."""
+    """Masks the given secrets and everything that looks like a secret."""
     return redact_assigned(redact_tokens(text, secrets))
 
 
 def redact_assigned(text: str) -> str:
-    """The text with each value masked that is assigned to a name like `password`."""
+    """Masks each value that is assigned to a name like `password`."""
     return _ASSIGNED.sub(_masked, text)
 
 
 def redact_tokens(text: str, secrets: Iterable[str] = ()) -> str:
-    """The text with the given secrets, the tokens of well-known services, and the variables of an
-    environment that say they are secret masked.
+    """Masks the given secrets, tokens of well-known services, and environment variables with
+    secret-sounding names.
 
-    For what a model works on: a password in an example stays, so that code stays code.
+    It is for text that a model works on. A password in an example is kept, so that code stays
+    intact.
     """
     known = {secret for secret in secrets if len(secret) >= _SHORTEST}
-    # A secret that holds another must go first, or its rest would stay.
+    # A secret that contains another one must be replaced first, or a part of it would remain.
     for secret in sorted(known, key=len, reverse=True):
         text = text.replace(secret, mask(secret))
     for shape in _TOKENS:
@@ -92,7 +95,7 @@ def redact_tokens(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def _masked(found: re.Match[str]) -> str:
-    assert found.lastgroup, "every shape names what it hides"
+    assert found.lastgroup, "every pattern has a named group for the secret"
     start = found.start(found.lastgroup) - found.start()
     return found[0][:start] + mask(found[found.lastgroup])
 
@@ -100,15 +103,15 @@ def _masked(found: re.Match[str]) -> str:
 class FixedFields(str):
     """A log message for the hot path, with named fields: `log.info(MESSAGE, {"turn": id})`.
 
-    Its fields are ids, names and numbers of ours, never text that somebody wrote, so it is not
-    searched for secrets.
+    Its fields are our own ids, names and numbers, never text from outside, so it is not searched
+    for secrets.
     """
 
     __slots__ = ()
 
 
 class RedactingFilter(logging.Filter):
-    """On a handler: no record reaches it with a secret, tracebacks included."""
+    """A filter for log handlers that redacts secrets in messages and tracebacks."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         super().__init__()
@@ -120,7 +123,7 @@ class RedactingFilter(logging.Filter):
         record.msg, record.args = redact(_message(record), self._secrets), None
         if record.exc_info:
             trace = record.exc_text or logging.Formatter().formatException(record.exc_info)
-            # A formatter prints a text that is there instead of making its own.
+            # A formatter uses `exc_text` if it is set, instead of formatting the traceback.
             record.exc_text = redact(trace, self._secrets)
         if record.stack_info:
             record.stack_info = redact(record.stack_info, self._secrets)
@@ -131,5 +134,5 @@ def _message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
     except (TypeError, ValueError):
-        # Arguments that do not fit are the caller's slip: a filter must not raise into it.
+        # The arguments do not match the format. The filter must not raise in the caller.
         return f"{record.msg} {record.args}"

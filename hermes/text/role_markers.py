@@ -28,8 +28,9 @@ _BEGINNINGS = (("<", _ANGLED), ("[", _SQUARE), ("\n\n", _LINES))
 
 
 def _markers(slashes: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """Patterns that match up to the backslashes of a marker, each with the text it begins with."""
-    # A text is searched for each beginning: most texts have none, or few.
+    """Returns patterns that match the start of a marker and its backslashes, each with that
+    start."""
+    # Most texts contain no start of a marker, and a substring search is fast.
     return tuple(
         (start, re.compile(f"{re.escape(start)}{slashes}(?={rest})")) for start, rest in _BEGINNINGS
     )
@@ -39,11 +40,11 @@ _ANY = _markers(r"\\*+")
 _BARE = _markers("")
 _ESCAPED = _markers(r"\\++")
 _IN_JSON = re.compile(rf"\\n\\n{_LINES}|\\u00(?:3[cC]|5[bB])")
-"""The beginnings of markers that JSON may write in another way."""
+"""Starts of markers as JSON may escape them."""
 
 
 def escape(text: str) -> str:
-    """The text with one backslash more in every marker. For all text that no model has written."""
+    """Adds a backslash to every marker. Use it for all text that no model has written."""
     for start, pattern in _ANY:
         if start in text:
             text = pattern.sub(_longer, text)
@@ -51,9 +52,9 @@ def escape(text: str) -> str:
 
 
 def escape_bare(text: str) -> str:
-    """The text with a backslash in every marker that has none.
+    """Adds a backslash to every marker that has none.
 
-    For text of a model: it has read escaped text, and what it repeats is escaped already.
+    Use it for text of a model. A model reads escaped text, so markers that it repeats are escaped.
     """
     for start, pattern in _BARE:
         if start in text:
@@ -62,7 +63,7 @@ def escape_bare(text: str) -> str:
 
 
 def restore(text: str) -> str:
-    """The text without the backslash that `escape` has added."""
+    """Removes the backslash that `escape` has added."""
     for _, pattern in _ESCAPED:
         text = pattern.sub(_shorter, text)
     return text
@@ -77,19 +78,19 @@ def _shorter(found: re.Match[str]) -> str:
 
 
 def escape_arguments(arguments: str) -> str:
-    """`escape_bare` for the texts in the JSON arguments of a tool call."""
+    """Applies `escape_bare` to the strings in the JSON arguments of a tool call."""
     bare = any(pattern.search(arguments) for _, pattern in _BARE)
     return _changed(arguments, escape_bare) if bare or _IN_JSON.search(arguments) else arguments
 
 
 def restore_arguments(arguments: str) -> str:
-    """`restore` for the texts in the JSON arguments of a tool call."""
+    """Applies `restore` to the strings in the JSON arguments of a tool call."""
     # In JSON, a backslash is written as two.
     return _changed(arguments, restore) if "\\\\" in arguments else arguments
 
 
 def _changed(arguments: str, change: Callable[[str], str]) -> str:
-    """The arguments with every text changed. What is not valid JSON is returned as it is."""
+    """Applies `change` to every string in the arguments. Invalid JSON is returned unchanged."""
     try:
         before = msgspec.json.decode(arguments)
     except (msgspec.DecodeError, UnicodeError, RecursionError):

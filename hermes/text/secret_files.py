@@ -1,4 +1,4 @@
-"""Files that are there to hold secrets, known by their names: what of them may be shown."""
+"""Recognizes files that hold secrets by their names, and masks the values in them."""
 
 import re
 
@@ -14,9 +14,9 @@ _NAMES = re.compile(
 )
 _EXAMPLES = (".example", ".sample", ".template", ".dist")
 _KEPT = re.compile(r"[\s\[\]{}(),]*|\s*\[[\w .-]+\]\s*|\s*#[^=:]*|-----(BEGIN|END) [A-Z0-9 ]+-----")
-"""A line without a value: brackets, a heading, a comment, the marks around a key."""
+"""A line without a value: brackets, a heading, a comment, or the first or last line of a key."""
 _OPAQUE = re.compile(r"[A-Za-z0-9+/]+={0,2}")
-"""A line of a key may end like a name does."""
+"""A line of a key, which may look like a name because it ends with `=`."""
 _NAMED = re.compile(
     r"(?P<name>[\s#;]*(?:export\s+)?(?:[\w\"'.@/:-]{1,100}?\s*=|[\w\"'.-]{1,100}?\s*:)\s*)"
     r"(?P<value>\S.*)"
@@ -24,13 +24,13 @@ _NAMED = re.compile(
 
 
 def is_secret_file(path: str) -> bool:
-    """Whether a file of that name is there to hold secrets; an example of one is not."""
+    """Returns whether a file with this name usually holds secrets. Example files do not."""
     name = path.rpartition("/")[2].strip("'\"")
     return _NAMES.fullmatch(name) is not None and not name.endswith(_EXAMPLES)
 
 
 def masked_values(text: str) -> str:
-    """The text of such a file, or lines of it, with the names in it and without the values."""
+    """Masks the values in lines of a secret file and keeps the names."""
     return "\n".join(map(_masked_line, text.split("\n")))
 
 

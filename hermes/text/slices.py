@@ -1,7 +1,7 @@
-"""Takes the first characters of a Markdown tree, or the tree without them.
+"""Returns the first characters of a Markdown tree, or the tree without them.
 
-The visible characters of a tree are counted in reading order. A line break counts as one, as do the
-gap between two blocks, items, rows or cells, an image and a rule.
+The visible characters of a tree are counted in reading order. These count as one character: a line
+break, the gap between two blocks, items, rows or cells, an image, and a rule.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from hermes.types import nodes
 
 CharKind = Literal["word", "link", "code", "fence", "atom", "line", "block"]
-"""The element of a visible character; `line` and `block` are gaps between lines and blocks."""
+"""The kind of element that a character is in; `line` and `block` are gaps between lines and
+blocks."""
 
 ATOM = "\ufffc"
 """Placeholder character for an element that is visible but has no text."""
@@ -20,8 +21,8 @@ ATOM = "\ufffc"
 _T = TypeVar("_T")
 
 
-class Outline:
-    """The visible characters of a tree up to a number, and what each one belongs to."""
+class VisibleText:
+    """The first visible characters of a tree, and the kind of each."""
 
     def __init__(self, tree: nodes.Document, stop: int | None = None) -> None:
         runs = list(_bounded(_blocks(tree), stop))
@@ -32,7 +33,7 @@ class Outline:
         self.kinds = kinds[:stop]
 
     def is_space(self, index: int) -> bool:
-        """Whether the character is white space that may be dropped at a cut."""
+        """Returns whether the character is white space that may be dropped at a cut."""
         return self.text[index].isspace() and self.kinds[index] not in ("code", "fence")
 
 
@@ -103,12 +104,12 @@ def _inlines(children: nodes.Inlines, kind: CharKind) -> Iterator[_Run]:
 
 
 def visible(tree: nodes.Document) -> str:
-    """The visible characters of the tree."""
-    return Outline(tree).text
+    """Returns the visible characters of the tree."""
+    return VisibleText(tree).text
 
 
-def ended_with(tree: nodes.Document, text: str) -> nodes.Document:
-    """The tree with the text after its last words, or in a paragraph of its own below a block."""
+def append_text(tree: nodes.Document, text: str) -> nodes.Document:
+    """Adds text after the last words of the tree, or as a new paragraph if it ends with a block."""
     if not text:
         return tree
     if tree:
@@ -118,9 +119,9 @@ def ended_with(tree: nodes.Document, text: str) -> nodes.Document:
                 words = (*last.children, nodes.Text(text=text))
                 return (*before, replace(last, children=words))
             case nodes.Quote(children=children):
-                return (*before, replace(last, children=ended_with(children, text)))
+                return (*before, replace(last, children=append_text(children, text)))
             case nodes.List(items=(*items, item)):
-                return (*before, replace(last, items=(*items, ended_with(item, text))))
+                return (*before, replace(last, items=(*items, append_text(item, text))))
             case _:
                 pass
     return (*tree, nodes.Paragraph(children=(nodes.Text(text=text.strip()),)))
@@ -129,14 +130,14 @@ def ended_with(tree: nodes.Document, text: str) -> nodes.Document:
 # --- the first characters --------------------------------------------------------------------
 
 
-def first(tree: nodes.Document, count: int) -> tuple[nodes.Document, bool]:
-    """The tree up to so many visible characters (one or more), and whether that is all of it."""
+def take_first(tree: nodes.Document, count: int) -> tuple[nodes.Document, bool]:
+    """Returns the first `count` visible characters of the tree, and whether that is all of it."""
     taken, left = _take_each(tree, count, _take_block, gap=1)
     return taken, left >= 0
 
 
 _Taken = tuple[_T | None, int]
-"""The part taken, and how many characters may follow; negative if something was left out."""
+"""The part taken, and how many characters may follow it; negative if something was left out."""
 
 
 def _take_each(
@@ -209,16 +210,16 @@ def _take_inline(node: nodes.Inline, count: int) -> _Taken[nodes.Inline]:
 # --- the rest --------------------------------------------------------------------------------
 
 
-def without(tree: nodes.Document, count: int) -> nodes.Document:
-    """The tree after so many visible characters.
+def drop_first(tree: nodes.Document, count: int) -> nodes.Document:
+    """Returns the tree without its first `count` visible characters.
 
-    The rest of a list's item comes without its marker; the items after it are numbered as before.
+    If a list item is cut, its rest has no marker. The items after it keep their numbers.
     """
     return _drop_each(tree, count, _drop_block, gap=1)[0]
 
 
 _Dropped = tuple[tuple[_T, ...], int]
-"""The part that is left, and how many characters are still to be dropped after it."""
+"""The part that is left, and how many characters must still be dropped after it."""
 
 
 def _drop_each(
@@ -306,7 +307,7 @@ def _rows(table: nodes.Table) -> tuple[tuple[nodes.Inlines, ...], ...]:
 
 
 def _margin(row: tuple[nodes.Inlines, ...]) -> int:
-    """The number of empty cells before the first text of a row; their gaps don't count."""
+    """Returns the number of empty cells at the start of a row. Their gaps don't count."""
     return next((index for index, cell in enumerate(row) if cell), len(row))
 
 

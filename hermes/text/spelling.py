@@ -1,17 +1,18 @@
-"""Suggests the known word that a misspelled one was probably meant to be."""
+"""Suggests a known word for a misspelled one."""
 
 from collections.abc import Iterable
 
 COMPARED_LETTERS = 64
-"""Letters of a word that are compared: the comparison is quadratic, and words can be long."""
+"""Letters of a word that are compared. The comparison takes quadratic time, and words can be
+long."""
 
 
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The known word that resembles `word` most, whatever its case; None if none is similar.
+    """Returns the known word that is most similar to `word`, ignoring case, or None.
 
     `cutoff` is the least similarity, from 0 for any word to 1 for the same word.
     """
-    import difflib  # noqa: PLC0415  # only a mistake pays for it
+    import difflib  # noqa: PLC0415  # slow to import, rarely needed
 
     by_form = {one.casefold(): one for one in known}
     wanted = word.casefold()[:COMPARED_LETTERS]
@@ -20,10 +21,10 @@ def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
 
 
 def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """The nearest word as the end of an error message; empty if none is similar."""
+    """Returns the nearest word as the end of an error message, or "" if none is similar."""
     return suggestion(nearest(word, known, cutoff))
 
 
 def suggestion(near: str | None) -> str:
-    """The word that was probably meant, as the end of an error message; empty for none."""
+    """Returns a suggestion as the end of an error message, or "" for None."""
     return f": did you mean {near!r}?" if near else ""

@@ -1,4 +1,4 @@
-"""Cuts a Markdown tree into parts that fit a platform's messages once they are rendered."""
+"""Splits a Markdown tree into parts whose rendered text fits into a platform's messages."""
 
 import re
 import unicodedata
@@ -7,38 +7,38 @@ from collections.abc import Callable, Iterator
 from msgspec.structs import replace
 
 from hermes.text.dialect import Plain
-from hermes.text.slices import Outline, first, without
+from hermes.text.slices import VisibleText, drop_first, take_first
 from hermes.types import nodes
 
 Render = Callable[[nodes.Document], str]
-"""A tree as the text that a platform is sent."""
+"""Renders a tree as the text that is sent to a platform."""
 Measure = Callable[[str], int]
-"""Counts a rendered text in the units of a platform's limit."""
+"""Returns the length of a rendered text in the units of a platform's limit."""
 
 _SENTENCE = re.compile(r"(?<=[.!?…])(?=\s)|(?<=[。！？])")
 _AHEAD = 8
-"""Characters after the last possible cut that decide where the cut is made."""
+"""Characters after the last possible cut that are read to choose the cut."""
 _GRAPHEME = 32
-"""Code points that are kept together at most."""
+"""Most code points that are kept together as one character."""
 _ROOM = 8
-"""Markup that leaves less than this part of the limit to the text is replaced by plain text."""
+"""Markup is replaced by plain text if it leaves less than 1/8 of the limit to the text."""
 _WINDOW = 256
-"""Characters that are searched for white space at once."""
+"""Number of characters that are searched for white space at once."""
 
 
 def utf16_units(text: str) -> int:
-    """The length of a text as Telegram and others count it."""
+    """Returns the length of a text in UTF-16 code units, as Telegram and others count it."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def split(
     tree: nodes.Document, limit: int, render: Render, measure: Measure
 ) -> Iterator[nodes.Document]:
-    """Parts of the tree whose rendered text measures at most `limit` units.
+    """Yields parts of the tree whose rendered text measures at most `limit` units.
 
-    The visible characters of the parts are those of the tree in the same order, except for white
-    space at the cuts. Markup that leaves no room for the text is replaced by plain text; only a
-    character that exceeds the limit by itself makes a part that does.
+    Together, the parts contain all visible characters of the tree, except for white space at the
+    cuts. Markup that leaves no room for the text is replaced by plain text. A part exceeds the
+    limit only if it is a single character that does.
     """
     splitter = _Splitter(limit, render, measure)
     while tree:
@@ -50,7 +50,7 @@ def split(
 def first_part(
     tree: nodes.Document, limit: int, render: Render, measure: Measure
 ) -> tuple[nodes.Document, bool]:
-    """The first of the parts that `split` returns, and whether it is the only one."""
+    """Returns the first part that `split` yields, and whether it is the only one."""
     part, rest = _Splitter(limit, render, measure).first_part(tree)
     return part, not rest
 
@@ -64,7 +64,8 @@ class _Splitter:
         self._measure = measure
 
     def first_part(self, tree: nodes.Document) -> tuple[nodes.Document, nodes.Document]:
-        """The first part of the tree, and the tree after it; both are empty if it has no text."""
+        """Returns the first part and the rest of the tree. Both are empty if the tree has no
+        text."""
         tree = _without_space(tree)
         while tree:
             reach = self._reach(tree)
@@ -73,12 +74,12 @@ class _Splitter:
             if reach <= self._limit // _ROOM and (plainer := _plainer(tree)) is not None:
                 tree = _without_space(plainer)
                 continue
-            text = Outline(tree, max(reach, 1) + _AHEAD)
+            text = VisibleText(tree, max(reach, 1) + _AHEAD)
             cut = self._cut(tree, text, max(reach, 1))
             end = cut
             while end and text.is_space(end - 1):
                 end -= 1
-            part = first(tree, end)[0] if text.text[:end].strip() else ()
+            part = take_first(tree, end)[0] if text.text[:end].strip() else ()
             tree = _after(tree, text, cut)
             if part:
                 return part, tree
@@ -88,10 +89,10 @@ class _Splitter:
         return self._measure(self._render(tree))
 
     def _reach(self, tree: nodes.Document) -> int | None:
-        """How many characters of the tree fit into one part; None when all of them do."""
+        """Returns how many characters of the tree fit into one part, or None if all fit."""
         low, low_size, high = 0, 0, self._limit
         while True:
-            taken, whole = first(tree, high)
+            taken, whole = take_first(tree, high)
             high_size = self._size(taken)
             if high_size > self._limit:
                 break
@@ -103,23 +104,23 @@ class _Splitter:
             share = (self._limit - low_size) / (high_size - low_size)
             middle = low + round((high - low) * min(max(share, 0.1), 0.9))
             middle = min(max(middle, low + 1), high - 1)
-            size = self._size(first(tree, middle)[0])
+            size = self._size(take_first(tree, middle)[0])
             if size <= self._limit:
                 low, low_size = middle, size
             else:
                 high, high_size = middle, size
         return low
 
-    def _cut(self, tree: nodes.Document, text: Outline, reach: int) -> int:
-        """The best place to cut at, among those that leave a part that fits."""
+    def _cut(self, tree: nodes.Document, text: VisibleText, reach: int) -> int:
+        """Returns the best cut that makes a part that fits."""
         for cut in _cuts(text, reach):
-            if text.text[:cut].strip() and self._size(first(tree, cut)[0]) <= self._limit:
+            if text.text[:cut].strip() and self._size(take_first(tree, cut)[0]) <= self._limit:
                 return cut
         return reach
 
 
-def _cuts(text: Outline, reach: int) -> Iterator[int]:
-    """Where the text may be cut, the best place first."""
+def _cuts(text: VisibleText, reach: int) -> Iterator[int]:
+    """Yields the places where the text may be cut, best first."""
     kinds, early = text.kinds, reach // 4
     ends = range(min(reach, len(kinds) - 1), 0, -1)
     blocks = [cut for cut in ends if kinds[cut] == "block"]
@@ -138,20 +139,21 @@ def _cuts(text: Outline, reach: int) -> Iterator[int]:
     yield _before_grapheme(text.text, reach)
 
 
-def _ends_code_line(text: Outline, cut: int) -> bool:
+def _ends_code_line(text: VisibleText, cut: int) -> bool:
     return text.kinds[cut] == "fence" and text.text[cut] == "\n"
 
 
-def _after(tree: nodes.Document, text: Outline, cut: int) -> nodes.Document:
-    """The tree after the cut, without white space; of code only the end of a line is dropped."""
+def _after(tree: nodes.Document, text: VisibleText, cut: int) -> nodes.Document:
+    """Returns the tree after the cut, without leading white space. Code loses only its line
+    break."""
     if cut < len(text.kinds) and text.kinds[cut] == "fence":
-        return without(tree, cut + _ends_code_line(text, cut))
-    return _without_space(without(tree, cut))
+        return drop_first(tree, cut + _ends_code_line(text, cut))
+    return _without_space(drop_first(tree, cut))
 
 
 def _without_space(tree: nodes.Document) -> nodes.Document:
     while tree:
-        text = Outline(tree, _WINDOW)
+        text = VisibleText(tree, _WINDOW)
         count = 0
         while count < len(text.text) and text.is_space(count):
             count += 1
@@ -159,12 +161,12 @@ def _without_space(tree: nodes.Document) -> nodes.Document:
             return ()
         if not count:
             break
-        tree = without(tree, count)
+        tree = drop_first(tree, count)
     return tree
 
 
 def _plainer(tree: nodes.Document) -> nodes.Document | None:
-    """The tree with less markup at its beginning; None if no markup is left there."""
+    """Returns the tree with less markup at its beginning, or None if it begins with plain text."""
     block, *others = tree
     match block:
         case nodes.Paragraph(children=(node, *more)) if not isinstance(node, nodes.Text):
@@ -201,7 +203,8 @@ def _row_as_text(row: tuple[nodes.Inlines, ...]) -> nodes.Paragraph:
 
 
 def _before_grapheme(text: str, cut: int) -> int:
-    """The cut, moved back so that nothing that looks like one character is cut in two."""
+    """Moves the cut back so that it does not split a character that consists of several code
+    points."""
     whole = cut
     while whole < len(text) and _joined(text[whole - 1], text[whole]):
         whole -= 1

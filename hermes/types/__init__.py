@@ -1,1 +1,1 @@
-"""The shared language: frozen values and protocols. Imports nothing of ours."""
+"""The values and protocols that all layers share. Imports no other package of Hermes."""

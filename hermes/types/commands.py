@@ -1,15 +1,16 @@
-"""A slash command: its name, its help, and the transaction that carries it out."""
+"""Slash commands: their names, help texts and transactions."""
 
 from collections.abc import Callable
 from typing import Literal
 
 from hermes.types.identity import PersonId, SessionKey, TurnId
+from hermes.types.profile import ModelChoice
 from hermes.types.store import Work
 from hermes.types.value import Value
 
 
 class OpenTurn(Value):
-    """The turn that a session is working on."""
+    """The unfinished turn of a session."""
 
     id: TurnId
     state: Literal["running", "suspended"]
@@ -19,7 +20,7 @@ class OpenTurn(Value):
 
 
 class CommandContext(Value):
-    """A command as a person gave it."""
+    """A command that a person sent, with the state of the session."""
 
     session: SessionKey
     person: PersonId
@@ -28,20 +29,24 @@ class CommandContext(Value):
     turn: OpenTurn | None
     """None while the session is idle."""
     now: float
+    find_model: Callable[[str], ModelChoice]
+    """Finds the model that a name means to the session's agent; see `types.agents.FindModel`."""
 
 
 class CommandReply(Value):
-    """The reply to a command, and what happens once the command is committed."""
+    """The reply to a command, and the effects that follow its commit."""
 
     reply: str
     stop: TurnId | None = None
     """A turn to interrupt."""
     ended: bool = False
-    """The session's conversation is over."""
+    """Whether the command ended the session's conversation."""
+    failed: bool = False
+    """Whether the command was not found or could not be carried out; the reply says why."""
 
 
 Action = Callable[[CommandContext], Work[CommandReply]]
-"""Part of the transaction that takes the message in, so that it happens exactly once."""
+"""Runs inside the transaction that stores the message, so the command runs exactly once."""
 
 
 class SlashCommand(Value):

@@ -11,20 +11,20 @@ class RecordedFile(Value):
 
     path: str
     state: Literal["allowed", "blocked", "missing"]
-    """`blocked` is not loaded until the owner allows it."""
+    """A `blocked` file is not loaded until the owner allows it."""
 
 
 class ContextFiles(Protocol):
     """The owner's decisions about context files that the agent has written."""
 
     def allow(self, path: Path) -> bool:
-        """Allows the present content of the file; False if it was trusted already."""
+        """Allows the current content of the file. Returns False if it was trusted already."""
         ...
 
     def revoke(self, path: Path) -> None:
-        """Allows no content of the file, whoever has written it."""
+        """Blocks the file, whatever it contains and whoever wrote it."""
         ...
 
     def recorded(self) -> list[RecordedFile]:
-        """The files that the agent has written, by path."""
+        """Returns the files that the agent has written, sorted by path."""
         ...

@@ -1,4 +1,4 @@
-"""Messages that we owe a chat."""
+"""Messages that must be sent to a chat."""
 
 from typing import Literal
 
@@ -8,17 +8,18 @@ from hermes.types.value import Value
 
 DeliveryState = Literal["open", "ready", "sending", "delivered", "dead"]
 Purpose = Literal["place", "send", "replace", "repeat"]
-"""Why a message is sent: to be edited into the final one, as the final one, in place of one that
-is gone, or to say that the next one may be a repeat."""
+"""Why a message is sent: `place` sends a preview that is edited later, `send` the final message,
+`replace` a message instead of one that was deleted, and `repeat` a warning that the next message
+may be a duplicate."""
 
 
 class Placed(Value):
-    """A message of a delivery on the platform, with the rendered text that it shows."""
+    """A message of a delivery that is on the platform, with the rendered text that it shows."""
 
     ref: MessageRef
     text: str
     final: bool = False
-    """It shows its final content, and is not changed any more."""
+    """Whether it shows its final content, which is not edited again."""
 
 
 class Delivery(Value):
@@ -28,12 +29,14 @@ class Delivery(Value):
     content: Content
     turn: TurnId | None = None
     placed: tuple[Placed, ...] = ()
-    """Messages on the platform; edited into the final text where the platform can edit."""
+    """Messages that are on the platform. They are edited into the final text if the platform can
+    edit."""
     attempts: int = 0
     not_before: float = 0.0
     doubtful: bool = False
-    """A message may have been sent although we have no confirmation."""
+    """Whether a message may have been sent that the platform has not confirmed."""
 
     def key(self, part: int, purpose: Purpose) -> str:
-        """The key of a message to send: the same after a retry and after a restart."""
+        """Returns the idempotency key of a message. It stays the same after a retry or a
+        restart."""
         return f"{self.id}.{part}.{purpose}"

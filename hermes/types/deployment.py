@@ -1,4 +1,4 @@
-"""Gateways that run on this machine, as the commands that start and stop them see them."""
+"""The gateways that run on this machine."""
 
 from typing import Protocol
 
@@ -6,12 +6,12 @@ from hermes.types.value import Value
 
 
 class RunningGateway(Value):
-    """A gateway process that runs for a home."""
+    """A gateway process of a home."""
 
     pid: int
     port: int = 0
     url: str = ""
-    """The address of its API; empty before it listens, and if it has none."""
+    """The address of its API; empty if it has no API or does not listen yet."""
 
 
 class GatewayRegistration(Protocol):

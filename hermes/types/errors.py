@@ -4,7 +4,7 @@ Errors marked with * are possibly temporary: the same request may succeed later.
 
 HermesError             code                     status
 ├── ConfigError         config_error             503*    the operator: a setting is wrong or missing
-├── StoreUnavailable    store_unavailable        503*    retried: the disk is full or it fails
+├── StoreUnavailable    store_unavailable        503*    retried: the disk is full or fails
 │   ├── TransactionConflict transaction_conflict 503*    the store: it runs the transaction again
 │   └── StoreDamaged    store_unavailable        503*    the operator: the file is damaged
 ├── ClaimLost           claim_lost               409     nobody: another process took the work over
@@ -20,15 +20,17 @@ HermesError             code                     status
 
 Other modules derive errors of their own from these: `ApiError` in `entry/http/errors.py`,
 `NoSuchSession` and `SessionBusy` in `control/sessions.py`, `ConfigProblems` in
-`settings/sources.py`, `NotText` and `NotWritten` in `entry/cli`, `TurnFailed` in `embedding.py`.
+`settings/sources.py`, `NotText`, `NotWritten` and `FileNotAttached` in `entry/cli`, `TurnFailed` in
+`embedding.py`.
 """
 
 
 class HermesError(Exception):
-    """The root. Its text can be shown to the party that the error is named for."""
+    """The root of all our errors. Its text can be shown to the party that the error is named
+    for."""
 
     code: str = "internal_error"
-    """Names the problem for programs. Clients compare it, so it never changes."""
+    """Identifies the problem for programs. Clients compare it, so it never changes."""
     status: int = 500
     """The HTTP status of a request that ends with this error."""
     retry_after: float | None = None
@@ -106,13 +108,19 @@ class TooLong(Rejected):
 
 
 class NotAccepted(Rejected):
-    """The model does not accept a kind of attachment, which the code names."""
+    """The model does not accept a kind of attachment. `code` names the kind."""
 
     code = "files_not_supported"
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+class ToolsNotSupported(Rejected):
+    """The model can't use tools, and the request has some."""
+
+    code = "tools_not_supported"
 
 
 class AuthFailed(HermesError):

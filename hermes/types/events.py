@@ -1,4 +1,4 @@
-"""What happened in a turn, in order: the one stream that every renderer folds."""
+"""The events of a turn. Every surface is drawn from this one stream."""
 
 from typing import Literal
 
@@ -22,11 +22,12 @@ class ReasoningDelta(Value, tag=True):
 
 
 class SegmentEnded(Value, tag=True):
-    """The model has ended a piece of text; tool calls or the end of the turn follow."""
+    """The model has ended a piece of text. Tool calls or the end of the turn follow."""
 
 
 class SegmentDiscarded(Value, tag=True):
-    """The text since `from_seq` was cut off; drop it, because the model writes it again."""
+    """The text since event `from_seq` is void, because the answer was cut off. A new attempt
+    follows."""
 
     from_seq: int
     """The number of the first event whose text is void."""
@@ -40,7 +41,7 @@ class ToolStarted(Value, tag=True):
     name: str
     """The name of the tool."""
     label: str = ""
-    """One line for people: the path, the command or the question of the call."""
+    """One line for people, such as the path or the command of the call."""
     arguments: str = ""
     """The model's JSON arguments, with long texts cut and secrets redacted."""
 
@@ -67,10 +68,13 @@ class ToolFinished(Value, tag=True):
     """Whether the call failed."""
     result: str = ""
     """The beginning of the result, with secrets redacted."""
+    diff: str = ""
+    """The beginning of the change that the call made to a text file, as a unified diff with secrets
+    redacted; empty if there is none to show."""
 
 
 class QuestionAsked(Value, tag=True):
-    """The turn waits until a person answers a question or approves an action."""
+    """The turn waits for a person to answer a question or to approve a call."""
 
     id: str
     """The id of the question."""
@@ -85,7 +89,8 @@ class QuestionAsked(Value, tag=True):
 
 
 class ContextCompacted(Value, tag=True):
-    """A summary has replaced the middle of the conversation for the model; the store keeps it."""
+    """The middle of the conversation was replaced by a summary for the model. The store keeps
+    it."""
 
     messages: int
     """Number of messages that the summary replaces."""
@@ -95,13 +100,13 @@ class UsageReported(Value, tag=True):
     """The tokens and the cost of one model call."""
 
     prompt_tokens: int
-    """Tokens that the model read, including those from the provider's cache."""
+    """Tokens of the whole prompt, including those from a cache."""
     completion_tokens: int
     """Tokens that the model wrote."""
     cached_tokens: int = 0
-    """Tokens of the prompt that came from the provider's cache."""
+    """Tokens of the prompt that were read from the provider's cache."""
     cost: float | None = None
-    """Dollars, if the price is known."""
+    """Dollars; None if the price is not known."""
 
     def __add__(self, other: "UsageReported") -> "UsageReported":
         known = self.cost is not None and other.cost is not None
@@ -113,16 +118,16 @@ class UsageReported(Value, tag=True):
         )
 
 
-NOTHING_USED = UsageReported(prompt_tokens=0, completion_tokens=0, cost=0.0)
+NO_USAGE = UsageReported(prompt_tokens=0, completion_tokens=0, cost=0.0)
 
 
 class Notice(Value, tag=True):
-    """A remark of the gateway, which is not part of the answer or of the transcript."""
+    """A remark of the gateway. It is never part of the answer or the transcript."""
 
     text: str
     """The remark."""
     lasting: bool = False
-    """Whether a reader who sees only the final answer gets the remark too, after the answer."""
+    """Whether the notice is also sent after the answer, for people who do not watch the stream."""
 
 
 FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
@@ -165,9 +170,10 @@ AgentEvent = (
 
 
 class Envelope(Value):
-    """An event of a turn with its number. Numbers rise within a turn, with gaps."""
+    """An event of a turn and its number. Numbers increase within a turn, with gaps."""
 
     turn: TurnId
     seq: int
-    """The number of the event; of joined pieces of text, the number of the last piece."""
+    """The number of the event. If pieces of text were joined, it is the number of the last
+    piece."""
     event: AgentEvent

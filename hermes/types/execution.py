@@ -1,4 +1,4 @@
-"""The protocols behind which tools read and write files and run commands."""
+"""Protocols for reading and writing files and running commands."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from hermes.types.identity import AgentId, SessionKey
 from hermes.types.value import Value
 
 LARGEST_FILE = 10_000_000
-"""Bytes of a file that can be read, written or searched."""
+"""Largest size in bytes of a file that can be read, written or searched."""
 
 
 class SandboxScope(Value):
@@ -16,9 +16,9 @@ class SandboxScope(Value):
 
     agent: AgentId
     session: SessionKey
-    """Background processes belong to it; other sessions can't see them."""
+    """Owns the background processes. Other sessions can't see them."""
     workspace: str
-    """The folder that paths are relative to, as the backend names it."""
+    """The folder that paths are relative to. It is a path on the backend's machine."""
     home: str = ""
     """The agent's own folder on this machine. File operations refuse it."""
 
@@ -41,11 +41,11 @@ class SearchQuery(Value):
     path: str = "."
     """The file or folder that is searched."""
     names: bool = False
-    """Match the paths of files instead of their contents."""
+    """Whether the pattern is matched against the paths of files instead of their contents."""
     glob: str = ""
-    """Search only files whose name, or whose path if the glob has a slash, matches."""
+    """Searches only files whose name matches; a glob with a slash is matched against the path."""
     limit: int = 100
-    """The search stops after so many hits."""
+    """The search stops after this number of hits."""
     seconds: float = 10.0
     """The search stops after this time."""
 
@@ -54,7 +54,7 @@ class SearchHit(Value):
     path: str
     """Relative to the workspace; quoted like a Python string if it is not printable."""
     line: int = 0
-    """From 1; 0 for a hit in the path itself."""
+    """The line number, from 1; 0 for a match in the path itself."""
     text: str = ""
     """The line, or the part of a long line around the match."""
 
@@ -62,20 +62,20 @@ class SearchHit(Value):
 class SearchResult(Value):
     hits: tuple[SearchHit, ...] = ()
     remarks: tuple[str, ...] = ()
-    """Reasons why there may be more hits than these."""
+    """Reasons why the search may have missed hits."""
 
 
 class CommandOutcome(Value):
-    """How a foreground command ended."""
+    """The result of a foreground command."""
 
     text: str
     """Its output and errors, without terminal escapes. The middle of a long text is left out."""
     code: int
-    """The exit code, negative for the signal that ended it."""
+    """The exit code. It is negative if a signal ended the command."""
     seconds: float
     timed_out: bool
     left: int = 0
-    """Number of processes that it left running, and that were killed."""
+    """Number of processes that the command left running. They were killed."""
 
 
 class ProcessStatus(Value):
@@ -85,23 +85,23 @@ class ProcessStatus(Value):
     command: str
     running: bool
     code: int | None
-    """The exit code, negative for a signal. None while it runs, and when it is unknown."""
+    """The exit code, negative for a signal. None if the process runs or the code is unknown."""
     seconds: float
-    """Time that it has run."""
+    """How long it has run."""
 
 
 class ProcessOutput(Value):
     data: bytes
     """The latest output, with terminal escapes."""
     whole: bool
-    """False when earlier output is no longer kept."""
+    """False if earlier output has been dropped."""
 
 
 class CommandObserver(Protocol):
     """Follows one foreground command. A ToolContext is an observer."""
 
     async def started(self, handle: str) -> None:
-        """Commits the handle. The command begins after this has returned."""
+        """Commits the handle. The command starts after this method has returned."""
         ...
 
     def progress(self, text: str) -> None:
@@ -112,7 +112,8 @@ class CommandObserver(Protocol):
 class SandboxProcess(Protocol):
     """A background process of the sandbox's session.
 
-    It outlives the turn and the gateway. That of a stateless request ends with the request.
+    It outlives the turn and the gateway, but a process of a stateless request ends with the
+    request.
     """
 
     @property
@@ -123,42 +124,45 @@ class SandboxProcess(Protocol):
     async def output(self) -> ProcessOutput: ...
 
     async def write(self, data: bytes) -> None:
-        """Sends input; ToolFailed if the process has ended or does not read."""
+        """Sends input. Raises ToolFailed if the process has ended or does not read its input."""
         ...
 
     async def wait(self, seconds: float) -> ProcessStatus:
-        """The state when it has ended, or after so many seconds."""
+        """Waits until the process has ended, or for this number of seconds, and returns its
+        state."""
         ...
 
     async def kill(self) -> ProcessStatus:
-        """Ends the process and everything that it started; SIGTERM comes first."""
+        """Ends the process and everything that it started, first with SIGTERM and then with
+        SIGKILL."""
         ...
 
 
 class Sandbox(Protocol):
-    """Files and commands of one scope. Both see the same files.
+    """The files and commands of one scope. Commands see the same files.
 
     Paths are relative to the workspace, or absolute inside it. File operations never leave the
-    workspace and follow no symbolic link. An operation that can't be done raises ToolFailed.
+    workspace and follow no symbolic link. An operation that fails raises ToolFailed.
     """
 
     async def read(self, path: str) -> bytes:
-        """The whole file."""
+        """Returns the whole file."""
         ...
 
     async def write(self, path: str, data: bytes, *, expected: bytes | None = None) -> bool:
-        """Replaces the file atomically and creates missing folders; True if the file is new.
+        """Replaces the file atomically and creates missing folders. Returns True if the file is
+        new.
 
-        With `expected`, ToolFailed if the file does not hold exactly that any more.
+        With `expected`, raises ToolFailed if the file's present content differs from it.
         """
         ...
 
     async def list(self, path: str) -> Sequence[FileInfo]:
-        """The entries of the folder, by name."""
+        """Returns the entries of the folder, sorted by name."""
         ...
 
     async def stat(self, path: str) -> FileInfo | None:
-        """None if nothing is there."""
+        """Returns None if the path does not exist."""
         ...
 
     async def remove(self, path: str) -> None:
@@ -166,13 +170,13 @@ class Sandbox(Protocol):
         ...
 
     async def search(self, query: SearchQuery) -> SearchResult:
-        """Ends in time, whatever the pattern."""
+        """Searches within the query's time limit, whatever the pattern is."""
         ...
 
     async def run(
         self, command: str, observer: CommandObserver, *, workdir: str = ".", seconds: float
     ) -> CommandOutcome:
-        """Runs a shell command without input, for so many seconds at most.
+        """Runs a shell command without input, for at most this number of seconds.
 
         When it returns, raises or is cancelled, nothing that the command started is running.
         """
@@ -183,28 +187,31 @@ class Sandbox(Protocol):
         ...
 
     async def processes(self) -> Sequence[ProcessStatus]:
-        """The background processes of the session, the oldest first."""
+        """Returns the background processes of the session, oldest first."""
         ...
 
     async def process(self, id: str) -> SandboxProcess:
-        """ToolFailed if the session has no such background process."""
+        """Returns a background process. Raises ToolFailed if the session does not have it."""
         ...
 
 
 class ExecutionBackend(Protocol):
-    """One kind of machine that tools act on."""
+    """Opens sandboxes on one kind of machine."""
 
     @property
     def isolation(self) -> str:
-        """How commands are isolated from this machine, as people are told; `none` if not at all."""
+        """How commands are isolated from this machine, in words for people; `none` if they are
+        not."""
         ...
 
     async def open(self, scope: SandboxScope) -> Sandbox:
-        """The scope's sandbox. Called for every turn, so it defers slow work to the first use."""
+        """Returns the scope's sandbox. It is called for every turn, so slow work waits for the
+        first use."""
         ...
 
     async def end(self, handle: str) -> bool:
-        """Ends a foreground command that a dead gateway left running; False if none runs.
+        """Ends a foreground command that a dead gateway left running. Returns False if it does not
+        run.
 
         The handle may come from another backend, or from before a reboot.
         """
@@ -212,10 +219,10 @@ class ExecutionBackend(Protocol):
 
 
 class BackendOptions(Value):
-    """The arguments with which every backend is created."""
+    """The options that every backend is created with."""
 
     processes: Path
-    """Folder for records of background processes."""
+    """Folder that stores the records of background processes."""
     environment: Mapping[str, str]
     """The variables that commands see."""
 

@@ -1,4 +1,4 @@
-"""Who and where: sources, targets, session keys, and the ids of ours."""
+"""Identifies people, chats, sessions, turns and tool calls."""
 
 import os
 import random
@@ -14,43 +14,45 @@ ChatKind = Literal["private", "group", "channel"]
 AgentId = NewType("AgentId", str)
 PersonId = NewType("PersonId", str)
 OwnerId = NewType("OwnerId", str)
-"""A process that works on the store; alive while it holds its lock file."""
+"""Identifies a process that works on the store. The process is alive while it holds its lock
+file."""
 TurnId = NewType("TurnId", str)
 CallId = NewType("CallId", str)
-"""Ours, `<turn>_<step>_<index>`: providers repeat theirs. `call_place` reads it."""
+"""Our own id of a tool call, `<turn>_<step>_<index>`, because the ids of providers are not unique.
+`parse_call_id` parses it."""
 
 OWNER = PersonId("owner")
-"""The person who installed Hermes: uses its terminal, or the API's own key."""
+"""The person who installed Hermes. They use its terminal or the API key of the gateway."""
 
 Trigger = Literal["message", "api", "job", "webhook", "a2a", "hook"]
 """The kind of event that causes a turn."""
 
-_chance = random.Random(os.urandom(32))  # noqa: S311  # ids are names, not secrets
+_random = random.Random(os.urandom(32))  # noqa: S311  # ids are names, not secrets
 
 
 def new_id() -> str:
-    """A unique id that sorts by time: 11 hex digits of milliseconds, 10 of chance."""
-    return f"{time.time_ns() // 1_000_000:011x}{_chance.getrandbits(40):010x}"
+    """Returns a unique id that sorts by time: 11 hex digits of milliseconds and 10 random ones."""
+    return f"{time.time_ns() // 1_000_000:011x}{_random.getrandbits(40):010x}"
 
 
-def id_at(instant: float) -> str:
-    """Less than every id made after this time, and more than all made before."""
+def id_prefix_at(instant: float) -> str:
+    """Returns a prefix that sorts before all ids made after this time, and after all older ids."""
     return f"{int(instant * 1000):011x}"
 
 
-class CallPlace(Value):
-    """The place of a tool call: the turn, the step in it, and the index in that step."""
+class CallPosition(Value):
+    """The position of a tool call: its turn, its step in the turn, and its index in the step."""
 
     turn: TurnId
     step: int
     index: int
 
 
-def call_place(call: str) -> CallPlace | None:
-    """The place that a call id of ours names; None for any other text."""
+def parse_call_id(call: str) -> CallPosition | None:
+    """Parses one of our call ids. Returns None for any other text."""
     if found := _CALL.fullmatch(call):
         turn, step, index = found.groups()
-        return CallPlace(turn=TurnId(turn), step=int(step), index=int(index))
+        return CallPosition(turn=TurnId(turn), step=int(step), index=int(index))
     return None
 
 
@@ -58,23 +60,23 @@ _CALL = re.compile(r"([0-9a-f]{21})_(0|[1-9][0-9]{0,5})_(0|[1-9][0-9]{0,5})")
 
 
 class Source(Value):
-    """Where a message came from, as the platform names it."""
+    """The chat and the user that a message came from, with the platform's own ids."""
 
     platform: str
     account: str
-    """Which of our credentials heard it: `telegram.support`."""
+    """The account that received the message, such as `telegram.support`."""
     chat_kind: ChatKind
     chat_id: str
     user_id: str
     thread_id: str | None = None
     user_name: str | None = None
-    """For people and routes, never for authorisation; so are the next two."""
+    """For display and routing, never for authorization. The same applies to the next two fields."""
     chat_name: str | None = None
     guild_id: str | None = None
 
 
 class Target(Value):
-    """Where an answer goes: a chat of one of our accounts."""
+    """The chat that an answer is sent to."""
 
     account: str
     chat_id: str
@@ -82,51 +84,54 @@ class Target(Value):
 
 
 class Principal(Value):
-    """An identity that an entry point has authenticated itself."""
+    """An identity that an entry point has authenticated."""
 
     name: str
-    """The name of the key or of the entry point. Rotating a key keeps its name."""
+    """The name of the API key or of the entry point. It stays the same when a key is rotated."""
     person: PersonId
-    """There is no default, so that no entry point makes its callers owners by omission."""
+    """It has no default, so that an entry point that forgets it can't turn its callers into
+    owners."""
 
 
 class SessionKey(Value):
-    """The name of a conversation. Its text is injective: `parse(str(key)) == key`."""
+    """Identifies a conversation. Different keys have different texts: `parse(str(key)) == key`."""
 
     agent: AgentId
     platform: str
     kind: ChatKind
     chat: str
     account: str | None = None
-    """None for the platform's default account, so that a second account renames no key."""
+    """None for the platform's default account, so that adding a second account changes no key."""
     user: str | None = None
     thread: str | None = None
 
     def __str__(self) -> str:
-        text = f"agent:{_q(self.agent)}:{_q(self.platform)}:{self.kind}:{_q(self.chat)}"
+        text = (
+            f"agent:{_quoted(self.agent)}:{_quoted(self.platform)}:{self.kind}:{_quoted(self.chat)}"
+        )
         if self.account is not None:
-            text += f":account:{_q(self.account)}"
+            text += f":account:{_quoted(self.account)}"
         if self.user is not None:
-            text += f":user:{_q(self.user)}"
+            text += f":user:{_quoted(self.user)}"
         if self.thread is not None:
-            text += f":thread:{_q(self.thread)}"
+            text += f":thread:{_quoted(self.thread)}"
         return text
 
     @classmethod
     def parse(cls, text: str) -> "SessionKey":
-        """The key that prints as `text`; ValueError for anything else."""
+        """Returns the key whose text is `text`. Raises ValueError for anything else."""
         parts = text.split(":")
         if len(parts) < 5 or len(parts) % 2 == 0 or parts[0] != "agent":
             raise ValueError(f"not a session key: {text!r}")
         _, agent, platform, kind, chat, *rest = parts
-        named = dict(zip(rest[::2], map(_unq, rest[1::2]), strict=True))
+        named = dict(zip(rest[::2], map(_unquoted, rest[1::2]), strict=True))
         if kind not in ("private", "group", "channel") or not named.keys() <= _OPTIONAL:
             raise ValueError(f"not a session key: {text!r}")
         key = cls(
-            agent=AgentId(_unq(agent)),
-            platform=_unq(platform),
+            agent=AgentId(_unquoted(agent)),
+            platform=_unquoted(platform),
             kind=kind,  # type: ignore[arg-type]  # checked above
-            chat=_unq(chat),
+            chat=_unquoted(chat),
             **named,
         )
         if str(key) != text:
@@ -139,10 +144,10 @@ _OPTIONAL = {"account", "user", "thread"}
 
 # A turn writes its session's key several times.
 @lru_cache(maxsize=4096)
-def _q(part: str) -> str:
+def _quoted(part: str) -> str:
     # surrogatepass: a lone surrogate from a hostile client must not raise or collide.
     return quote(part, safe="-_.~@+!#$&=,", errors="surrogatepass")
 
 
-def _unq(part: str) -> str:
+def _unquoted(part: str) -> str:
     return unquote(part, errors="surrogatepass")

@@ -1,4 +1,4 @@
-"""What is said: inbound events, transcript messages, outbound content."""
+"""Messages: inbound events, the transcript, and outbound content."""
 
 from typing import Literal
 
@@ -10,50 +10,51 @@ AttachmentKind = Literal["image", "audio", "video", "file"]
 
 
 class Attachment(Value):
-    """A file that came with a message, or that is sent with one."""
+    """A file that was received or is sent with a message."""
 
     kind: AttachmentKind
     path: str
-    """Of a file that came with a message: its name in the media cache."""
+    """The file to send, or, for a received file, its name in the media cache."""
     media_type: str = "application/octet-stream"
     name: str | None = None
     size: int = 0
-    """Bytes; 0 where that is not known."""
+    """Bytes; 0 if unknown."""
     at: int = 0
-    """Number of characters of the message's text that come before it."""
+    """The attachment's position: the number of characters of the text before it."""
     detail: str = ""
     """How closely a model looks at an image (`low`, `high`, …); empty leaves it to the provider."""
 
     @property
     def label(self) -> str:
-        """Names it inside a text, for example `[image cat.png]`."""
+        """The text that stands for the attachment, for example `[image cat.png]`."""
         return f"[{self.kind} {self.name}]" if self.name else f"[{self.kind}]"
 
 
 class ToolCall(Value):
-    """A tool that the model asks for."""
+    """A call of a tool by the model."""
 
     id: CallId
     """The id of the call."""
     name: str
     """The name of the tool."""
     arguments: str
-    """The model's JSON, as it wrote it."""
+    """The JSON text exactly as the model wrote it."""
     cut: bool = False
-    """The answer was cut off, so the arguments may be incomplete; such a call is never run."""
+    """Whether the answer was cut off, so that the arguments may be incomplete. The call is not
+    run."""
 
 
 class UserMessage(Value, tag_field="role", tag="user"):
     text: str
     sender: str | None = None
-    """A name to show the model where several people share a session."""
+    """The sender's name, which the model sees in a session that several people share."""
     attachments: tuple[Attachment, ...] = ()
     summary: bool = False
-    """Stands for earlier messages: nobody said it."""
+    """Whether this is a summary that replaces earlier messages, and not written by a person."""
 
     @property
     def parts(self) -> tuple[str | Attachment, ...]:
-        """The text in pieces, with each attachment at its place."""
+        """The pieces of the text, with each attachment at its position."""
         if not self.attachments:
             return (self.text,)
         found: list[str | Attachment] = []
@@ -67,24 +68,25 @@ class UserMessage(Value, tag_field="role", tag="user"):
 
     @property
     def described(self) -> str:
-        """The text, with a label in the place of each attachment."""
+        """The text with a label for each attachment, at its position."""
         if not self.attachments:
             return self.text
         return "\n".join(part if isinstance(part, str) else part.label for part in self.parts)
 
 
 class Echo(Value):
-    """What a provider wants back word for word while its tools are answered: signed thoughts."""
+    """Data of a provider, such as signed reasoning, that must be sent back unchanged with the
+    results of its tool calls."""
 
     wire: str
     model: str
-    """Nobody else is given it."""
+    """Only this model on this wire format receives the data."""
     body: str
-    """In the provider's own JSON."""
+    """JSON in the provider's own format."""
 
 
 CutReason = Literal["", "length", "content_filter"]
-"""Why an answer is not whole: a limit of tokens or a content filter; empty for a whole answer."""
+"""Why an answer is incomplete: a token limit or a content filter; empty for a complete answer."""
 
 
 class AssistantMessage(Value, tag_field="role", tag="assistant"):
@@ -105,7 +107,7 @@ Message = UserMessage | AssistantMessage | ToolMessage
 
 
 class Said(Value, tag=True):
-    """Words and attachments from a person."""
+    """A message that a person sent."""
 
     text: str
     attachments: tuple[Attachment, ...] = ()
@@ -114,14 +116,14 @@ class Said(Value, tag=True):
 
 
 class Edited(Value, tag=True):
-    """A person changed a message they had sent."""
+    """A person edited a message that they had sent."""
 
     message_id: str
     text: str
 
 
 class Pressed(Value, tag=True):
-    """A button under a question of ours."""
+    """A person pressed a button below one of our questions."""
 
     question: str
     choice: str
@@ -142,7 +144,7 @@ class Sampling(Value):
 
 
 class ResponseFormat(Value):
-    """The form that an API request wants the answer of its turn to have."""
+    """The format that an API request requires of the answer."""
 
     kind: Literal["json_object", "json_schema"]
     schema: str = ""
@@ -154,13 +156,13 @@ class ResponseFormat(Value):
 
 
 class Asked(Value, tag=True):
-    """A request over the API: the client's messages, or what is new in a session."""
+    """A request over the API, with all messages of the client or the new ones of a session."""
 
     messages: tuple[Message, ...]
     instructions: str = ""
-    """The request's system messages: for this turn only, never stored in the transcript."""
+    """The request's system messages. They apply to this turn only and are not in the transcript."""
     model: str | None = None
-    """`provider/model` when the request overrides the agent's."""
+    """`provider/model` if the request overrides the agent's model."""
     sampling: Sampling = Sampling()
     tools: tuple[ClientTool, ...] = ()
     """The client's own tools, offered beside the agent's."""
@@ -170,67 +172,82 @@ class Asked(Value, tag=True):
     response_format: ResponseFormat | None = None
     """None for plain text."""
     stateless: bool = True
-    """The body is the whole history: nothing of the session is read or added to."""
+    """Whether `messages` is the whole history, so that no session is read or written."""
     detached: bool = False
-    """Goes on when its last reader has gone."""
+    """Whether the turn continues after its last reader has disconnected."""
     live: bool = True
-    """Every word is wanted as soon as it is said."""
+    """Whether the client reads each word as soon as the model writes it."""
 
 
 Body = Said | Edited | Pressed | Asked
 
 
 class Origin(Value):
-    """Facts about a message from its entry point; no other code depends on the platform's name."""
+    """Facts about a message that its entry point states, so that no other code depends on the
+    platform's name."""
 
     trigger: Trigger = "message"
     principal: Principal | None = None
-    """None on chat platforms, where the access rules decide."""
+    """None on chat platforms, where access rules decide who may write."""
     reply_to: Target | None = None
-    """The chat that is sent the answer; None where the caller reads the answer directly."""
+    """The chat that the answer is sent to; None if the caller reads the answer directly."""
     place: str = ""
-    """A sentence that tells the model where the conversation takes place. Chats need none."""
+    """A sentence that tells the model where the conversation takes place. Empty for chats."""
+    bot: str = ""
+    """Our name in the chat, as in `/stop@name`; empty if the platform has no such commands."""
+
+
+class ClientKey(Value):
+    """The idempotency key of a request that has a key of its own already."""
+
+    dedupe_key: str
+    fingerprint: str
+    """Hash of the request's session and body."""
 
 
 class MessageEvent(Value):
     """The only value that an entry point passes to control."""
 
     dedupe_key: str
-    """Stable across redeliveries: the inbox is unique on it."""
+    """The inbox stores each key once, so a redelivered message must have the same key."""
     source: Source
     origin: Origin
     received_at: float
     body: Body
     addressed: bool = True
-    """False for a group message that was not meant for us."""
+    """False for a group message that is not addressed to the agent."""
     fingerprint: str = ""
-    """Of the request, where one key must not serve two bodies."""
+    """Hash of the request's body, which detects a key that is used for two different requests."""
+    client_key: ClientKey | None = None
+    """The client's key for a request with tool results, whose `dedupe_key` names the results."""
 
 
 class Accepted(Value, tag=True):
-    """Durable. `turn` is the turn that will answer, where it is known already."""
+    """The message is stored. `turn` is the turn that will answer it, if it is known already."""
 
     id: str
     turn: str | None = None
     after: int = 0
     """Events of the turn up to this number were before this message."""
     reply: str | None = None
-    """The whole answer, where no turn is needed, such as that of a command."""
+    """The whole answer if no turn is needed, for example after a command."""
+    failed: bool = False
+    """Whether the reply says why a command was not carried out."""
 
 
 class Duplicate(Value, tag=True):
-    """Taken before, under the same key."""
+    """A message with the same key was stored before."""
 
     id: str
     turn: str | None = None
     same: bool = True
-    """False when the key came with another body."""
+    """False if the earlier message had a different body."""
     after: int = 0
     """Events of the turn up to this number were before this message."""
 
 
 class Refused(Value, tag=True):
-    """Not admitted; nothing was stored."""
+    """The message was refused, and nothing was stored."""
 
     reason: str
 
@@ -243,23 +260,24 @@ APPROVE, DENY = "Approve", "Deny"
 
 
 class Choices(Value):
-    """A question to a person, and the buttons that answer it."""
+    """A question for a person, and the buttons that answer it."""
 
     question: str
     """Id of the question, which `Pressed.question` repeats."""
     prompt: str
-    """The question alone, in Markdown, to stand above the buttons."""
+    """The question alone, in Markdown, to be shown above the buttons."""
     labels: tuple[str, ...]
-    """One button each; `Pressed.choice` is a label. Empty where the answer is free text."""
+    """The labels of the buttons, which `Pressed.choice` repeats. Empty if the answer is free
+    text."""
     text: str
-    """The question, its choices and how to answer it by a message, where there are no buttons."""
+    """For platforms without buttons: the question, its choices, and how to answer by message."""
 
 
 class Content(Value):
-    """The content of one delivery, or of one message of it.
+    """The content of a delivery or of one of its messages.
 
-    A delivery holds Markdown. An adapter is given one message at a time: text that its `render` has
-    made, with at most one attachment or the choices of one question.
+    A delivery holds Markdown. An adapter receives one message at a time: text that its own `render`
+    returned, with at most one attachment or one question.
     """
 
     text: str
@@ -268,6 +286,6 @@ class Content(Value):
 
 
 class MessageRef(Value):
-    """A message of ours on a platform."""
+    """Identifies a message that we sent, on its platform."""
 
     id: str

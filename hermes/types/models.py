@@ -26,7 +26,7 @@ class ModelRequest(Value):
 
     choice: ModelChoice
     system: str
-    """The same for a whole epoch: providers cache it."""
+    """The system prompt. It stays the same for a whole epoch, so that providers can cache it."""
     messages: Sequence[Message]
     step: str
     """Prefix of the CallIds of this answer: `<turn>_<step>`."""
@@ -38,19 +38,19 @@ class ModelRequest(Value):
     ephemeral: str = ""
     """Text that follows `system`, for this call only."""
     live: bool = True
-    """Emit each word as it arrives; otherwise a few times a second is enough."""
+    """Whether to emit each word as it arrives. Otherwise a few events per second are enough."""
     conversation: str = ""
-    """Name of the conversation that this call continues; only caches use it."""
+    """Identifies the conversation that this call continues. Only caches use it."""
     media: Mapping[str, bytes] = msgspec.field(default_factory=dict)
     """The content of each attachment in `messages`, in base64, by its path. `ModelClient` loads it
     before it calls the wire format."""
 
 
 class ModelProvider(Protocol):
-    """Calls models: over HTTP, on this machine, with retries, or from a script."""
+    """Calls models: over HTTP, on this machine, with retries, or from a test's script."""
 
     async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
-        """Streams to `emit`, returns the whole message. Raises one of our errors."""
+        """Streams the answer to `emit` and returns it. Raises a HermesError if the call fails."""
         ...
 
 
@@ -66,20 +66,19 @@ class AnswerBuilder(Protocol):
     """Collects an answer while a stream parser reads it."""
 
     finished: bool
-    """Set by the parser when the model has said that it is done; otherwise the connection was
-    lost."""
+    """Set by the parser when the model has reported its end. Otherwise the connection was lost."""
     cut: CutReason
-    """Set by the parser if the model was stopped by a limit of tokens or by a content filter."""
+    """Set by the parser if a token limit or a content filter stopped the model."""
     usage: UsageReported | None
     echo: bytes
-    """JSON that the provider wants back, unchanged, together with the results of the tools."""
+    """JSON that must be sent back to the provider unchanged, with the results of the tools."""
 
     @property
     def choice(self) -> ModelChoice: ...
 
     @property
     def parts(self) -> int:
-        """Number of parts that have begun: the text is one, and so is each call."""
+        """Number of parts that have begun. The text and each call are one part."""
         ...
 
     def say(self, text: str) -> None:
@@ -96,13 +95,13 @@ class AnswerBuilder(Protocol):
 
 
 class StreamParser(Protocol):
-    """Reads one answer."""
+    """Parses one answer."""
 
     def take(self, payload: bytes) -> None:
-        """Reads the payload of one server-sent event, or an answer that was not streamed.
+        """Parses the payload of one server-sent event, or an answer that was not streamed.
 
-        Raises one of our errors if the payload reports one, and ValueError or
-        msgspec.DecodeError if the payload can't be read.
+        Raises a HermesError if the payload reports an error, and ValueError or msgspec.DecodeError
+        if the payload is malformed.
         """
         ...
 
@@ -111,7 +110,8 @@ class WireFormat(Protocol):
     """One wire format, such as chat completions. It does no I/O.
 
     The HTTP client posts `body(request)` to `url(choice)` with `headers(choice)`, and passes every
-    payload of the response to the parser. The `choice` carries all that is specific to a vendor.
+    payload of the response to the parser. The `choice` holds everything that is specific to a
+    vendor.
     """
 
     @property
@@ -125,30 +125,31 @@ class WireFormat(Protocol):
         ...
 
     def url(self, choice: ModelChoice) -> str:
-        """Address of the endpoint that answers requests."""
+        """Returns the URL that requests are posted to."""
         ...
 
     def list_url(self, choice: ModelChoice) -> str:
-        """Address of the list of models."""
+        """Returns the URL of the list of models."""
         ...
 
     def headers(self, choice: ModelChoice) -> Mapping[str, str]:
-        """Headers for both addresses, with the key if there is one."""
+        """Returns the headers for both URLs, with the API key if there is one."""
         ...
 
     def declare(self, tool: DeclaredTool) -> Mapping[str, object]:
-        """The declaration of a tool, to be encoded as JSON."""
+        """Returns the declaration of a tool, which is sent as JSON."""
         ...
 
-    def left_out(self, choice: ModelChoice, sampling: Sampling) -> Collection[str]:
-        """Names of the options in `sampling` that `body` does not pass on to this model."""
+    def ignored_options(self, choice: ModelChoice, sampling: Sampling) -> Collection[str]:
+        """Returns the names of the options in `sampling` that `body` does not send to this
+        model."""
         ...
 
     def body(self, request: ModelRequest) -> bytes:
-        """The body of a request. It begins like the body of the previous call in a conversation,
-        so that the provider can cache it."""
+        """Returns the body of a request. It begins like the body of the previous call in the
+        conversation, so that the provider can cache the beginning."""
         ...
 
     def parser(self, answer: AnswerBuilder) -> StreamParser:
-        """A parser that fills in the answer."""
+        """Returns a parser that fills in the answer."""
         ...

@@ -1,4 +1,4 @@
-"""A Markdown document as a small tree of frozen values."""
+"""The nodes of a Markdown tree."""
 
 from typing import Literal
 
@@ -40,7 +40,7 @@ class Image(Value, tag=True):
 
 class Break(Value, tag=True):
     hard: bool = False
-    """Asked for by the writer, not just the end of a source line."""
+    """Whether the author wrote a hard break, and not just a new line in the source."""
 
 
 Inline = Text | Code | Strong | Emphasis | Strikethrough | Link | Image | Break
@@ -58,16 +58,16 @@ class Heading(Value, tag=True):
 
 class Fence(Value, tag=True):
     text: str
-    """Without its last newline."""
+    """The code without its last newline."""
     info: str = ""
 
 
 class List(Value, tag=True):
     items: tuple["Document", ...]
     start: int | None = None
-    """The first number; None for bullets."""
+    """The first number; None for a bulleted list."""
     tight: bool = True
-    """No blank lines between the items."""
+    """Whether the items have no blank lines between them."""
 
 
 class Quote(Value, tag=True):
@@ -77,7 +77,7 @@ class Quote(Value, tag=True):
 class Table(Value, tag=True):
     aligns: tuple[Align, ...]
     header: tuple[Inlines, ...]
-    """Empty in a part of a message that continues a table."""
+    """Empty if the table continues one in an earlier part of the message."""
     rows: tuple[tuple[Inlines, ...], ...] = ()
 
 

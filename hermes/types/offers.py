@@ -1,4 +1,4 @@
-"""The models that are configured, and those that could be, as the command line sees them."""
+"""The models that are configured and those that could be chosen, for the command line."""
 
 from typing import Protocol
 
@@ -7,11 +7,11 @@ from hermes.types.value import Value
 
 
 class ChosenModel(Value):
-    """A model, and the source of each of its properties."""
+    """A model, and where each of its properties comes from."""
 
     choice: ModelChoice
-    why: dict[str, str]
-    """By field of the choice; a property that is not known has no source."""
+    sources: dict[str, str]
+    """Maps each known field of the choice to its source."""
 
 
 class ProviderOffer(Value):
@@ -21,52 +21,54 @@ class ProviderOffer(Value):
     label: str
     default_model: str
     key: str
-    """The variable for its key; empty if it needs none."""
+    """The environment variable for its API key; empty if it needs no key."""
     ready: bool
-    """Whether nothing is missing to call it."""
-    place: ModelChoice | None = None
-    """The endpoint that has its list of models."""
+    """Whether it can be called: its address and key are known."""
+    endpoint: ModelChoice | None = None
+    """The endpoint that returns its list of models."""
 
 
 class ModelName(Value):
-    """A model as it is written into the configuration."""
+    """The name of a model as it is written to the configuration."""
 
     model: str
     provider: str = ""
-    """Empty if the configured provider stays."""
+    """Empty if the configured provider is kept."""
 
 
 class ModelResolver(Protocol):
-    """Finds the models that a configuration names. ConfigError says why one can't be used."""
+    """Finds the models that a configuration names. Raises ConfigError if one can't be used."""
 
     @property
     def advice(self) -> str:
-        """How to configure a model, for a person who has none."""
+        """Explains to a person how to configure a model."""
         ...
 
     @property
     def example_key(self) -> str:
-        """The variable for the key of the first provider, for examples."""
+        """The environment variable for the API key of the first provider, for examples."""
         ...
 
     def main(self) -> ModelChoice | None:
-        """The model that answers; None if nothing is configured."""
+        """Returns the model that answers, or None if no model is configured."""
         ...
 
     def auxiliary(self) -> ModelChoice | None:
-        """The model for summaries and titles; None if the main model does that too."""
+        """Returns the model for summaries and titles, or None if the main model writes them."""
         ...
 
     def fallbacks(self) -> tuple[ModelChoice, ...]:
-        """The models that are called if the main one can't answer, in order."""
+        """Returns the models that are called, in this order, if the main model fails."""
         ...
 
     def named(self, name: str) -> ModelChoice:
-        """The model that `provider/model` names; a provider alone means its default."""
+        """Returns the model that `provider/model` names. A provider alone means its default
+        model."""
         ...
 
     def requested(self, name: str) -> ModelChoice:
-        """The model that an API request names; a model file must be in the folder of models."""
+        """Returns the model that an API request names. A model file must be in the models
+        folder."""
         ...
 
     def explain_main(self) -> ChosenModel | None: ...
@@ -74,7 +76,7 @@ class ModelResolver(Protocol):
     def explain_auxiliary(self) -> ChosenModel | None: ...
 
     def is_demo(self, choice: ModelChoice) -> bool:
-        """Whether the choice is the embedded demo model."""
+        """Returns whether the choice is the embedded demo model."""
         ...
 
 
@@ -82,33 +84,41 @@ class ModelOffers(Protocol):
     """The providers and models that could be chosen."""
 
     def all(self) -> tuple[ProviderOffer, ...]:
-        """Every provider, in the order in which `auto` looks for a key."""
+        """Returns every provider, in the order in which `auto` looks for a key."""
         ...
 
     def of(self, provider: str) -> ProviderOffer:
-        """One provider; ConfigError with the nearest name for an unknown one."""
+        """Returns a provider. For an unknown name, raises a ConfigError that suggests the nearest
+        one."""
         ...
 
-    def places(self) -> tuple[ModelChoice, ...]:
-        """The endpoints whose lists can be requested: all with a key, and the one in use."""
+    def endpoints(self) -> tuple[ModelChoice, ...]:
+        """Returns the endpoints whose lists can be requested: those with a key and the one in
+        use."""
         ...
 
     def models(self, provider: str) -> tuple[ModelChoice, ...]:
-        """The models in the provider's last list, or those that are on this machine."""
+        """Returns the models in the provider's last list, or the model files on this machine."""
+        ...
+
+    def used(self) -> ModelChoice | None:
+        """The model that answers now; None if none is configured, or it can't be used."""
         ...
 
     def read_name(self, name: str, provider: str = "") -> ModelName:
-        """Reads a person's `model`, `provider/model`, `provider` or model file."""
+        """Parses the name that a person typed: `model`, `provider/model`, `provider` or a model
+        file."""
         ...
 
-    def moves(self, name: ModelName) -> bool:
-        """Whether the name belongs to another provider than the configured one."""
+    def changes_provider(self, name: ModelName) -> bool:
+        """Returns whether the name belongs to another provider than the configured one."""
         ...
 
-    def doubt(self, name: ModelName) -> str:
-        """Why the model probably does not exist, as a sentence; empty if all seems well."""
+    def why_unlikely(self, name: ModelName) -> str:
+        """Returns a sentence that says why the model probably does not exist, or "" if it may
+        exist."""
         ...
 
     def demo_is_downloaded(self) -> bool:
-        """Whether the embedded demo model is on this machine."""
+        """Returns whether the embedded demo model is on this machine."""
         ...

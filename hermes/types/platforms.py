@@ -1,4 +1,4 @@
-"""Chat platforms: the manifest that describes one, and the adapter that connects an account."""
+"""Chat platforms: the manifest of a platform, and the adapter that connects an account."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
@@ -17,32 +17,32 @@ ConfigT = TypeVar("ConfigT", bound=msgspec.Struct)
 
 
 class PlatformLimits(Value):
-    """The limits and abilities of a platform."""
+    """The limits and features of a platform."""
 
     text: int = 4096
-    """Units of one message's rendered text, counted by `measure`."""
+    """Longest rendered text of one message, in the units that `measure` counts."""
     chat_interval: float = 0.0
-    """Seconds between two calls to one chat."""
+    """Shortest time in seconds between two calls for the same chat."""
     buttons: int = 0
-    """Buttons that one message may have; 0 where questions are asked as text."""
+    """Most buttons of one message; 0 if the platform has no buttons."""
     attachments: bool = False
-    """Files can be sent."""
+    """Whether files can be sent."""
     typing_interval: float = 4.0
-    """Seconds after which the platform must be told again that we are typing."""
+    """Seconds after which the typing indicator must be renewed."""
     deduplicates: bool = False
-    """The platform shows a message only once if it is sent again with the same key."""
+    """Whether the platform drops a message that was already sent with the same key."""
 
 
 class Cursor(Protocol):
-    """How far an account has read its platform: a sync token or an offset."""
+    """The position up to which an account has read its platform, such as an offset."""
 
     @property
     def value(self) -> str | None:
-        """The cursor that was last saved; None at the first connection."""
+        """The position that was saved last; None at the first connection."""
         ...
 
     async def save(self, value: str) -> None:
-        """Stores the cursor. Call it after everything before the cursor was accepted.
+        """Stores the position. Call it after all messages before it were accepted.
 
         Raises ClaimLost if another process serves the account now.
         """
@@ -50,7 +50,7 @@ class Cursor(Protocol):
 
 
 class PlatformAdapter(Protocol):
-    """Connects one account to its platform. It reports and sends, and decides nothing."""
+    """Connects one account to its platform. It passes on messages and makes no decisions."""
 
     @property
     def account(self) -> str: ...
@@ -58,22 +58,22 @@ class PlatformAdapter(Protocol):
     def limits(self) -> PlatformLimits: ...
 
     def render(self, tree: Document) -> str:
-        """The tree in the platform's dialect. Pure: it may be called in a worker thread."""
+        """Renders the tree in the platform's dialect. It may be called in a worker thread."""
         ...
 
     def measure(self, text: str) -> int:
-        """The length of a rendered text, in the units of `limits.text`."""
+        """Returns the length of a rendered text, in the units of `limits.text`."""
         ...
 
     async def run(self, accept: Accept, ready: Callable[[], None], cursor: Cursor) -> None:
-        """Listens until it is cancelled; calls `ready` when it is connected.
+        """Listens until it is cancelled, and calls `ready` when it is connected.
 
-        A message is acknowledged to the platform after `accept` has returned.
+        It acknowledges a message to the platform after `accept` has returned.
         """
         ...
 
     async def send(self, target: Target, content: Content, key: str) -> MessageRef:
-        """Sends one message. A repeated attempt to send it has the same key."""
+        """Sends one message. A retry passes the same key."""
         ...
 
 
@@ -85,15 +85,15 @@ class CanEdit(Protocol):
 @runtime_checkable
 class CanType(Protocol):
     async def typing(self, target: Target) -> None:
-        """Shows for a few seconds that an answer is being written."""
+        """Shows the typing indicator for a few seconds."""
         ...
 
 
 # --- the manifest ----------------------------------------------------------------------------
 
 Quality = Literal["bronze", "silver", "gold"]
-"""bronze: receives and sends. silver: also edits, threads and attachments. gold: also buttons,
-reactions, voice and webhooks."""
+"""bronze: receives and sends messages. silver: also edits, threads and attachments. gold: also
+buttons, reactions, voice and webhooks."""
 
 
 class WebhookRequest(Value):
@@ -129,18 +129,18 @@ class Platform(Value, Generic[ConfigT]):
     name: str
     """The name of its section in config.yaml and of its environment variables: `telegram`."""
     config: type[ConfigT]
-    """The type of its section. A field may name environment variables with `Also`."""
+    """The type of its section. A field may name environment variables with `Aliases`."""
     accounts: Callable[[ConfigT], Sequence[str]]
-    """The accounts that are configured: the platform's name for the default one, then
-    `<platform>.<name>`. Empty where the credentials are missing."""
+    """Returns the configured accounts: the platform's name for the default account, and
+    `<platform>.<name>` for others. Empty if the credentials are missing."""
     make: Callable[[str, ConfigT], PlatformAdapter]
-    """The adapter of an account; imports the SDK."""
+    """Returns the adapter of an account. This call imports the SDK."""
     extra: str = ""
     """The optional dependency group that installs the SDK."""
     routes: Callable[[ConfigT], Sequence[WebhookRoute]] = lambda config: ()
-    """The addresses that are served in webhook mode."""
+    """Returns the routes that are served in webhook mode."""
     quality: Quality = "bronze"
 
 
 AnyPlatform: TypeAlias = Platform[Any]
-"""A member of a list of platforms, each of which has its own config type."""
+"""A platform with any config type."""

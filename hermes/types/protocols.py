@@ -1,4 +1,4 @@
-"""The seams: each can be faked in ten lines."""
+"""The protocols between the layers."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
@@ -16,33 +16,35 @@ from hermes.types.tools import AnyTool
 from hermes.types.turns import Outcome, Prompt, Turn
 
 Accept = Callable[[MessageEvent], Awaitable[Receipt]]
-"""Returns once the event is durable: acknowledge only after."""
+"""Stores the event and returns. An entry point acknowledges a message after this."""
 Emit = Callable[[AgentEvent], None]
-"""Never waits."""
+"""Publishes an event without waiting."""
 
 
 # --- the agent -------------------------------------------------------------------------------
 
 
 class Checkpoint(Protocol):
-    """What the agent makes durable while it runs."""
+    """Stores the progress of a turn while the agent runs."""
 
     async def said(self, message: AssistantMessage) -> None:
-        """The model asked for tools."""
+        """Stores a message in which the model calls tools."""
         ...
 
     async def started(self, call: CallId, handle: str | None = None) -> None:
-        """A call that must not run twice is about to run, or a command of it with this handle."""
+        """Stores that a call which must not run twice is about to run, with the handle of its
+        command."""
         ...
 
     async def answered(self, message: ToolMessage) -> None: ...
 
     def prompted(self, prompt: Prompt) -> None:
-        """A new epoch begins with this prompt; kept with the next thing that is."""
+        """Sets the prompt of a new epoch. It is stored together with the next message."""
         ...
 
     async def compacted(self, first: int, last: int, summary: UserMessage) -> None:
-        """The summary stands for the messages from `first` up to `last`, not included."""
+        """Stores a summary that replaces the messages from `first` up to, but not including,
+        `last`."""
         ...
 
 
@@ -60,19 +62,19 @@ class Toolbox(Protocol):
 
 
 class MemoryProvider(Protocol):
-    """A memory beside the notes in files; there is one at a time."""
+    """A memory in addition to the notes in files. An agent has at most one."""
 
     @property
     def name(self) -> str: ...
 
     def tools(self) -> Sequence[AnyTool]:
-        """What the agent may use of it."""
+        """Returns the tools with which the agent uses the memory."""
         ...
 
     async def recall(self, turn: Turn) -> str:
-        """What the model is shown for this turn only; short, and empty where nothing fits."""
+        """Returns a short text for the model for this turn only, or "" if nothing is relevant."""
         ...
 
     async def on_session_end(self, ended: Turn) -> None:
-        """The conversation in `ended.history` is over. Called once or more."""
+        """Called at least once after the conversation in `ended.history` has ended."""
         ...

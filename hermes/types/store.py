@@ -1,4 +1,4 @@
-"""The store's protocol: transactions, the processes that share the store, and their changes."""
+"""The protocol of the store: transactions, and the processes that share it."""
 
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar
@@ -11,9 +11,9 @@ P = ParamSpec("P")
 Row = tuple[Any, ...]
 Statement = tuple[str, Sequence[Any]]
 Work = Generator[Statement, list[Row], T]
-"""One transaction: yields statements, receives rows, returns its result. No await inside."""
+"""A transaction: a generator that yields statements, receives rows and returns its result."""
 OwnerKind = Literal["gateway", "terminal"]
-"""The kind of a process that works on the store."""
+"""The kinds of processes that work on the store."""
 
 
 class Store(Protocol):
@@ -24,14 +24,14 @@ class Store(Protocol):
 
     @property
     def owner(self) -> OwnerId:
-        """The id of this process; only for a store that was opened with a kind."""
+        """The id of this process. Only a store that was opened with a kind has one."""
         ...
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Commits `transaction(*args, **kwargs)`, or raises an error and changes nothing.
 
-        The function is called again if its transaction has to be retried: it must change nothing
-        but the store, and compute everything that it returns from its arguments and its rows.
+        The function is called again if its transaction is retried. So it must change nothing but
+        the store, and must compute its result from its arguments and rows alone.
         """
         ...
 
@@ -40,12 +40,12 @@ class Store(Protocol):
         ...
 
     async def dead(self, kind: OwnerKind | None = None) -> list[OwnerId]:
-        """Registered processes, of one kind or of all, that no longer run."""
+        """Returns the registered processes, of one kind or of all, that no longer run."""
         ...
 
     def changes(self) -> AsyncIterator[None]:
-        """Yields soon after other processes have committed, once for any number of commits.
+        """Yields soon after other processes have committed. One item may stand for many commits.
 
-        The first item covers everything since the store was opened.
+        The first item stands for all commits since the store was opened.
         """
         ...

@@ -1,4 +1,4 @@
-"""A tool as the model sees it and as the agent runs it."""
+"""Tools: their declaration for the model, and their execution by the agent."""
 
 from collections.abc import Awaitable, Callable
 from typing import Generic, Literal, Protocol, TypeVar
@@ -15,7 +15,8 @@ from hermes.types.value import Value
 
 A = TypeVar("A", bound=msgspec.Struct)
 Risk = Literal["low", "medium", "high"]
-"""The harm that a wrong call can do: hardly any, to the workspace's files, or to anything."""
+"""The harm that a wrong call can do: hardly any (low), to the workspace's files (medium), or to
+anything (high)."""
 
 
 class ToolContext(Protocol):
@@ -32,29 +33,38 @@ class ToolContext(Protocol):
 
     @property
     def decision(self) -> Decision | None:
-        """A person's decision, when the call was suspended on a question."""
+        """A person's decision, if the call was suspended on a question."""
         ...
 
     async def started(self, handle: str) -> None:
-        """Commits the handle of a command before it begins, so that a restart can end it."""
+        """Commits the handle of a command before it starts, so that it can be ended after a
+        restart."""
         ...
 
     def progress(self, text: str) -> None:
-        """Shows people how far the call has come. Secrets are redacted."""
+        """Shows people the progress of the call. Secrets are redacted."""
+        ...
+
+    async def show_change(self, path: str, before: str, after: str) -> None:
+        """Shows people how the call changed a text file, as a short diff.
+
+        Secrets are redacted. Of a file that is there to hold secrets, and of a very long one,
+        nothing is shown.
+        """
         ...
 
     def redact(self, text: str) -> str:
-        """The text without secrets. Results are redacted anyway: call it before you cut a text,
-        because half a secret is not recognised."""
+        """Returns the text without secrets. Results are always redacted. Call it before you cut a
+        text, because a part of a secret is not recognized."""
         ...
 
 
 BoundCall = Callable[[ToolContext], Awaitable[str]]
-"""A tool call with its arguments, ready to run."""
+"""A tool call with its arguments. It can be run."""
 
 
 class AnyTool(Protocol):
-    """A tool whatever its arguments are. Every `Tool` is one."""
+    """A tool with any type of arguments. Every `Tool` is one."""
 
     @property
     def name(self) -> str: ...
@@ -72,27 +82,28 @@ class AnyTool(Protocol):
     def risk(self) -> Risk: ...
 
     def bind(self, arguments: str) -> BoundCall:
-        """The call with the model's JSON arguments; ToolFailed if they are not valid."""
+        """Returns the call with its JSON arguments. Raises ToolFailed if they are invalid."""
         ...
 
 
 class Tool(Value, Generic[A]):
     name: str
     description: str
-    """For the model; the first line is also for people."""
+    """Written for the model. The first line is also shown to people."""
     arguments: type[A]
-    """The declaration is the JSON schema and the validator."""
+    """The type of the arguments. The JSON schema is derived from it, and calls are validated by
+    it."""
     handler: Callable[[ToolContext, A], Awaitable[str]]
     read_only: bool = False
-    """Changes nothing: calls of one step run side by side."""
+    """Whether it changes nothing. Read-only calls of one step run concurrently."""
     repeatable: bool = False
-    """May run again after a crash without doing harm."""
+    """Whether it may run again after a crash without doing harm."""
     toolset: str = ""
-    """The set it belongs to."""
+    """Name of the toolset that it belongs to."""
     risk: Risk = "low"
 
     def bind(self, arguments: str) -> BoundCall:
-        """The call with the model's JSON arguments; ToolFailed if they are not valid."""
+        """Returns the call with its JSON arguments. Raises ToolFailed if they are invalid."""
         try:
             decoded = msgspec.json.decode(arguments or "{}", type=self.arguments)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -101,11 +112,11 @@ class Tool(Value, Generic[A]):
 
 
 DeclaredTool = AnyTool | ClientTool
-"""A tool that a model may call, whoever runs it."""
+"""A tool that a model may call. The agent or the client runs it."""
 
 
 class NeedsPerson(Exception):
-    """Raised by a tool whose call only a person can let go on."""
+    """Raised by a tool whose call needs a decision of a person."""
 
     def __init__(self, question: Question) -> None:
         super().__init__(question.prompt)

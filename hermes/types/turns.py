@@ -1,4 +1,4 @@
-"""One run of the agent: what it is given, and how it can end."""
+"""A turn, which is one run of the agent: its input and its possible outcomes."""
 
 from typing import Literal
 
@@ -24,7 +24,7 @@ from hermes.types.value import Value
 
 class Approved(Value, tag=True):
     digest: str
-    """Of exactly what was shown; anything else is not approved."""
+    """Hash of the text that the person saw. Nothing else is approved."""
 
 
 class Denied(Value, tag=True):
@@ -43,22 +43,22 @@ Decision = Approved | Denied | Expired | Answered
 
 
 class PromptPart(Value):
-    """A piece of what the model is told before the conversation."""
+    """A named part of the system prompt."""
 
     name: str
     text: str
 
 
 class Prompt(Value):
-    """What the model is told before the conversation, the same for a whole epoch."""
+    """The system prompt, which stays the same for a whole epoch."""
 
     fingerprint: str
-    """Of the model, the tools and the persona that it was made for."""
+    """Hash of the model, the tools and the persona that the prompt was made for."""
     parts: tuple[PromptPart, ...]
     tools: int = 0
-    """Characters of the tools' descriptions, which are sent beside it."""
+    """Number of characters in the tools' declarations, which are sent in addition to the prompt."""
     window: int = 0
-    """Tokens that the model can read at once."""
+    """The model's context window in tokens."""
 
     @property
     def text(self) -> str:
@@ -66,18 +66,18 @@ class Prompt(Value):
 
 
 class Turn(Value):
-    """Everything the agent needs, by value."""
+    """Everything that the agent needs to run a turn."""
 
     id: TurnId
     session: SessionKey
     agent: AgentId
     source: Source
-    """Who asked, and where."""
+    """The chat and the user that the message came from."""
     profile: AgentProfile
     history: tuple[Message, ...]
-    """Ends with the new message, or, when resumed, in unanswered tool calls."""
+    """Ends with the new message, or, in a resumed turn, with unanswered tool calls."""
     size: int = 0
-    """Bytes of the history in the store, without the new message; 0 where they are not known."""
+    """Bytes of the history in the store, without the new message; 0 if unknown."""
     trigger: Trigger = "message"
     person: PersonId | None = None
     principal: Principal | None = None
@@ -88,39 +88,40 @@ class Turn(Value):
     stateless: bool = False
     """A request that belongs to no session."""
     prompt: Prompt | None = None
-    """The epoch's; None where a new one begins."""
+    """The prompt of the current epoch; None if a new epoch begins."""
     instructions: str = ""
     model: str | None = None
     sampling: Sampling = Sampling()
     client_tools: tuple[ClientTool, ...] = ()
     tool_choice: ToolChoice = ToolChoice()
     requested_at: int = 0
-    """The step of the first model call after the last request, which `tool_choice` binds."""
+    """The step of the first model call after the last request. `tool_choice` applies to this
+    step."""
     response_format: ResponseFormat | None = None
-    """The form of the final answer; None for plain text."""
+    """The format of the final answer; None for plain text."""
     decisions: dict[CallId, Decision] = msgspec.field(default_factory=dict)
     interrupted: frozenset[CallId] = frozenset()
-    """Calls that had started when the process died: their outcome is unknown."""
+    """Calls that were running when the process died. Their outcome is unknown."""
     steps: int = 0
     """Model calls already made in this turn."""
     live: bool = True
-    """Somebody reads along word by word."""
+    """Whether somebody reads the answer while it is written."""
 
 
 QuestionKind = Literal["question", "approval"]
 
 
 class Question(Value):
-    """Something only a person can decide; the turn is suspended on it."""
+    """A question for a person. The turn is suspended until it is answered or expires."""
 
     call: CallId
     kind: QuestionKind
     prompt: str
     choices: tuple[str, ...] = ()
     """Answers to choose from. The choices of an approval are ways to approve; Deny is added when
-    it is shown."""
+    the question is shown."""
     digest: str = ""
-    """Of what an approval would run."""
+    """Hash of the command that an approval would run."""
     expires_in: float = 3600.0
     """Seconds."""
 
@@ -132,26 +133,26 @@ class Completed(Value, tag=True):
 class Suspended(Value, tag=True):
     questions: tuple[Question, ...]
     calls: tuple[ToolCall, ...] = ()
-    """Calls of client tools, which wait for their results."""
+    """Calls of client tools whose results are missing."""
 
 
 class Stopped(Value, tag=True):
     reason: str
     partial: str = ""
-    """What had been said of the segment that was cut."""
+    """The text of the unfinished segment, up to the stop."""
 
 
 class Failed(Value, tag=True):
     reason: str
-    """One plain sentence for the person, with what to do."""
+    """One plain sentence that tells the person what failed and what to do."""
     code: str = "agent_error"
-    """Names the problem for programs."""
+    """Identifies the problem for programs."""
     status: int = 500
     """The HTTP status of an API request whose turn failed like this."""
     retry_after: float | None = None
     """Seconds after which a new attempt makes sense; None when that is not known."""
     temporary: bool = False
-    """Whether the same request may succeed later: with an idempotency key, it is run again."""
+    """Whether the same request may succeed later. If it has an idempotency key, it is run again."""
 
     @classmethod
     def of(cls, error: HermesError) -> "Failed":

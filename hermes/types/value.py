@@ -1,4 +1,4 @@
-"""The base of every value: frozen, keyword-only, and its own JSON codec."""
+"""The base class of all values."""
 
 from typing import dataclass_transform
 
@@ -11,4 +11,4 @@ class ValueMeta(msgspec.StructMeta):
 
 
 class Value(msgspec.Struct, metaclass=ValueMeta, frozen=True, kw_only=True, omit_defaults=True):
-    """A plain immutable value. Alternatives of a union add `tag=True`."""
+    """A frozen, keyword-only struct that msgspec can encode. Members of a union add `tag=True`."""

@@ -1,4 +1,4 @@
-"""Content that was read from the web: a page for a tool, or a file for a message."""
+"""Pages and files that were read from the web."""
 
 from hermes.types.value import Value
 
@@ -7,16 +7,16 @@ class WebPage(Value):
     """The text at a URL."""
 
     url: str
-    """The address at the end of all redirects."""
+    """The address after all redirects."""
     media_type: str
     text: str
     cut: bool = False
-    """Whether the page was longer than what was read."""
+    """Whether the text is only the beginning of the page."""
 
 
 class WebFile(Value):
     """The file at a URL."""
 
     media_type: str
-    """As its server says, in lower case and without parameters."""
+    """The type that the server states, in lower case and without parameters."""
     data: bytes

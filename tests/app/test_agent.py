@@ -1,4 +1,4 @@
-"""The size of the prompt, the tools, and what settings do to them."""
+"""The prompt's size and the tools, with different settings."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -72,13 +72,13 @@ async def names(settings: Settings, platform: str = "p") -> list[str]:
 
 
 async def test_the_default_prompt_is_short(tmp_path: Path) -> None:
-    """Every part is listed, so that who makes one longer sees what it costs."""
+    """Every part is listed, so that a longer part makes the test fail."""
     chosen = settings(tmp_path)
     async with builder_of(chosen) as builder:
         tools = {tool.name: tool for tool in builder.tools()}
         turn = a_turn(source=replace(PRIVATE, platform="telegram"))
         turn = replace(turn, profile=profile_of(chosen, models_of(chosen), DEFAULT_AGENT))
-        prompt = await builder.prompter().prompt(turn, CHOICE, tools)
+        prompt = await builder.prompt_writer().prompt(turn, CHOICE, tools)
     sizes = {part.name: len(part.text) for part in prompt.parts}
     sizes |= {f"tool {name}": len(tools_json((tool,))) for name, tool in tools.items()}
     assert list(sizes) == [
@@ -92,7 +92,7 @@ async def test_the_default_prompt_is_short(tmp_path: Path) -> None:
     assert max(sizes.values()) <= 1500, sizes
 
 
-async def test_a_full_memory_and_persona_stay_within_the_bound(tmp_path: Path) -> None:
+async def test_a_prompt_with_full_memory_and_persona_is_limited(tmp_path: Path) -> None:
     chosen = settings(tmp_path)
     for name, size in (("MEMORY.md", 2200), ("USER.md", 1375)):
         path = chosen.home.memories / name
@@ -103,12 +103,12 @@ async def test_a_full_memory_and_persona_stay_within_the_bound(tmp_path: Path) -
         turn = replace(
             a_turn(person=OWNER), profile=profile_of(chosen, models_of(chosen), DEFAULT_AGENT)
         )
-        prompt = await builder.prompter().prompt(turn, CHOICE, tools)
+        prompt = await builder.prompt_writer().prompt(turn, CHOICE, tools)
     assert {"memory", "user"} <= {part.name for part in prompt.parts}
     assert len(prompt.text) + prompt.tools <= MOST
 
 
-async def test_commands_run_nowhere_unless_that_is_allowed(tmp_path: Path) -> None:
+async def test_commands_do_not_run_unless_the_settings_allow_it(tmp_path: Path) -> None:
     closed = await names(settings(tmp_path, terminal=TerminalSettings()))
     assert not {"terminal", "process"} & set(closed)
     elsewhere = settings(tmp_path, terminal=TerminalSettings(backend="docker"))
@@ -116,14 +116,14 @@ async def test_commands_run_nowhere_unless_that_is_allowed(tmp_path: Path) -> No
     assert "terminal" in await names(settings(tmp_path))
 
 
-async def test_what_is_not_configured_is_not_offered(tmp_path: Path) -> None:
+async def test_tools_that_are_not_configured_are_not_offered(tmp_path: Path) -> None:
     assert "web_search" not in await names(settings(tmp_path, web=WebSettings()))
     forgetful = settings(tmp_path, memory=MemorySettings(enabled=False))
     assert "memory" not in await names(forgetful)
 
 
 @pytest.mark.parametrize("provider", ["", "local"])
-async def test_earlier_talk_can_be_searched_with_and_without_a_memory_provider(
+async def test_earlier_conversations_can_be_searched_with_and_without_a_memory_provider(
     tmp_path: Path, provider: str
 ) -> None:
     memory = MemorySettings(provider="local" if provider else "")
@@ -153,7 +153,9 @@ async def test_a_platform_s_empty_list_leaves_no_tool(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "where", ["agent.toolsets", "agent.disabled_toolsets", "telegram.toolsets"]
 )
-async def test_an_unknown_toolset_is_named_with_those_there_are(tmp_path: Path, where: str) -> None:
+async def test_the_error_for_an_unknown_toolset_lists_the_known_ones(
+    tmp_path: Path, where: str
+) -> None:
     agent, platform = AgentSettings(), PlatformSettings()
     match where:
         case "agent.toolsets":
@@ -200,7 +202,7 @@ def test_a_request_can_name_a_model_that_the_operator_put_there(tmp_path: Path) 
     ).tools
 
 
-async def test_with_compression_off_a_long_conversation_goes_to_the_model_as_it_is(
+async def test_without_compression_a_long_conversation_is_sent_unchanged(
     tmp_path: Path,
 ) -> None:
     off = settings(tmp_path, compression=CompressionSettings(enabled=False))

@@ -1,4 +1,4 @@
-"""The execution backend that the settings choose."""
+"""The execution backend that the settings name."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,7 +42,7 @@ def chosen(folder: Path, backend: str, *plugins: object) -> ExecutionBackend | N
     return configured_backend(settings(folder, backend), manifests)
 
 
-def test_this_machine_is_one_backend(tmp_path: Path) -> None:
+def test_local_is_a_backend(tmp_path: Path) -> None:
     backend = chosen(tmp_path, "local")
     assert isinstance(backend, LocalBackend)
     assert backend.commands is not None
@@ -59,10 +59,10 @@ def test_a_plugin_adds_a_backend(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["none", *PLANNED_BACKENDS])
-def test_nothing_else_runs_in_its_place(tmp_path: Path, name: str) -> None:
+def test_an_unsupported_backend_is_not_replaced_by_another(tmp_path: Path, name: str) -> None:
     assert chosen(tmp_path, name) is None
 
 
-def test_a_name_that_nobody_has_registered_is_an_error(tmp_path: Path) -> None:
+def test_an_unknown_backend_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no backend 'locla'; there are local, none, other"):
         chosen(tmp_path, "locla", OtherMachine())

@@ -1,4 +1,4 @@
-"""Opening a gateway: its plugins, its agents, and settings that are wrong."""
+"""Opening a gateway: its plugins, its agents and invalid settings."""
 
 from pathlib import Path
 
@@ -6,7 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from hermes.app.builtins import all_plugins
-from hermes.app.gateway import Parts, agent_settings, all_commands, forget_session, open_gateway
+from hermes.app.gateway import (
+    GatewayOverrides,
+    agent_settings,
+    all_commands,
+    delete_session_files,
+    open_gateway,
+)
 from hermes.hookspecs import hookimpl
 from hermes.settings import load
 from hermes.state.paths import STORE_NAME, Home, file_name
@@ -36,7 +42,7 @@ async def test_two_agents_of_one_name_are_refused_before_the_store_is_opened(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(ConfigError, match="two plugins register the agent 'main'"):
-        async with open_gateway(load(tmp_path, {}), Parts(plugins=[Clashing()])):
+        async with open_gateway(load(tmp_path, {}), GatewayOverrides(plugins=[Clashing()])):
             pass
     assert not (tmp_path / STORE_NAME).exists()
 
@@ -80,7 +86,7 @@ def test_the_files_of_a_deleted_session_are_deleted_in_the_home_of_its_agent(
     for path in kept:
         path.parent.mkdir(parents=True)
         path.write_text("a long result")
-    forget_session(load(tmp_path, {}), all_plugins(added=[SecondAgent()]), session)
+    delete_session_files(load(tmp_path, {}), all_plugins(added=[SecondAgent()]), session)
     own = Home(root=tmp_path / folder).spill / file_name(session)
     assert [path.exists() for path in kept] == [path.parent != own for path in kept]
 
@@ -88,10 +94,10 @@ def test_the_files_of_a_deleted_session_are_deleted_in_the_home_of_its_agent(
 def test_files_of_an_agent_that_is_not_hosted_are_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    forget_session(load(tmp_path, {}), all_plugins(), "agent:gone:cli:private:1")
+    delete_session_files(load(tmp_path, {}), all_plugins(), "agent:gone:cli:private:1")
     assert "the agent gone is not hosted here" in caplog.text
 
 
 def test_every_command_is_listed_with_its_help() -> None:
     names = [command.name for command in all_commands()]
-    assert names == ["stop", "new", "status", "context", "help"]
+    assert names == ["stop", "new", "status", "model", "context", "help"]

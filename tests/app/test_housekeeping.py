@@ -1,4 +1,4 @@
-"""Background work of a home: copies, deletions, and errors that must not stop it."""
+"""Background work of a home: snapshots, deletions, and errors that must not stop it."""
 
 import os
 import time
@@ -8,7 +8,12 @@ import anyio
 
 from hermes.app.builtins import all_plugins
 from hermes.app.gateway import home_store
-from hermes.app.housekeeping import RESULT_DAYS, forget_results, keep_snapshots, run_housekeeping
+from hermes.app.housekeeping import (
+    RESULT_DAYS,
+    delete_old_results,
+    run_housekeeping,
+    take_snapshots,
+)
 from hermes.control.maintenance import DAY
 from hermes.hookspecs import hookimpl
 from hermes.settings import load
@@ -27,7 +32,7 @@ async def test_a_snapshot_is_taken_of_a_store_that_has_none(tmp_path: Path) -> N
     async with home_store(home) as store:
         await store.run(sessions.touch, session(), SOURCE, None, "", NOW)
         async with anyio.create_task_group() as group:
-            group.start_soon(keep_snapshots, home, StoreSettings())
+            group.start_soon(take_snapshots, home, StoreSettings())
             await until(lambda: snapshots(home))
             group.cancel_scope.cancel()
 
@@ -62,7 +67,7 @@ async def test_old_tool_results_are_deleted_and_new_ones_kept(tmp_path: Path) ->
     before = time.time() - (RESULT_DAYS + 1) * DAY
     os.utime(old, (before, before))
     async with anyio.create_task_group() as group:
-        group.start_soon(forget_results, home)
+        group.start_soon(delete_old_results, home)
         await until(lambda: not old.exists())
         group.cancel_scope.cancel()
     assert new.exists()

@@ -1,4 +1,4 @@
-"""Inspecting an agent: the checks, the prompt, and that the home does not change."""
+"""Inspecting an agent: its checks and its prompt."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def written(home: Path, text: str) -> Path:
     return home
 
 
-async def test_a_check_leaves_the_home_as_it_is(tmp_path: Path) -> None:
+async def test_a_check_does_not_change_the_home(tmp_path: Path) -> None:
     home = written(tmp_path / "home", "agent: {toolsets: [safe]}\n")
     await check(load(home, {}))
     assert [path.name for path in home.iterdir()] == ["config.yaml"]

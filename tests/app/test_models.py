@@ -1,10 +1,10 @@
-"""Work of the command line on models without a gateway."""
+"""The functions for models that need no gateway."""
 
 from pathlib import Path
 
 import pytest
 
-from hermes.app.models import ask_model, ignored_options, reachable
+from hermes.app.models import call_model, ignored_options, reachable
 from hermes.settings import load
 from hermes.state.paths import STORE_NAME
 from hermes.testing.upstream import STREAM, answering, choice_of
@@ -29,18 +29,18 @@ def test_a_model_can_be_reached_only_with_a_key(tmp_path: Path) -> None:
         ({}, None, set()),
     ],
 )
-def test_the_options_that_a_model_is_not_given_are_known(
+def test_the_options_that_a_model_ignores_are_known(
     tmp_path: Path, keys: dict[str, str], model: str | None, expected: set[str]
 ) -> None:
     ignored = ignored_options(load(tmp_path, keys))
     assert set(ignored(model, Sampling(temperature=0.5, seed=1))) == expected
 
 
-async def test_one_question_is_put_to_a_model_without_a_gateway(tmp_path: Path) -> None:
+async def test_a_model_can_be_called_without_a_gateway(tmp_path: Path) -> None:
     payload = (PAYLOADS / "chat_openai_text.sse").read_bytes()
     events: list[AgentEvent] = []
     async with answering(STREAM + payload) as url:
-        answer = await ask_model(load(tmp_path, {}), choice_of("chat", url), "Hi", events.append)
+        answer = await call_model(load(tmp_path, {}), choice_of("chat", url), "Hi", events.append)
     said = "".join(event.text for event in events if isinstance(event, TextDelta))
     assert answer.text == said != ""
     assert not (tmp_path / STORE_NAME).exists()

@@ -475,14 +475,15 @@ async def test_a_request_is_answered_as_before_once_its_turn_goes_on(tmp_path: P
     async with talking(tmp_path) as client:
         look = PlannedCall(name="look", arguments="{}")
         client.service.model.script += [Plan(calls=(look,)), Plan(hang=True)]
-        client._headers = {"Idempotency-Key": "once"}
+        key = client._headers = {"Idempotency-Key": "once"}
         first = await client.ask("go on")
         request = list(client.said)
         client.results(client.heard(first))
+        client._headers = {"Idempotency-Key": "another"}
         async with anyio.create_task_group() as group:
             group.start_soon(client.send)
             await until(lambda: len(client.service.model.requests) == 2)
-            client.said = request
+            client.said, client._headers = request, key
             with anyio.fail_after(5):
                 again = await client.send()
             group.cancel_scope.cancel()
@@ -566,7 +567,30 @@ async def test_a_repeated_request_does_not_close_the_calls_of_its_own_turn(tmp_p
         assert ids_of(await client.send()) == ids_of(first)
         assert states_in(tmp_path) == ["suspended"]
         client.results(client.heard(first))
+        client._headers = SESSION
         assert "result of look" in text_of(await client.send())
+
+
+@pytest.mark.parametrize("session", [True, False], ids=["session", "stateless"])
+async def test_an_idempotency_key_belongs_to_one_request_with_results_too(
+    tmp_path: Path, session: bool
+) -> None:
+    async with talking(tmp_path, session=session) as client:
+        plain = client._headers
+        client._headers = {**plain, "Idempotency-Key": "asked"}
+        first = await client.ask("tool:look{}")
+        client.results(client.heard(first))
+        with pytest.raises(openai.ConflictError) as caught:
+            await client.send()
+        assert caught.value.code == "idempotency_key_conflict"
+        assert states_in(tmp_path) == ["suspended"], "nothing was taken"
+        client._headers = {**plain, "Idempotency-Key": "results"}
+        answer = text_of(await client.send())
+        assert text_of(await client.send()) == answer
+        client.said = []
+        with pytest.raises(openai.ConflictError) as caught:
+            await client.ask("something else")
+        assert caught.value.code == "idempotency_key_conflict"
 
 
 async def test_the_events_of_a_run_name_the_calls_that_wait(tmp_path: Path) -> None:
@@ -604,14 +628,15 @@ async def test_a_turn_that_is_run_again_keeps_the_answers_to_earlier_requests(
     async with talking(tmp_path, HERMES_API_MAX_RETRIES="0") as client:
         look = PlannedCall(name="look", arguments="{}")
         client.service.model.script += [Plan(calls=(look,)), Plan(status=401)]
-        client._headers = {"Idempotency-Key": "once"}
+        key = client._headers = {"Idempotency-Key": "once"}
         first = await client.ask("go on")
         request = list(client.said)
         client.results(client.heard(first))
+        client._headers = {"Idempotency-Key": "another"}
         with pytest.raises(openai.APIStatusError):
             await client.send()
         await client.send()
-        client.said = request
+        client.said, client._headers = request, key
         assert ids_of(await client.send()) == ids_of(first)
 
 

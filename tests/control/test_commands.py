@@ -5,15 +5,17 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from hermes.control.commands import CommandTable, builtin_commands, stop
 from hermes.control.gateway import Gateway
 from hermes.testing.platforms import ChatServer, PlainAdapter
+from hermes.testing.rows import said
 from hermes.testing.running import running, until
 from hermes.testing.scripted import ScriptedModel, hangs, says
 from hermes.types.commands import SlashCommand
 from hermes.types.errors import ConfigError
-from hermes.types.messages import UserMessage
+from hermes.types.messages import Accepted, Refused, Said, UserMessage
 
 
 class Chat:
@@ -67,6 +69,62 @@ async def test_context_says_what_the_model_is_given(tmp_path: Path) -> None:
     assert re.fullmatch(r"together about [\d,]+ of 128,000 \(\d+%\)", lines[-1])
 
 
+async def test_another_model_answers_in_one_conversation_until_it_ends(tmp_path: Path) -> None:
+    server, model = ChatServer(), ScriptedModel([says(text) for text in "abcd"])
+    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
+        chat = Chat(server, model, gateway)
+        usual = await chat.asks("/model")
+        assert usual.endswith("/model NAME chooses another one, /model default the usual one.")
+        assert "other of custom answers" in await chat.asks("/model other")
+        assert "other of custom answers" in await chat.asks("/model")
+        await chat.asks("hi")
+        await chat.asks("/model default")
+        assert await chat.asks("/model") == usual
+        await chat.asks("hi again")
+        await chat.asks("/model third")
+        await chat.asks("/new")
+        await chat.asks("once more")
+    first, second, last = (request.choice.model for request in model.requests)
+    assert first == "other"
+    assert second == last == usual.split()[0]
+
+
+async def test_a_model_that_can_not_be_used_is_not_chosen(tmp_path: Path) -> None:
+    server, model = ChatServer(), ScriptedModel([])
+    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
+        chat = Chat(server, model, gateway)
+        usual = await chat.asks("/model")
+        refused = await chat.asks("/model groq/a/b")
+        assert "set GROQ_API_KEY" in refused
+        assert "/model default goes back" in refused
+        assert "is not the name of a model" in await chat.asks("/model two words")
+        assert "is not a model in" in await chat.asks("/model local//etc/passwd.gguf")
+        assert await chat.asks("/model") == usual
+
+
+@pytest.mark.parametrize(
+    ("text", "bot", "ours"),
+    [
+        ("/stop@our_bot", "our_bot", True),
+        ("/stop@Our_Bot now", "our_bot", True),
+        ("/stop@other_bot", "our_bot", False),
+        ("/stop@other_bot", "", False),
+        ("/stop", "our_bot", True),
+        ("write to a@other_bot", "our_bot", True),
+    ],
+)
+async def test_a_command_for_another_bot_is_not_ours(
+    tmp_path: Path, text: str, bot: str, ours: bool
+) -> None:
+    server, model = ChatServer(), ScriptedModel([says("hello")])
+    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
+        event = replace(said("k"), body=Said(text=text))
+        event = replace(event, origin=replace(event.origin, bot=bot))
+        receipt = await gateway.accept(event)
+        assert isinstance(receipt, Accepted) == ours
+        assert isinstance(receipt, Refused) != ours
+
+
 async def test_nothing_to_stop_is_said(chat: Chat) -> None:
     assert await chat.asks("/stop") == "Nothing is running."
 
@@ -77,6 +135,7 @@ async def test_help_lists_every_command(chat: Chat) -> None:
         "/stop",
         "/new",
         "/status",
+        "/model",
         "/context",
         "/help",
     ]

@@ -6,6 +6,7 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
+from hermes.control import gateway as gateways
 from hermes.testing.platforms import ChatServer, PlainAdapter, Update, to_event
 from hermes.testing.running import DRAINING, QUIET, TroubledStore, held, rows, running, until
 from hermes.testing.scripted import ScriptedModel, calls, hangs, says
@@ -114,6 +115,27 @@ async def test_a_drain_closes_the_intake_at_once_and_lets_turns_finish(tmp_path:
                 await gateway.accept(event(2))
             go.set()
         assert server.texts() == ["done"]
+
+
+async def test_a_second_drain_does_not_wait_again_for_a_turn_that_can_not_be_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateways, "STOP_TURNS_SECONDS", 0.05)
+    reached = anyio.Event()
+
+    async def before(name: str) -> None:
+        if name == "TurnTransactions.close":
+            reached.set()
+            raise StoreUnavailable("the files are lost")
+
+    troubled = replace(QUIET, wrap_store=lambda store: TroubledStore(store, before))
+    async with running(tmp_path, [], ScriptedModel([says("lost")]), troubled) as gateway:
+        await gateway.accept(event(1))
+        await reached.wait()
+        await gateway.drain(0)
+        assert gateway.busy
+        with anyio.fail_after(10):
+            await gateway.drain(3600)
 
 
 async def test_what_a_drain_does_not_wait_for_is_resumed_by_the_next_start(tmp_path: Path) -> None:

@@ -56,6 +56,28 @@ async def test_the_answer_grows_at_the_pace_and_ends_whole(tmp_path: Path) -> No
     assert all(later - earlier >= 0.09 for earlier, later in pairwise(times))
 
 
+async def test_with_streaming_off_the_answer_is_sent_whole(tmp_path: Path) -> None:
+    server = ChatServer()
+    streaming = StreamingSettings(enabled=False, edit_interval=0.0, buffer_threshold=1)
+    early: list[str] = []
+
+    async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
+        emit(TextDelta(text="alpha beta "))
+        # A preview would have been placed between two signs of typing.
+        typed = len(server.typed)
+        await until(lambda: len(server.typed) >= typed + 3)
+        early.extend(server.texts())
+        emit(TextDelta(text="gamma"))
+        emit(SegmentEnded())
+        return AssistantMessage(text="alpha beta gamma")
+
+    model = ScriptedModel([answer])
+    async with running(tmp_path, [RichAdapter(server)], model, replace(QUIET, streaming=streaming)):
+        server.says("a")
+        await until(lambda: "alpha beta gamma" in server.texts())
+    assert early == []
+
+
 async def test_a_placeholder_is_placed_first_where_that_is_wanted(tmp_path: Path) -> None:
     server, go = ChatServer(), anyio.Event()
     model = ScriptedModel([held(go, says("hello"))])

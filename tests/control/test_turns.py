@@ -272,6 +272,22 @@ async def test_background_processes_of_a_stateless_request_end_before_it_does(
             assert not any(map(lives, processes(tmp_path)))
 
 
+async def test_a_stateless_request_ends_a_process_that_has_killed_its_supervisor(
+    tmp_path: Path,
+) -> None:
+    go, file = anyio.Event(), tmp_path / "workspace" / "pid"
+    command = "kill -9 $PPID; echo $$ > pid; sleep 1000"
+    wanted = calls(("terminal", {"command": command, "background": True}))
+    model = ScriptedModel([wanted, held(go, says("done"))])
+    with no_process_left():
+        async with running(tmp_path, [], model, COMMANDS) as gateway:
+            await gateway.accept(request(stateless=True))
+            await until(lambda: file.exists() and file.read_text().endswith("\n"))
+            go.set()
+            await until(lambda: gateway.busy == 0)
+            assert not lives(int(file.read_text()))
+
+
 async def test_background_processes_of_a_session_go_on(tmp_path: Path) -> None:
     model = ScriptedModel([calls(("terminal", BACKGROUND)), says("done")])
     with local_backend(tmp_path) as backend:

@@ -1,4 +1,4 @@
-"""The loop: steps, tools, suspension, budgets; nothing held between runs."""
+"""The agent loop: steps, tools, suspension and budgets, without state between runs."""
 
 from pathlib import Path
 from typing import Literal
@@ -8,13 +8,13 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from hermes.core.agent import AgentLoop, repeated, run_calls, unanswered
+from hermes.core.agent import AgentLoop, repeated_call, run_calls, unanswered
 from hermes.core.auxiliary import Auxiliary
 from hermes.core.compaction import Compactor
-from hermes.core.prompt import Prompter
+from hermes.core.prompt import PromptWriter
 from hermes.core.tools.call import CUT_CALL, UNKNOWN_OUTCOME, ToolRuntime
 from hermes.core.tools.registry import Registry
-from hermes.core.tools.results import Results
+from hermes.core.tools.results import ResultFilter
 from hermes.state.spill import Spill
 from hermes.testing.commands import FILES_ONLY
 from hermes.testing.running import refused
@@ -70,7 +70,7 @@ async def test_tools_are_run_and_their_results_given_to_the_model() -> None:
     assert refused(bench.model.requests[1]) is None
 
 
-async def test_what_was_asked_is_not_changed_by_what_follows() -> None:
+async def test_a_request_is_not_changed_by_later_steps() -> None:
     bench = Bench(calls(("slow", {"seconds": 0})), says("done"))
     await bench.run(a_turn())
     assert bench.model.requests[0].messages == (HI,)
@@ -84,7 +84,7 @@ async def test_what_was_asked_is_not_changed_by_what_follows() -> None:
         (("append", {"token": 7}), "Expected `str`"),
     ],
 )
-async def test_a_call_that_cannot_be_made_is_told_to_the_model(
+async def test_the_model_gets_the_error_of_an_invalid_call(
     call: tuple[str, dict[str, object]], words: str
 ) -> None:
     bench = Bench(calls(call), says("sorry"))
@@ -121,21 +121,21 @@ async def test_a_failure_of_the_model_has_a_sentence_a_code_a_status_and_a_pause
     assert await Bench(fails(error)).run(a_turn()) == failed
 
 
-async def test_a_lost_claim_is_no_failure_of_the_a_turn() -> None:
+async def test_a_lost_claim_is_not_a_failed_turn() -> None:
     bench = Bench(calls(("slow", {"seconds": 0})))
     bench.notes.lost = True
     with pytest.raises(ClaimLost):
         await bench.run(a_turn())
 
 
-async def test_a_fault_in_a_tool_is_told_to_the_model() -> None:
+async def test_the_model_gets_the_error_of_a_broken_tool() -> None:
     bench = Bench(calls(("boom", {})), says("sorry"))
     assert isinstance(await bench.run(a_turn()), Completed)
     (answered,) = (m for m in bench.notes.messages if isinstance(m, ToolMessage))
     assert (answered.text, answered.failed) == ("The tool failed: RuntimeError: boom", True)
 
 
-async def test_a_question_suspends_and_its_answer_goes_on_where_it_stopped() -> None:
+async def test_a_question_suspends_the_turn_and_its_answer_resumes_it() -> None:
     first = Bench(calls(("ask", {"question": "Red?"}), ("slow", {"seconds": 0})))
     outcome = await first.run(a_turn())
     assert isinstance(outcome, Suspended)
@@ -169,7 +169,7 @@ class Nothing(msgspec.Struct):
 
 
 def meeting(*, read_only: bool) -> tuple[AnyTool, list[int]]:
-    """A tool that notes how many of its calls run at once."""
+    """Returns a tool that records how many of its calls run at the same time."""
     at_once: list[int] = []
     open_calls = 0
 
@@ -189,7 +189,7 @@ def meeting(*, read_only: bool) -> tuple[AnyTool, list[int]]:
 
 
 @pytest.mark.parametrize(("read_only", "most"), [(True, 3), (False, 1)])
-async def test_calls_that_change_nothing_run_side_by_side_and_others_in_order(
+async def test_read_only_calls_run_concurrently_and_others_in_order(
     read_only: bool, most: int
 ) -> None:
     tool, at_once = meeting(read_only=read_only)
@@ -203,7 +203,7 @@ async def test_calls_that_change_nothing_run_side_by_side_and_others_in_order(
     assert refused(bench.model.requests[1]) is None
 
 
-async def test_results_come_in_the_order_of_the_calls() -> None:
+async def test_results_are_in_the_order_of_the_calls() -> None:
     bench = Bench()
     turn = a_turn()
     tools = Registry(TEST_TOOLS).for_turn(turn)
@@ -259,7 +259,7 @@ async def test_the_third_identical_call_without_progress_ends_the_turn(read_only
 
 
 @pytest.mark.parametrize("read_only", [True, False])
-async def test_going_round_in_a_circle_is_no_progress(read_only: bool) -> None:
+async def test_repeating_a_sequence_of_calls_is_not_progress(read_only: bool) -> None:
     circle = [calls(("look", {"at": place})) for place in "ababab"]
     outcome = await Bench(*circle, tools=(look(read_only, ["nothing"] * 6),)).run(a_turn())
     assert isinstance(outcome, Failed)
@@ -282,22 +282,22 @@ async def test_a_change_in_between_is_progress(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("read_only", [True, False])
-async def test_looking_back_while_something_new_is_found_is_honest_work(read_only: bool) -> None:
+async def test_an_old_call_together_with_a_new_result_is_progress(read_only: bool) -> None:
     places = ["main", "a", "b", "main", "c", "d", "main", "e", "main"]
     steps = [calls(("look", {"at": place})) for place in places]
     bench = Bench(*steps, says("done"), tools=(look(read_only, ["same"] * len(places)),))
     assert isinstance(await bench.run(a_turn()), Completed)
 
 
-def test_a_summary_does_not_hide_what_was_repeated() -> None:
+def test_a_summary_does_not_reset_the_count_of_repeated_calls() -> None:
     call = ToolCall(id=CallId("c"), name="look", arguments="{}")
     once = (AssistantMessage(calls=(call,)), ToolMessage(call=call.id, text="same"))
     notes = UserMessage(text="notes", summary=True)
-    assert repeated([HI, *once, notes, *once, *once]) == call
-    assert repeated([HI, *once, HI, *once, *once]) is None
+    assert repeated_call([HI, *once, notes, *once, *once]) == call
+    assert repeated_call([HI, *once, HI, *once, *once]) is None
 
 
-async def test_what_was_done_for_an_earlier_request_does_not_count() -> None:
+async def test_calls_for_an_earlier_request_do_not_count() -> None:
     asked = AssistantMessage(calls=(ToolCall(id=CallId("s_0_0"), name="look", arguments="{}"),))
     told = ToolMessage(call=CallId("s_0_0"), text="same")
     again = calls(("look", {}))
@@ -310,7 +310,7 @@ async def test_a_long_result_is_trimmed_and_can_be_read_in_full(tmp_path: Path) 
     spill = Spill(tmp_path)
     text = "\n".join(f"line {number}" for number in range(20_000))
     model = ScriptedModel([calls(("look", {})), says("done")])
-    agent = an_agent(model, (look(True, [text]),), results=Results(spill, longest=1000))
+    agent = an_agent(model, (look(True, [text]),), results=ResultFilter(spill, longest=1000))
     turn = a_turn()
     await agent.run(turn, lambda event: None, Notebook())
     (result,) = (m for m in model.requests[1].messages if isinstance(m, ToolMessage))
@@ -321,7 +321,7 @@ async def test_a_long_result_is_trimmed_and_can_be_read_in_full(tmp_path: Path) 
     assert spill.read(str(turn.session), "spill:t_0_0") == text
 
 
-async def test_a_model_without_tools_is_given_none() -> None:
+async def test_a_model_without_tool_support_gets_no_tools() -> None:
     model = ScriptedModel([says("hello")])
     choice = replace(CHOICE, tools=False)
     await an_agent(model, TEST_TOOLS, choice=choice).run(a_turn(), lambda _: None, Notebook())
@@ -348,13 +348,13 @@ def long_history() -> list[Message]:
     return [UserMessage(text="q " * 9000), AssistantMessage(text="a " * 9000)] * 20
 
 
-async def test_where_nothing_is_summarised_the_model_says_what_is_too_long() -> None:
+async def test_without_compaction_the_error_of_the_model_is_passed_on() -> None:
     model = ScriptedModel([says("hello"), fails(TooLong("no"))])
     agent = AgentLoop(
         model,
         Registry(()),
         lambda profile, named: CHOICE,
-        Prompter(),
+        PromptWriter(),
         Compactor(Auxiliary(model, lambda main: main)),
         RUNTIME,
         threshold=None,
@@ -378,7 +378,7 @@ async def test_a_request_without_a_session_is_never_summarised() -> None:
     assert notes.summaries == []
 
 
-async def test_one_that_cannot_be_shortened_is_explained() -> None:
+async def test_a_conversation_that_can_not_be_shortened_fails_with_an_explanation() -> None:
     model = ScriptedModel([fails(TooLong("the window is too small"))])
     outcome = await an_agent(model, ()).run(a_turn(), lambda event: None, Notebook())
     explained = "the window is too small"
@@ -442,20 +442,20 @@ async def test_calls_that_are_cut_off_twice_in_a_row_end_the_turn() -> None:
 LISTEN = ClientTool(name="listen")
 
 
-async def test_calls_of_client_tools_suspend_the_turn_after_ours_have_run() -> None:
+async def test_calls_of_client_tools_suspend_the_turn_after_our_tools_have_run() -> None:
     bench = Bench(calls(("listen", {"at": "sea"}), ("slow", {"seconds": 0})))
     outcome = await bench.run(replace(a_turn(), client_tools=(LISTEN,)))
     assert isinstance(outcome, Suspended)
     assert outcome.questions == ()
     assert [(call.id, call.name) for call in outcome.calls] == [("t_0_0", "listen")]
     assert result(1, "slept for 0.0 s") in bench.notes.messages
-    # The client learns of the call once the suspension is committed, not before.
+    # The client is told about the call after the suspension is committed.
     started = [event.name for event in bench.events if isinstance(event, ToolStarted)]
     assert started == ["slow"]
     assert LISTEN in bench.model.requests[0].tools
 
 
-async def test_a_turn_whose_client_was_too_late_ends_without_a_model_call() -> None:
+async def test_a_turn_whose_client_results_expired_ends_without_a_model_call() -> None:
     made = AssistantMessage(calls=(ToolCall(id=CallId("t_0_0"), name="listen", arguments="{}"),))
     turn = a_turn(HI, made, steps=1, decisions={CallId("t_0_0"): Expired()})
     outcome = await Bench().run(replace(turn, client_tools=(LISTEN,)))
@@ -463,10 +463,10 @@ async def test_a_turn_whose_client_was_too_late_ends_without_a_model_call() -> N
     assert (outcome.code, outcome.status) == ("tool_results_expired", 400)
 
 
-async def test_a_model_that_can_not_use_tools_refuses_those_of_the_client() -> None:
+async def test_a_request_with_client_tools_is_refused_for_a_model_without_tool_support() -> None:
     agent = an_agent(ScriptedModel([]), TEST_TOOLS, choice=replace(CHOICE, tools=False))
     turn = replace(a_turn(), client_tools=(LISTEN,))
     outcome = await agent.run(turn, lambda _: None, Notebook())
     assert isinstance(outcome, Failed)
-    assert outcome.status == 400
+    assert (outcome.code, outcome.status) == ("tools_not_supported", 400)
     assert "can't use tools" in outcome.reason

@@ -1,14 +1,13 @@
-"""The model for small work, and the main one in its place."""
+"""The auxiliary model, and the main model as its fallback."""
 
 import pytest
 
 from hermes.core.auxiliary import Auxiliary
-from hermes.core.window import UNKNOWN_LENGTH
 from hermes.testing.scripted import ScriptedModel, fails, says
 from hermes.testing.turns import CHOICE
 from hermes.types.errors import AuthFailed, Rejected
 from hermes.types.events import AgentEvent
-from hermes.types.profile import ModelChoice
+from hermes.types.profile import UNKNOWN_LENGTH, ModelChoice
 
 SMALL = ModelChoice(provider="p", model="small", base_url="", context_length=1000)
 
@@ -18,7 +17,7 @@ async def write(model: ScriptedModel, events: list[AgentEvent]) -> str:
     return await auxiliary.write(CHOICE, "be brief", "a text", 50, events.append)
 
 
-async def test_it_is_asked_first_and_its_words_stay_inside() -> None:
+async def test_the_auxiliary_model_is_called_first_and_its_text_is_not_emitted() -> None:
     model, events = ScriptedModel([says("short")]), list[AgentEvent]()
     assert await write(model, events) == "short"
     assert [request.choice.model for request in model.requests] == ["small"]
@@ -26,18 +25,18 @@ async def test_it_is_asked_first_and_its_words_stay_inside() -> None:
     assert events == []
 
 
-async def test_the_main_model_helps_out() -> None:
+async def test_the_main_model_is_called_if_the_auxiliary_one_fails() -> None:
     model = ScriptedModel([fails(AuthFailed("no key")), says("short")])
     assert await write(model, []) == "short"
     assert [request.choice.model for request in model.requests] == ["small", "m"]
 
 
-async def test_a_failure_of_both_is_told() -> None:
+async def test_the_failure_of_both_models_is_raised() -> None:
     with pytest.raises(Rejected, match="wrote nothing"):
         await write(ScriptedModel([says(""), says(" ")]), [])
 
 
-def test_a_text_must_fit_into_both() -> None:
+def test_the_context_length_is_the_smaller_one_of_both_models() -> None:
     auxiliary = Auxiliary(ScriptedModel([]), lambda main: SMALL)
     assert auxiliary.context_length(CHOICE) == 1000
     unknown = Auxiliary(ScriptedModel([]), lambda main: CHOICE)

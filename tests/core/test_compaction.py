@@ -1,4 +1,4 @@
-"""What a summary stands for, and what it never does."""
+"""The messages that a summary may replace."""
 
 import time
 
@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.core.auxiliary import Auxiliary
-from hermes.core.compaction import Compactor, choose, chunks, last_request
-from hermes.core.window import Window, tokens, weight
+from hermes.core.compaction import Compactor, choose_range, chunks, last_request
+from hermes.core.window import Window, message_tokens, tokens
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.testing.turns import CHOICE
 from hermes.types.identity import CallId
@@ -25,7 +25,7 @@ WINDOW = Window.of(2000, 200, 0.75)
 
 
 def step(number: int, size: int = 200) -> list[Message]:
-    """The model calls a tool and gets its result."""
+    """Returns a step in which the model calls a tool and gets its result."""
     call = ToolCall(id=CallId(f"t_{number}_0"), name="look", arguments="{}")
     return [AssistantMessage(calls=(call,)), ToolMessage(call=call.id, text="r" * size)]
 
@@ -47,10 +47,10 @@ histories = st.lists(
 
 
 @given(histories)
-def test_a_cut_never_parts_a_call_from_its_result_nor_takes_the_last_request(
+def test_a_summary_never_separates_a_call_from_its_result_or_replaces_the_last_request(
     history: list[Message],
 ) -> None:
-    cut = choose(history, WINDOW)
+    cut = choose_range(history, WINDOW)
     if cut is None:
         return
     assert 0 <= cut.first < cut.last <= len(history) - 1
@@ -61,51 +61,51 @@ def test_a_cut_never_parts_a_call_from_its_result_nor_takes_the_last_request(
 
 
 @given(histories)
-def test_what_can_be_shortened_is_shortened(history: list[Message]) -> None:
+def test_a_long_conversation_is_shortened(history: list[Message]) -> None:
     """A conversation much larger than the window has a cut that leaves less than half of it."""
-    total = sum(map(weight, history))
-    largest = max(sum(map(weight, history[i : i + 2])) for i in range(len(history)))
+    total = sum(map(message_tokens, history))
+    largest = max(sum(map(message_tokens, history[i : i + 2])) for i in range(len(history)))
     if total < 6 * WINDOW.room or largest > WINDOW.room // 4:
         return
-    cut = choose(history, WINDOW)
+    cut = choose_range(history, WINDOW)
     assert cut is not None
-    left = total - sum(map(weight, history[cut.first : cut.last]))
+    left = total - sum(map(message_tokens, history[cut.first : cut.last]))
     assert left < total / 2
 
 
 def test_the_beginning_is_kept_while_it_is_short() -> None:
     history = [m for n in range(12) for m in exchange(n)]
-    cut = choose(history, WINDOW)
+    cut = choose_range(history, WINDOW)
     assert cut is not None
     assert cut.first == 2
     long_beginning = [*exchange(0, 4000), *history]
-    again = choose(long_beginning, WINDOW)
+    again = choose_range(long_beginning, WINDOW)
     assert again is not None
     assert again.first == 0
 
 
-def test_long_work_on_one_request_is_cut_behind_the_request() -> None:
+def test_long_work_on_one_request_is_summarised_after_the_request() -> None:
     history: list[Message] = [UserMessage(text="do it"), *(m for n in range(20) for m in step(n))]
-    cut = choose(history, WINDOW)
+    cut = choose_range(history, WINDOW)
     assert cut is not None
     assert cut.first >= 1
     assert isinstance(history[cut.first], AssistantMessage)
 
 
-def test_a_summary_is_not_taken_for_the_request_that_it_follows() -> None:
+def test_a_summary_is_not_mistaken_for_the_last_request() -> None:
     request = UserMessage(text="do it")
     notes = UserMessage(text="notes", summary=True)
     early = [m for n in range(8) for m in exchange(n)]
     late = [m for n in range(20) for m in step(n)]
     history: list[Message] = [*early, request, notes, *late]
-    cut = choose(history, WINDOW)
+    cut = choose_range(history, WINDOW)
     assert cut is not None
     assert not cut.first <= history.index(request) < cut.last
     assert last_request(history) == history.index(request)
     assert last_request([notes]) == 1
 
 
-async def test_who_writes_like_a_summary_is_still_taken_for_a_person() -> None:
+async def test_a_message_that_reads_like_a_summary_is_still_a_request() -> None:
     model = ScriptedModel([says("notes")])
     compactor = Compactor(Auxiliary(model, lambda main: main))
     summary = await compactor.summary(CHOICE, exchange(0), WINDOW, lambda event: None)
@@ -116,10 +116,10 @@ async def test_who_writes_like_a_summary_is_still_taken_for_a_person() -> None:
     assert msgspec.json.decode(msgspec.json.encode(summary), type=Message) == summary
 
 
-def test_beside_a_long_request_less_of_the_end_is_kept() -> None:
+def test_a_long_request_leaves_less_room_for_the_end() -> None:
     work = [m for n in range(4) for m in step(n)]
-    assert choose([UserMessage(text="do it"), *work], WINDOW) is None
-    cut = choose([UserMessage(text="do it " * 800), *work], WINDOW)
+    assert choose_range([UserMessage(text="do it"), *work], WINDOW) is None
+    cut = choose_range([UserMessage(text="do it " * 800), *work], WINDOW)
     assert cut is not None
     assert cut.last == len(work) - 1
 
@@ -127,21 +127,21 @@ def test_beside_a_long_request_less_of_the_end_is_kept() -> None:
 def test_a_summary_alone_is_not_summarised_again() -> None:
     notes = UserMessage(text="n" * 30_000, summary=True)
     request = UserMessage(text="do it " * 3000)
-    assert choose([request, notes, *step(1)], WINDOW) is None
+    assert choose_range([request, notes, *step(1)], WINDOW) is None
     said = UserMessage(text=notes.text)
-    assert choose([said, request, *step(1)], WINDOW) is not None
+    assert choose_range([said, request, *step(1)], WINDOW) is not None
 
 
 def test_two_messages_are_not_worth_a_summary() -> None:
-    assert choose([*exchange(0), *exchange(1)], WINDOW) is None
-    assert choose([], WINDOW) is None
+    assert choose_range([*exchange(0), *exchange(1)], WINDOW) is None
+    assert choose_range([], WINDOW) is None
 
 
 @given(
     st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=400), max_size=12),
     st.integers(50, 400),
 )
-def test_chunks_hold_every_word_and_are_small_enough(texts: list[str], size: int) -> None:
+def test_chunks_contain_every_word_and_are_small_enough(texts: list[str], size: int) -> None:
     messages = [UserMessage(text=text) for text in texts]
     pieces = chunks(messages, size)
     joined = "".join("".join(pieces).split())
@@ -149,11 +149,11 @@ def test_chunks_hold_every_word_and_are_small_enough(texts: list[str], size: int
     assert all(tokens(piece) <= size + len(texts) for piece in pieces)
 
 
-def test_ten_megabytes_are_taken_to_pieces_at_once() -> None:
+def test_ten_megabytes_are_split_in_limited_time() -> None:
     messages = [UserMessage(text="привет мир " * 25) for _ in range(20_000)]
     began = time.process_time()
     pieces = chunks(messages, 500_000)
-    # Some 0.1 s; with every piece measured again and again it was 10.
+    # It takes about 0.1 s. It took 10 s when every piece was measured repeatedly.
     assert time.process_time() - began < 1
     assert len(pieces) == 6
 
@@ -176,7 +176,7 @@ async def test_a_long_middle_is_summarised_in_pieces_each_with_the_notes_so_far(
         assert any(f"answer {number}" in text for text in asked)
 
 
-def test_attachments_are_named_in_what_is_summarised() -> None:
+def test_the_summarised_text_names_attachments() -> None:
     cat = Attachment(kind="image", path="a", name="cat.png")
     assert chunks([UserMessage(text="Look.", attachments=(cat,))], 100) == [
         "person: [image cat.png]\nLook."

@@ -1,4 +1,4 @@
-"""What the operator wrote for agents."""
+"""Context files of the workspace."""
 
 import os
 from pathlib import Path
@@ -34,7 +34,7 @@ def shown(workspace: Path, limit: int = 1000) -> str | None:
     return part.text.partition("\n\n")[2] if part else None
 
 
-def test_nothing_there_is_nothing_shown(tmp_path: Path) -> None:
+def test_without_a_context_file_there_is_no_part(tmp_path: Path) -> None:
     assert context_file(tmp_path, 1000) is None
     write(tmp_path, "AGENTS.md", "  \n")
     assert context_file(tmp_path, 1000) is None
@@ -49,13 +49,13 @@ def test_every_known_name_is_read(tmp_path: Path, name: str) -> None:
     assert part.text == f"Instructions for this workspace, from {tmp_path / name}:\n\nuse tabs"
 
 
-def test_the_first_of_the_names_counts(tmp_path: Path) -> None:
+def test_the_first_name_in_the_list_is_used(tmp_path: Path) -> None:
     write(tmp_path, "AGENTS.md", "second")
     write(tmp_path, ".hermes.md", "first")
     assert shown(tmp_path) == "first"
 
 
-def test_a_repository_s_own_is_found_from_a_folder_inside_and_no_further(tmp_path: Path) -> None:
+def test_a_file_above_the_workspace_is_found_up_to_the_repository_root(tmp_path: Path) -> None:
     inside = tmp_path / "repo" / "src" / "deep"
     write(inside, "code.py", "")
     write(tmp_path, "AGENTS.md", "outside")
@@ -71,7 +71,7 @@ def test_outside_a_repository_only_the_folder_itself_counts(tmp_path: Path) -> N
     assert shown(tmp_path / "a") is None
 
 
-def test_a_long_one_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:
+def test_a_long_file_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:
     write(tmp_path, "AGENTS.md", "begin " + "x" * 5000 + " end")
     text = shown(tmp_path, 100) or ""
     assert text.startswith("begin x")
@@ -80,12 +80,12 @@ def test_a_long_one_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:
     assert len(text) < 150
 
 
-def test_none_is_shown_when_none_is_wanted(tmp_path: Path) -> None:
+def test_with_a_limit_of_zero_no_file_is_loaded(tmp_path: Path) -> None:
     write(tmp_path, "AGENTS.md", "x")
     assert context_file(tmp_path, 0) is None
 
 
-def test_a_link_is_not_followed(tmp_path: Path) -> None:
+def test_a_symbolic_link_is_not_followed(tmp_path: Path) -> None:
     write(tmp_path, "key", "private")
     work = tmp_path / "work"
     write(work, "CLAUDE.md", "of the workspace")
@@ -93,7 +93,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     assert shown(work) == "of the workspace"
 
 
-def test_what_is_no_file_is_passed_over_at_once_and_closed(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_regular_file_is_skipped_and_closed(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".hermes.md")
     pipe = os.open(tmp_path / ".hermes.md", os.O_RDWR)
     os.write(pipe, b"through the pipe")
@@ -106,7 +106,7 @@ def test_what_is_no_file_is_passed_over_at_once_and_closed(tmp_path: Path) -> No
     os.close(pipe)
 
 
-def test_a_huge_file_is_read_up_to_a_bound(tmp_path: Path) -> None:
+def test_a_huge_file_is_read_up_to_a_limit(tmp_path: Path) -> None:
     write(tmp_path, "AGENTS.md", "x" * LARGEST_CONTEXT_FILE + "unseen")
     text = shown(tmp_path, 100) or ""
     assert f"[… {LARGEST_CONTEXT_FILE - 100} characters left out …]" in text
@@ -114,7 +114,7 @@ def test_a_huge_file_is_read_up_to_a_bound(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["AGENTS.md", "a/b/claude.MD", "./.Hermes.md/", ".cursorrules/."])
-async def test_a_chat_may_not_write_what_everybody_s_agent_is_told(path: str) -> None:
+async def test_a_chat_may_not_write_a_context_file(path: str) -> None:
     for source in (PRIVATE, GROUP):
         with pytest.raises(ToolFailed, match=r"can't be written from p: ask the owner"):
             await prepare_write(path, a_turn(source=source))
@@ -201,7 +201,7 @@ async def test_a_background_command_is_watched_until_it_is_known_to_have_ended(
     assert loaded(turn) == "of the owner"
 
 
-async def test_a_cancelled_command_has_written_what_it_wrote(tmp_path: Path) -> None:
+async def test_changes_of_a_cancelled_command_are_marked(tmp_path: Path) -> None:
     turn = owner_s_turn(tmp_path)
     with anyio.CancelScope() as scope:
         async with watched(turn, CallId("c")):
@@ -211,7 +211,7 @@ async def test_a_cancelled_command_has_written_what_it_wrote(tmp_path: Path) -> 
     assert loaded(turn) is None
 
 
-async def test_without_a_record_nothing_is_written_and_nothing_loaded(
+async def test_if_the_trust_record_is_unusable_no_context_file_is_written_or_loaded(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     turn = owner_s_turn(tmp_path)

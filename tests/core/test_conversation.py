@@ -1,4 +1,4 @@
-"""A long conversation: its middle is summarised, and nothing is lost for that."""
+"""The middle of a long conversation is summarised, and no message is lost."""
 
 import re
 from pathlib import Path
@@ -10,8 +10,8 @@ from hermes.control import sessions
 from hermes.core.auxiliary import Auxiliary
 from hermes.core.compaction import SUMMARY_SYSTEM, Compactor
 from hermes.core.conversation import ModelConversation
-from hermes.core.prompt import Prompter
-from hermes.core.window import UNKNOWN_LENGTH, Window
+from hermes.core.prompt import PromptWriter
+from hermes.core.window import Window
 from hermes.settings.sections import ModelSettings
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import QUIET, refused, rows, running, until
@@ -27,6 +27,7 @@ from hermes.types.messages import (
     UserMessage,
 )
 from hermes.types.models import ModelRequest
+from hermes.types.profile import UNKNOWN_LENGTH
 from hermes.types.protocols import Emit
 
 SMALL = replace(
@@ -37,7 +38,7 @@ FACT = re.compile(r"FACT-\d+ is \w+")
 
 
 class Summariser:
-    """Answers with a number, and summarises by listing the facts that it was shown."""
+    """Answers with a number, and summarises by listing the facts in the request."""
 
     def __init__(self, *, fails: bool = False) -> None:
         self.fails = fails
@@ -72,7 +73,7 @@ async def converse(server: ChatServer, model: Summariser, texts: list[str]) -> N
 
 
 async def talk(home: Path, server: ChatServer, model: Summariser) -> list[str]:
-    """A conversation with twenty facts in its middle; what is stored of it."""
+    """Runs a conversation with twenty facts in its middle, and returns the stored messages."""
     opening = ["let us begin " + "x" * 50]
     middle = [f"{fact} " + "filler " * 40 for fact in facts()]
     ending = [f"and then {number} " + "words " * 40 for number in range(12)]
@@ -105,7 +106,7 @@ async def test_facts_in_the_middle_reach_the_summary_and_can_be_restored(tmp_pat
     assert sent == [*stored, "what was it?"]
 
 
-async def test_a_summary_that_cannot_be_had_drops_nothing(tmp_path: Path) -> None:
+async def test_a_failed_summary_drops_no_messages(tmp_path: Path) -> None:
     server, model = ChatServer(), Summariser(fails=True)
     stored = await talk(tmp_path, server, model)
     assert len(stored) == 2 * 33
@@ -117,7 +118,7 @@ async def test_a_summary_that_cannot_be_had_drops_nothing(tmp_path: Path) -> Non
     )
 
 
-async def test_the_conversation_goes_on_after_a_restart_as_it_was(tmp_path: Path) -> None:
+async def test_a_conversation_continues_unchanged_after_a_restart(tmp_path: Path) -> None:
     server, model = ChatServer(), Summariser()
     await talk(tmp_path, server, model)
     before = model.requests[-1]
@@ -136,19 +137,19 @@ async def conversation(
     history = [UserMessage(text=text) for text in texts]
     window = Window.of(size, 100, threshold)
     made = ModelConversation(a_turn(*history), CHOICE, {}, window, lambda event: None, Notebook())
-    await made.begin(Prompter())
+    await made.begin(PromptWriter())
     return made
 
 
 @pytest.mark.parametrize(("reported", "long"), [(900, True), (500, False)])
-async def test_what_the_provider_counts_decides(reported: int, long: bool) -> None:
+async def test_the_reported_usage_decides_when_to_summarise(reported: int, long: bool) -> None:
     made = await conversation("x" * 2100)
     made.is_long()
-    made.heard(UsageReported(prompt_tokens=reported, completion_tokens=1))
+    made.emit(UsageReported(prompt_tokens=reported, completion_tokens=1))
     assert made.is_long() is long
 
 
-async def test_what_is_recalled_stands_before_the_last_request_and_is_not_kept() -> None:
+async def test_recalled_text_precedes_the_last_request_and_is_not_stored() -> None:
     made = await conversation("one", "two")
     made.recalled = "you spoke of tea"
     assert [m.text for m in made.request(0).messages] == ["one", "you spoke of tea", "two"]
@@ -157,12 +158,12 @@ async def test_what_is_recalled_stands_before_the_last_request_and_is_not_kept()
     assert [m.text for m in made.request(0).messages][1:] == ["you spoke of tea", "two", "notes"]
 
 
-async def test_what_stays_long_is_summarised_again_only_after_it_has_grown() -> None:
+async def test_a_conversation_that_stays_long_is_summarised_again_only_after_it_has_grown() -> None:
     made = await conversation("do it " * 400)
     compactor = Compactor(Auxiliary(Summariser(), lambda main: main))
     made.add(*(AssistantMessage(text="FACT-1 is so " * 30) for _ in range(6)))
     assert made.is_long()
-    assert await made.shrink(compactor, Prompter())
+    assert await made.compact(compactor, PromptWriter())
     assert not made.is_long()
     made.add(AssistantMessage(text="y" * 100))
     assert not made.is_long()
@@ -170,35 +171,37 @@ async def test_what_stays_long_is_summarised_again_only_after_it_has_grown() -> 
     assert made.is_long()
 
 
-async def test_what_the_model_finds_too_long_is_summarised_however_little_it_has_grown() -> None:
+async def test_a_conversation_that_the_model_rejects_is_summarised_even_if_it_has_not_grown() -> (
+    None
+):
     made = await conversation("do it " * 400)
     compactor = Compactor(Auxiliary(Summariser(), lambda main: main))
     made.add(*(AssistantMessage(text="FACT-1 is so " * 30) for _ in range(6)))
-    await made.shrink(compactor, Prompter())
+    await made.compact(compactor, PromptWriter())
     made.add(*(AssistantMessage(text="y" * 100) for _ in range(2)))
     assert not made.is_long()
-    made.narrow()
-    assert await made.shrink(compactor, Prompter())
+    made.reduce_window()
+    assert await made.compact(compactor, PromptWriter())
 
 
-async def test_without_a_threshold_nothing_is_ever_long() -> None:
+async def test_without_a_threshold_no_conversation_is_long() -> None:
     made = await conversation("x" * 9000, threshold=None)
     assert not made.is_long()
-    made.narrow()
+    made.reduce_window()
     assert not made.is_long()
 
 
-async def test_prefilled_messages_stand_before_all_others() -> None:
+async def test_prefilled_messages_precede_all_others() -> None:
     turn = a_turn()
     prefill = (UserMessage(text="ping"), AssistantMessage(text="pong"))
     turn = replace(turn, profile=replace(turn.profile, prefill=prefill))
     window = Window.of(UNKNOWN_LENGTH, None, 0.75)
     made = ModelConversation(turn, CHOICE, {}, window, lambda event: None, Notebook())
-    await made.begin(Prompter())
+    await made.begin(PromptWriter())
     assert [m.text for m in made.request(0).messages] == ["ping", "pong", "hi"]
 
 
-async def test_results_stand_in_the_order_of_their_calls_also_after_a_restart() -> None:
+async def test_results_are_in_the_order_of_their_calls_even_after_a_restart() -> None:
     calls = [ToolCall(id=CallId(id), name="n", arguments="{}") for id in "abc"]
     a, b, c = (ToolMessage(call=call.id, text=call.id) for call in calls)
     asked = UserMessage(text="hi"), AssistantMessage(calls=tuple(calls))
@@ -209,13 +212,15 @@ async def test_results_stand_in_the_order_of_their_calls_also_after_a_restart() 
 
 
 @pytest.mark.parametrize(("size", "looked"), [(2500, False), (25_000, True)])
-async def test_only_a_conversation_that_may_be_long_is_weighed(size: int, looked: bool) -> None:
+async def test_tokens_are_counted_only_if_a_conversation_may_be_long(
+    size: int, looked: bool
+) -> None:
     turn = replace(a_turn(UserMessage(text="x" * 2000), UserMessage(text="hi")), size=size)
     window = Window.of(8000, 1000, 0.75)
     made = ModelConversation(turn, CHOICE, {}, window, lambda event: None, Notebook())
-    await made.begin(Prompter())
+    await made.begin(PromptWriter())
     assert not made.is_long()
-    assert (made._weight is not None) is looked
+    assert (made._counted is not None) is looked
 
 
 async def test_a_conversation_of_few_words_and_many_images_may_be_long() -> None:
@@ -223,5 +228,5 @@ async def test_a_conversation_of_few_words_and_many_images_may_be_long() -> None
     turn = replace(a_turn(*[image] * 5, UserMessage(text="hi")), size=500)
     window = Window.of(8000, 1000, 0.75)
     made = ModelConversation(turn, CHOICE, {}, window, lambda event: None, Notebook())
-    await made.begin(Prompter())
+    await made.begin(PromptWriter())
     assert made.is_long()

@@ -1,4 +1,4 @@
-"""The last look at a conversation."""
+"""Notes about a conversation that has ended."""
 
 from pathlib import Path
 
@@ -40,7 +40,7 @@ def ended(tmp_path: Path) -> Turn:
     return a_turn(*TALK, home=tmp_path)
 
 
-async def test_what_matters_is_noted(ended: Turn) -> None:
+async def test_the_model_writes_notes(ended: Turn) -> None:
     model, memory = ScriptedModel([noting("Lives in Oslo"), says("done")]), Memory()
     assert await flush(ended, model, CHOICE, memory) == 1
     assert memory.read(ended).memory == "Lives in Oslo"
@@ -68,7 +68,7 @@ async def test_the_model_is_shown_the_conversation_and_the_notes_and_nothing_els
     assert request.system.endswith("> Likes tea")
 
 
-async def test_of_a_long_conversation_the_ends_are_shown(ended: Turn) -> None:
+async def test_the_model_sees_the_beginning_and_the_end_of_a_long_conversation(ended: Turn) -> None:
     model = ScriptedModel([says("done"), says("done")])
     middle = (UserMessage(text="lost in the middle " * 3000),)
     long = replace(ended, history=(*TALK[:2], *middle, *TALK[2:]))
@@ -83,7 +83,7 @@ async def test_of_a_long_conversation_the_ends_are_shown(ended: Turn) -> None:
         assert "characters left out]" in record.text
 
 
-async def test_a_repeat_notes_nothing_twice(ended: Turn) -> None:
+async def test_repeating_the_flush_adds_no_duplicate_notes(ended: Turn) -> None:
     memory = Memory()
     for _ in range(2):
         await flush(ended, ScriptedModel([noting("Lives in Oslo"), says("done")]), CHOICE, memory)
@@ -96,7 +96,7 @@ async def test_a_model_that_does_not_stop_is_stopped(ended: Turn) -> None:
     assert len(model.requests) == FLUSH_STEPS
 
 
-async def test_a_call_that_makes_no_sense_is_told(ended: Turn) -> None:
+async def test_the_model_gets_the_error_of_an_invalid_call(ended: Turn) -> None:
     wrong = calls(("memory", {"target": "x"}), ("terminal", {"command": "rm"}))
     secret = noting("password: hunter2secret")
     model = ScriptedModel([wrong, secret, says("done")])
@@ -105,7 +105,7 @@ async def test_a_call_that_makes_no_sense_is_told(ended: Turn) -> None:
     assert [result.failed for result in results] == [True, True, True]
 
 
-async def test_a_failure_is_logged_and_what_was_noted_stays(
+async def test_a_failure_is_logged_and_earlier_notes_are_kept(
     ended: Turn, caplog: pytest.LogCaptureFixture
 ) -> None:
     model, memory = ScriptedModel([noting("one"), fails(Disconnected("gone"))]), Memory()
@@ -114,13 +114,13 @@ async def test_a_failure_is_logged_and_what_was_noted_stays(
     assert "gone" in caplog.text
 
 
-async def test_it_can_be_cancelled(ended: Turn) -> None:
+async def test_the_flush_can_be_cancelled(ended: Turn) -> None:
     with anyio.move_on_after(0.01) as scope:
         await flush(ended, ScriptedModel([hangs()]), CHOICE, Memory())
     assert scope.cancelled_caught
 
 
-async def test_where_nothing_can_come_of_it_no_model_is_asked(ended: Turn, tmp_path: Path) -> None:
+async def test_no_model_is_called_if_no_notes_can_be_written(ended: Turn, tmp_path: Path) -> None:
     model = ScriptedModel([])
     short = replace(ended, history=(*TALK[:3], TALK[3], AssistantMessage(text=" ")))
     assert await flush(short, model, CHOICE, Memory()) == 0

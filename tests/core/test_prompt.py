@@ -1,4 +1,4 @@
-"""The prompt: its parts, its bounds, and what does not change it."""
+"""The prompt: its parts, its limits and its stability."""
 
 from datetime import UTC
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hermes.core.prompt import IDENTITY, TALKER, Prompter, ephemeral
+from hermes.core.prompt import IDENTITY, IDENTITY_WITHOUT_TOOLS, PromptWriter, ephemeral
 from hermes.testing.tools import append, ask
 from hermes.testing.turns import CHOICE, GROUP, PRIVATE, a_turn
 from hermes.types.identity import OWNER, PersonId, Principal, Source
@@ -17,7 +17,7 @@ TOOLS: dict[str, AnyTool] = {"append": append}
 
 
 async def written(turn: Turn) -> Prompt:
-    return await Prompter(clock=lambda: 0.0, zone=UTC).prompt(turn, CHOICE, TOOLS)
+    return await PromptWriter(clock=lambda: 0.0, zone=UTC).prompt(turn, CHOICE, TOOLS)
 
 
 def names(prompt: Prompt) -> list[str]:
@@ -30,8 +30,8 @@ async def test_stable_parts_come_first_and_empty_ones_are_left_out(tmp_path: Pat
     async def remember(turn: Turn) -> list[PromptPart]:
         return [PromptPart(name="memory", text="likes tea")]
 
-    prompter = Prompter(remember, clock=lambda: 0.0, zone=UTC)
-    prompt = await prompter.prompt(a_turn(workspace=tmp_path), CHOICE, TOOLS)
+    prompt_writer = PromptWriter(remember, clock=lambda: 0.0, zone=UTC)
+    prompt = await prompt_writer.prompt(a_turn(workspace=tmp_path), CHOICE, TOOLS)
     assert names(prompt) == ["identity", "place", "workspace", "AGENTS.md", "memory", "time"]
     assert prompt.text.startswith(IDENTITY)
     assert "likes tea" in prompt.text
@@ -39,7 +39,7 @@ async def test_stable_parts_come_first_and_empty_ones_are_left_out(tmp_path: Pat
     assert prompt.tools > 100
 
 
-async def test_a_soul_stands_in_place_of_the_identity() -> None:
+async def test_the_soul_replaces_the_identity() -> None:
     turn = a_turn()
     own = replace(turn.profile, soul="You are Ada.", instructions="Be formal.")
     prompt = await written(replace(turn, profile=own))
@@ -54,18 +54,20 @@ async def test_a_soul_stands_in_place_of_the_identity() -> None:
         (GROUP, "group on p, where several people read along"),
     ],
 )
-async def test_it_says_where_the_conversation_is(source: Source, words: str) -> None:
+async def test_the_prompt_says_where_the_conversation_takes_place(
+    source: Source, words: str
+) -> None:
     assert words in (await written(a_turn(source=source))).text
 
 
-async def test_an_entry_point_with_a_principal_says_itself_where_the_conversation_is() -> None:
+async def test_an_entry_point_with_a_principal_supplies_the_place() -> None:
     api = replace(a_turn(principal=Principal(name="default", person=OWNER)), place="")
     assert "place" not in names(await written(api))
     terminal = replace(api, place="You talk in a terminal.")
     assert "You talk in a terminal." in (await written(terminal)).text
 
 
-async def test_who_speaks_does_not_change_it() -> None:
+async def test_the_sender_does_not_change_the_prompt() -> None:
     one = replace(GROUP, user_id="1", user_name="Alice")
     other = replace(GROUP, user_id="2", user_name="Bob")
     assert await written(a_turn(source=one)) == await written(a_turn(source=other))
@@ -78,17 +80,17 @@ async def test_an_epoch_keeps_its_prompt_whatever_is_remembered_later() -> None:
         return [PromptPart(name="memory", text=notes[0])]
 
     turn = a_turn()
-    first = await Prompter(remember).prompt(turn, CHOICE, TOOLS)
+    first = await PromptWriter(remember).prompt(turn, CHOICE, TOOLS)
     notes[0] = "two"
-    again = await Prompter(remember).prompt(replace(turn, prompt=first), CHOICE, TOOLS)
+    again = await PromptWriter(remember).prompt(replace(turn, prompt=first), CHOICE, TOOLS)
     assert again is first
-    assert "two" in (await Prompter(remember).prompt(turn, CHOICE, TOOLS)).text
+    assert "two" in (await PromptWriter(remember).prompt(turn, CHOICE, TOOLS)).text
 
 
 @pytest.mark.parametrize("change", ["model", "tools", "soul", "person"])
-async def test_another_model_set_of_tools_persona_or_person_begins_an_epoch(change: str) -> None:
-    prompter, turn = Prompter(), a_turn()
-    first = await prompter.prompt(turn, CHOICE, TOOLS)
+async def test_another_model_toolset_persona_or_person_begins_an_epoch(change: str) -> None:
+    prompt_writer, turn = PromptWriter(), a_turn()
+    first = await prompt_writer.prompt(turn, CHOICE, TOOLS)
     later = replace(turn, prompt=first)
     choice, tools = CHOICE, dict(TOOLS)
     match change:
@@ -100,10 +102,10 @@ async def test_another_model_set_of_tools_persona_or_person_begins_an_epoch(chan
             later = replace(later, person=PersonId("somebody else"))
         case _:
             later = replace(later, profile=replace(turn.profile, soul="You are Ada."))
-    assert await prompter.prompt(later, choice, tools) != first
+    assert await prompt_writer.prompt(later, choice, tools) != first
 
 
-async def test_what_is_for_one_call_is_not_in_it() -> None:
+async def test_ephemeral_text_is_not_in_the_prompt() -> None:
     turn = a_turn(source=GROUP)
     profile = replace(turn.profile, ephemeral="one", channel_prompts={"p:-5": "two", "p:1": "no"})
     turn = replace(turn, profile=profile, instructions="three")
@@ -111,26 +113,26 @@ async def test_what_is_for_one_call_is_not_in_it() -> None:
     assert await written(turn) == await written(a_turn(source=GROUP))
 
 
-async def test_a_secret_is_hidden() -> None:
+async def test_secrets_are_redacted_in_the_prompt() -> None:
     turn = a_turn()
     turn = replace(turn, profile=replace(turn.profile, instructions="the key is hunter2hunter2"))
-    prompter = Prompter(redact=lambda text: text.replace("hunter2hunter2", "…"))
-    assert "hunter2" not in (await prompter.prompt(turn, CHOICE, TOOLS)).text
+    prompt_writer = PromptWriter(redact=lambda text: text.replace("hunter2hunter2", "…"))
+    assert "hunter2" not in (await prompt_writer.prompt(turn, CHOICE, TOOLS)).text
 
 
-async def test_a_small_model_is_shown_less_of_a_context_file(tmp_path: Path) -> None:
+async def test_a_small_model_gets_less_of_a_context_file(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("x" * 50_000)
     turn = a_turn(workspace=tmp_path)
     small = replace(CHOICE, context_length=2048)
-    prompt = await Prompter().prompt(turn, small, TOOLS)
+    prompt = await PromptWriter().prompt(turn, small, TOOLS)
     assert len(prompt.text) < 2500
     assert "AGENTS.md" in names(prompt)
 
 
-async def test_a_model_without_tools_is_told_nothing_of_files(tmp_path: Path) -> None:
+async def test_the_prompt_of_a_model_without_tools_does_not_mention_files(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("use tabs")
     talker = replace(CHOICE, tools=False)
-    prompt = await Prompter().prompt(a_turn(workspace=tmp_path), talker, {})
+    prompt = await PromptWriter().prompt(a_turn(workspace=tmp_path), talker, {})
     assert names(prompt) == ["identity", "place", "time"]
 
 
@@ -141,18 +143,18 @@ async def test_requests_without_a_session_share_a_prompt_for_a_moment() -> None:
         asked.append(turn)
         return []
 
-    prompter = Prompter(remember)
+    prompt_writer = PromptWriter(remember)
     for _ in range(3):
-        await prompter.prompt(replace(a_turn(), stateless=True), CHOICE, TOOLS)
+        await prompt_writer.prompt(replace(a_turn(), stateless=True), CHOICE, TOOLS)
     assert len(asked) == 1
-    await prompter.prompt(replace(a_turn(person="bob"), stateless=True), CHOICE, TOOLS)
+    await prompt_writer.prompt(replace(a_turn(person="bob"), stateless=True), CHOICE, TOOLS)
     assert len(asked) == 2
-    await prompter.prompt(a_turn(), CHOICE, TOOLS)
+    await prompt_writer.prompt(a_turn(), CHOICE, TOOLS)
     assert len(asked) == 3
 
 
-async def test_what_one_chat_remembers_is_never_told_in_another() -> None:
-    """Chats differ by account, chat or person, in every combination that could be mistaken."""
+async def test_notes_of_one_chat_are_never_in_the_prompt_of_another() -> None:
+    """The chats differ by account, chat or person, in every combination that could be confused."""
 
     def memory_of(source: Source, person: str) -> str:
         return f"<{source.account}, {source.chat_kind} {source.chat_id}, {person}>"
@@ -170,15 +172,15 @@ async def test_what_one_chat_remembers_is_never_told_in_another() -> None:
         (PRIVATE, "bob"),
         (replace(PRIVATE, account="q", chat_id="2"), "carol"),
     ]
-    prompter = Prompter(remember)
+    prompt_writer = PromptWriter(remember)
     for source, person in chats:
         turn = replace(a_turn(source=source, person=person), stateless=True)
-        prompt = await prompter.prompt(turn, CHOICE, TOOLS)
+        prompt = await prompt_writer.prompt(turn, CHOICE, TOOLS)
         told = [memory_of(*chat) for chat in chats if memory_of(*chat) in prompt.text]
         assert told == [memory_of(source, person)]
 
 
-async def test_a_model_that_only_talks_is_told_nothing_of_tools() -> None:
-    prompt = await Prompter().prompt(a_turn(), replace(CHOICE, tools=False), {})
-    assert prompt.text.startswith(TALKER)
+async def test_the_prompt_of_a_model_without_tools_does_not_mention_tools() -> None:
+    prompt = await PromptWriter().prompt(a_turn(), replace(CHOICE, tools=False), {})
+    assert prompt.text.startswith(IDENTITY_WITHOUT_TOOLS)
     assert "tools" not in prompt.text

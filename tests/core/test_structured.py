@@ -1,11 +1,11 @@
-"""Answers in a wanted form: checked, repaired once, and never shown in part."""
+"""Structured output is checked, repaired once, and never shown in part."""
 
 import json
 
 import pytest
 from msgspec.structs import replace
 
-from hermes.core.structured import form_problem, unfenced
+from hermes.core.structured import format_problem, unfenced
 from hermes.testing.running import refused
 from hermes.testing.scripted import Answer, ScriptedModel, calls, fails, says
 from hermes.testing.tools import TEST_TOOLS
@@ -26,7 +26,7 @@ OBJECT = ResponseFormat(kind="json_object")
 
 
 class Structured:
-    """An agent that answers in a form."""
+    """Returns an agent for structured output."""
 
     def __init__(self, *answers: Answer, wanted: ResponseFormat = PERSON) -> None:
         self.model = ScriptedModel(answers)
@@ -44,12 +44,12 @@ class Structured:
         return [one for one in self.events if isinstance(one, TextDelta | SegmentEnded)]
 
 
-async def test_an_answer_in_the_wanted_form_is_given_whole() -> None:
+async def test_an_answer_in_the_wanted_format_is_emitted_complete() -> None:
     turn = Structured(says('{"age": 7}'))
     assert await turn.outcome() == Completed(message=AssistantMessage(text='{"age": 7}'))
     assert turn.said == [TextDelta(text='{"age": 7}'), SegmentEnded()]
     assert turn.model.requests[0].response_format == PERSON
-    assert not turn.model.requests[0].live, "nobody reads along"
+    assert not turn.model.requests[0].live, "a structured answer is not streamed"
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ async def test_a_fence_around_the_json_is_left_out(text: str) -> None:
     )
 
 
-async def test_the_form_is_for_the_final_answer_and_not_for_steps_with_tools() -> None:
+async def test_the_format_applies_to_the_final_answer_and_not_to_tool_calls() -> None:
     turn = Structured(
         calls(("slow", {"seconds": 0}), text="Let me look."),
         calls(("slow", {"seconds": 0.0})),
@@ -72,11 +72,11 @@ async def test_the_form_is_for_the_final_answer_and_not_for_steps_with_tools() -
     assert sum(isinstance(event, ToolFinished) for event in turn.events) == 2
     said = turn.notes.messages[0]
     assert isinstance(said, AssistantMessage)
-    assert said.text == "Let me look.", "the model is shown its own words"
+    assert said.text == "Let me look.", "the model sees its own answer"
 
 
 @pytest.mark.parametrize("wrong", ["He is seven.", '{"age": "seven"}', '{"age": 7', "", "[]"])
-async def test_an_answer_in_another_form_is_repaired_once(wrong: str) -> None:
+async def test_an_answer_in_the_wrong_format_is_repaired_once(wrong: str) -> None:
     turn = Structured(says(wrong), says('{"age": 7}'))
     assert await turn.outcome() == Completed(message=AssistantMessage(text='{"age": 7}'))
     assert turn.said == [TextDelta(text='{"age": 7}'), SegmentEnded()]
@@ -90,7 +90,7 @@ async def test_an_answer_in_another_form_is_repaired_once(wrong: str) -> None:
 
 
 @pytest.mark.parametrize("wanted", [PERSON, OBJECT], ids=["schema", "object"])
-async def test_a_second_answer_in_another_form_is_an_error(wanted: ResponseFormat) -> None:
+async def test_a_second_answer_in_the_wrong_format_is_an_error(wanted: ResponseFormat) -> None:
     turn = Structured(says("seven"), says('["seven"]'), wanted=wanted)
     outcome = await turn.outcome()
     assert isinstance(outcome, Failed)
@@ -143,8 +143,8 @@ async def test_a_provider_that_fails_in_the_repair_fails_the_turn() -> None:
         ("", "empty"),
     ],
 )
-def test_any_object_will_do_where_no_schema_is_given(text: str, problem: str) -> None:
-    found = form_problem(OBJECT, text)
+def test_without_a_schema_any_object_is_accepted(text: str, problem: str) -> None:
+    found = format_problem(OBJECT, text)
     assert problem in found
     assert bool(found) == bool(problem)
 

@@ -1,4 +1,4 @@
-"""Estimates of size."""
+"""Token estimates."""
 
 import pytest
 from hypothesis import given
@@ -6,14 +6,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hermes.core.window import (
-    EACH_IMAGE,
-    UNKNOWN_LENGTH,
-    Scale,
+    IMAGE_TOKENS,
+    EstimateCorrection,
     Window,
-    context_length,
+    message_tokens,
     tokens,
-    tokens_in,
-    weight,
+    tokens_in_bytes,
 )
 from hermes.testing.turns import CHOICE
 from hermes.types.identity import CallId
@@ -25,6 +23,7 @@ from hermes.types.messages import (
     ToolMessage,
     UserMessage,
 )
+from hermes.types.profile import UNKNOWN_LENGTH
 
 
 @pytest.mark.parametrize(
@@ -51,22 +50,24 @@ def test_more_text_is_never_fewer_tokens(one: str, other: str) -> None:
     assert tokens(one + other) >= max(tokens(one), tokens(other))
 
 
-def test_everything_that_is_sent_weighs_something() -> None:
+def test_every_part_of_a_message_has_tokens() -> None:
     call = ToolCall(id=CallId("t_0_0"), name="read_file", arguments='{"path": "x"}')
-    assert weight(AssistantMessage(calls=(call,))) > weight(AssistantMessage())
-    assert weight(UserMessage(text="hi", sender="Alice")) > weight(UserMessage(text="hi"))
-    assert weight(ToolMessage(call=call.id, text="x" * 700)) > 200
+    assert message_tokens(AssistantMessage(calls=(call,))) > message_tokens(AssistantMessage())
+    assert message_tokens(UserMessage(text="hi", sender="Alice")) > message_tokens(
+        UserMessage(text="hi")
+    )
+    assert message_tokens(ToolMessage(call=call.id, text="x" * 700)) > 200
 
 
 def test_text_and_its_size_in_bytes_have_about_the_same_tokens() -> None:
-    assert tokens_in(700) == 200
-    assert tokens("x" * 700) == tokens_in(700) + 1
-    assert tokens("я" * 350) == tokens_in(700) + 1
+    assert tokens_in_bytes(700) == 200
+    assert tokens("x" * 700) == tokens_in_bytes(700) + 1
+    assert tokens("я" * 350) == tokens_in_bytes(700) + 1
 
 
-def test_a_model_whose_length_is_not_known_has_a_usual_one() -> None:
-    assert context_length(CHOICE) == UNKNOWN_LENGTH
-    assert context_length(replace(CHOICE, context_length=5)) == 5
+def test_a_model_with_an_unknown_context_length_gets_the_default() -> None:
+    assert CHOICE.window == UNKNOWN_LENGTH
+    assert replace(CHOICE, context_length=5).window == 5
 
 
 def test_a_window_keeps_room_for_the_answer() -> None:
@@ -77,7 +78,7 @@ def test_a_window_keeps_room_for_the_answer() -> None:
 
 
 def test_an_estimate_is_corrected_by_what_the_provider_counts() -> None:
-    scale = Scale()
+    scale = EstimateCorrection()
     scale.learn(1000, 1300)
     assert scale(2000) == 2600
     scale.learn(1000, 40)  # it reports what was not cached: no measure of the whole
@@ -87,15 +88,15 @@ def test_an_estimate_is_corrected_by_what_the_provider_counts() -> None:
 @pytest.mark.parametrize(
     ("kind", "size", "expected"),
     [
-        ("image", 10, EACH_IMAGE),
-        ("image", 5_000_000, EACH_IMAGE),
+        ("image", 10, IMAGE_TOKENS),
+        ("image", 5_000_000, IMAGE_TOKENS),
         ("audio", 16_000 * 60, 61 * 32),
         ("file", 1_000_000, 33_000),
     ],
 )
-def test_an_attachment_weighs_as_its_kind_and_size_say(
+def test_the_tokens_of_an_attachment_depend_on_its_kind_and_size(
     kind: AttachmentKind, size: int, expected: int
 ) -> None:
     bare = UserMessage(text="look")
     attached = replace(bare, attachments=(Attachment(kind=kind, path="a", size=size),))
-    assert weight(attached) - weight(bare) == expected
+    assert message_tokens(attached) - message_tokens(bare) == expected

@@ -7,7 +7,7 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from hermes.app.gateway import Parts, open_gateway
+from hermes.app.gateway import GatewayOverrides, open_gateway
 from hermes.control.gateway import Gateway
 from hermes.entry.messaging import configured_routes, make_adapters, serve
 from hermes.settings import Settings, load
@@ -58,8 +58,8 @@ async def gateway(tmp_path: Path) -> AsyncIterator[Gateway]:
     settings = Settings(
         home=Home(root=tmp_path), workspace=tmp_path, access=AccessSettings(allow_all=True)
     )
-    parts = Parts(model=ScriptedModel([]))
-    async with open_gateway(settings, parts) as gateway:
+    overrides = GatewayOverrides(model=ScriptedModel([]))
+    async with open_gateway(settings, overrides) as gateway:
         yield gateway
 
 

@@ -1,4 +1,4 @@
-"""config.yaml is edited as text: what is not changed stays as people wrote it."""
+"""config.yaml is edited as text, and unchanged lines stay as people wrote them."""
 
 import difflib
 import subprocess
@@ -67,7 +67,7 @@ def difference(before: str, after: str) -> list[str]:
 
 
 def with_values(**values: object) -> dict[str, object]:
-    """The file with other values; None takes a key out."""
+    """Returns the values of the file with changes. None removes a key."""
     new = {**contents(FILE), **values}
     return {name: value for name, value in new.items() if value is not None or name == "nothing"}
 
@@ -91,20 +91,18 @@ def with_values(**values: object) -> dict[str, object]:
         ({"new": {"section": {"key": "é"}}}, ["+new:", "+  section:", "+    key: é"]),
     ],
 )  # fmt: skip
-def test_only_lines_that_change_are_written_anew(
-    values: Mapping[str, object], changed: list[str]
-) -> None:
+def test_only_changed_lines_are_rewritten(values: Mapping[str, object], changed: list[str]) -> None:
     assert difference(FILE, best(FILE, with_values(**values))) == changed
 
 
 @pytest.mark.parametrize("name", ["flow", "wrapped"])
-def test_where_a_line_can_not_be_found_the_comments_are_kept_at_least(name: str) -> None:
+def test_if_a_line_can_not_be_located_the_comments_are_still_kept(name: str) -> None:
     after = best(FILE, with_values(**{name: "x"}))
     assert not lost_comments(FILE, after)
     assert f"{name}: x\n" in after
 
 
-def test_a_value_that_is_not_written_out_can_become_a_section() -> None:
+def test_an_empty_value_can_become_a_section() -> None:
     after = best(FILE, with_values(nothing={"a": 1}))
     assert "\nnothing:\n  a: 1\n" in after
     assert not lost_comments(FILE, after)
@@ -123,7 +121,7 @@ def test_lost_comments_are_noticed(before: str, after: str, lost: bool) -> None:
     assert lost_comments(before, after) == lost
 
 
-def test_a_file_that_only_ruamel_finds_wrong_is_written_anew() -> None:
+def test_a_file_that_only_ruamel_rejects_is_rewritten() -> None:
     text = "a: 1\nb: !!python/none\n"
     assert [*edits(text, {"a": 1}, {"a": 2})][-1] == "a: 2\n"
 
@@ -137,7 +135,7 @@ SECTIONS = st.dictionaries(st.sampled_from("abcd"), VALUES | st.dictionaries(TEX
 
 
 @given(SECTIONS, SECTIONS)
-def test_whatever_is_put_in_reads_the_same_and_the_comments_stay(
+def test_any_value_is_read_back_unchanged_and_comments_are_kept(
     old: dict[str, object], new: dict[str, object]
 ) -> None:
     text = f"# head\n{dumped(old) if old else ''}"

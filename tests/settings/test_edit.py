@@ -1,4 +1,4 @@
-"""Changes to the configuration: checked, written whole, comments kept."""
+"""Changes to the configuration are checked first, and comments are kept."""
 
 import stat
 from pathlib import Path
@@ -61,7 +61,7 @@ def test_a_change_keeps_the_rest_of_the_file(
         ("model:\n  base_url:\n    - x\n# c\n", "model:\n  base_url: http://x/v1\n# c\n"),
     ],
 )
-def test_a_change_of_the_form_keeps_comments_too(tmp_path: Path, before: str, after: str) -> None:
+def test_a_change_of_the_layout_keeps_comments(tmp_path: Path, before: str, after: str) -> None:
     (tmp_path / "config.yaml").write_text(before, encoding="utf-8")
     done = change(tmp_path, "model.base_url", "http://x/v1")
     assert (tmp_path / "config.yaml").read_text(encoding="utf-8") == after
@@ -103,13 +103,13 @@ def test_the_short_form_of_a_model_keeps_its_name(tmp_path: Path) -> None:
         ("timezone", "${NO_SUCH}"),
     ],
 )
-def test_a_change_that_would_not_work_writes_nothing(tmp_path: Path, key: str, value: str) -> None:
+def test_an_invalid_change_writes_nothing(tmp_path: Path, key: str, value: str) -> None:
     with pytest.raises(ConfigError):
         change(tmp_path, key, value)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_broken_setting_can_be_mended_by_a_change(tmp_path: Path) -> None:
+def test_an_invalid_setting_can_be_corrected(tmp_path: Path) -> None:
     broken = "api_server:\n  port: x\nagent:\n  max_turns: y\n"
     (tmp_path / "config.yaml").write_text(broken, encoding="utf-8")
     change(tmp_path, "api_server.port", "1")
@@ -117,7 +117,7 @@ def test_a_broken_setting_can_be_mended_by_a_change(tmp_path: Path) -> None:
     assert load(tmp_path, {}).api_server.port == 1
 
 
-def test_a_secret_goes_into_dotenv_for_the_owner_only(tmp_path: Path) -> None:
+def test_a_secret_is_written_to_dotenv_which_only_the_owner_can_read(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("A=1\nexport API_SERVER_KEY=old\nB=2", encoding="utf-8")
     done = change(tmp_path, "api_server.key", KEY)
     assert (done.name, done.path) == ("API_SERVER_KEY", tmp_path / ".env")
@@ -135,7 +135,9 @@ def test_a_secret_goes_into_dotenv_for_the_owner_only(tmp_path: Path) -> None:
         ("{provider: ollama}", "HERMES_CUSTOM_API_KEY"),
     ],
 )
-def test_a_model_key_goes_where_it_is_read(tmp_path: Path, model: str, name: str) -> None:
+def test_a_model_key_is_written_to_the_variable_of_its_provider(
+    tmp_path: Path, model: str, name: str
+) -> None:
     (tmp_path / "config.yaml").write_text(f"model: {model}\n", encoding="utf-8")
     assert change(tmp_path, "model.api_key", "a 'key'").name == name
     assert load(tmp_path, {}).sources.environ[name] == "a 'key'"
@@ -167,7 +169,7 @@ def test_a_variable_is_checked_like_its_setting(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_variable_says_what_overrules_it(tmp_path: Path) -> None:
+def test_the_change_of_a_variable_names_the_source_that_overrides_it(tmp_path: Path) -> None:
     assert change(tmp_path, "GROQ_API_KEY", "k", GROQ_API_KEY="other").overruled_by == (
         "environment GROQ_API_KEY"
     )
@@ -244,14 +246,14 @@ def test_a_variable_is_removed_from_dotenv_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["timezone", "agent.max_turns", "GROQ_API_KEY", "no.such"])
-def test_what_is_not_there_can_not_be_removed(tmp_path: Path, key: str) -> None:
+def test_a_setting_that_is_not_set_can_not_be_removed(tmp_path: Path, key: str) -> None:
     (tmp_path / "config.yaml").write_text("agent: {}\nmodel:\n", encoding="utf-8")
     with pytest.raises(ConfigError):
         unset_value(key, tmp_path, {})
     assert (tmp_path / "config.yaml").read_text(encoding="utf-8") == "agent: {}\nmodel:\n"
 
 
-def test_what_protects_the_service_can_not_be_removed(tmp_path: Path) -> None:
+def test_a_setting_that_protects_the_api_can_not_be_removed(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("api_server: {host: 0.0.0.0}\n", encoding="utf-8")
     (tmp_path / ".env").write_text(f"API_SERVER_KEY={KEY}\n", encoding="utf-8")
     with pytest.raises(ConfigError, match="open to others"):
@@ -265,14 +267,14 @@ def test_a_secret_that_dotenv_can_not_hold_is_refused(tmp_path: Path, value: str
         change(tmp_path, "OPENAI_API_KEY", value)
 
 
-def test_a_change_says_what_overrules_it(tmp_path: Path) -> None:
+def test_a_change_names_the_source_that_overrides_it(tmp_path: Path) -> None:
     done = change(tmp_path, "model", "m", HERMES_MODEL="other")
     assert done.overruled_by == "environment HERMES_MODEL"
     (tmp_path / ".env").write_text("HERMES_MODEL=b\n", encoding="utf-8")
     assert change(tmp_path, "model", "n").overruled_by == f"{tmp_path / '.env'} HERMES_MODEL"
 
 
-def test_an_older_file_is_read_in_todays_form_and_left_alone(tmp_path: Path) -> None:
+def test_an_older_file_is_migrated_in_memory_and_not_changed(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(OLD, encoding="utf-8")
     found = load(tmp_path, {})
     assert found.model.default == "m"
@@ -293,7 +295,7 @@ def test_a_migration_keeps_a_backup_and_runs_once(tmp_path: Path) -> None:
     assert migrate(tmp_path, {}) is None
 
 
-def test_a_change_to_an_older_file_renews_it(tmp_path: Path) -> None:
+def test_a_change_to_an_older_file_migrates_it(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(OLD, encoding="utf-8")
     assert change(tmp_path, "timezone", "UTC").backup is not None
     found = load(tmp_path, {})

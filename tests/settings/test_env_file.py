@@ -53,7 +53,7 @@ def test_nothing_is_interpolated_and_the_environment_is_left_alone() -> None:
     "line",
     ["sk-secret-pasted", "A", "two words=1", "1A=2", "a-b=2", "=x", "A='never ends", "A='x' y"],
 )
-def test_a_line_that_is_no_assignment_is_named_by_its_number_alone(line: str) -> None:
+def test_the_warning_about_an_invalid_line_shows_only_its_number(line: str) -> None:
     found, warnings = read_dotenv(PATH, f"# one\n\nB=2\n\n\n{line}\nC=3\n")
     assert found == {"B": "2", "C": "3"}
     assert warnings == [f"{PATH} line 6 is not NAME=value and is ignored"]
@@ -77,7 +77,7 @@ def test_a_line_that_is_no_assignment_is_named_by_its_number_alone(line: str) ->
         ("", "#x", 'A="#x"\n'),
     ],
 )
-def test_a_value_is_put_into_its_line(before: str, value: str, after: str) -> None:
+def test_a_value_replaces_the_one_in_its_line(before: str, value: str, after: str) -> None:
     found = with_assignment(before, "A", value)
     assert found == after
     assert read_dotenv(PATH, found)[0]["A"] == value
@@ -90,7 +90,7 @@ def test_a_value_that_does_not_fit_into_a_line_is_refused(value: str) -> None:
 
 
 @given(st.text(), st.text())
-def test_a_value_that_is_written_reads_the_same(before: str, value: str) -> None:
+def test_a_written_value_is_read_back_unchanged(before: str, value: str) -> None:
     try:
         text = with_assignment(f"B=1\n# {before}\n".replace("\r", ""), "A", value)
     except ConfigError:
@@ -108,5 +108,5 @@ def test_a_value_that_is_written_reads_the_same(before: str, value: str) -> None
         ('A="one\ntwo"\n# b\n', "# b\n"),
     ],
 )
-def test_a_line_is_taken_out(before: str, after: str) -> None:
+def test_an_assignment_is_removed(before: str, after: str) -> None:
     assert without_assignments(before, ["A"]) == after

@@ -1,11 +1,11 @@
-"""Keys that others could guess are refused, and a good one can be made."""
+"""Weak API keys are refused, and a strong one can be created."""
 
 import secrets
 from pathlib import Path
 
 import pytest
 
-from hermes.settings.keys import NEW_KEY_ADVICE, kept_key, make_key, weakness
+from hermes.settings.keys import NEW_KEY_ADVICE, create_key, read_key, weakness
 from hermes.state.paths import Home
 from hermes.types.errors import ConfigError
 
@@ -52,7 +52,7 @@ def test_a_key_that_others_could_guess_is_refused(key: str) -> None:
         "пароль-никто-не-знает",
     ],
 )
-def test_a_key_of_a_persons_own_can_be_used(key: str) -> None:
+def test_a_strong_key_of_a_person_is_accepted(key: str) -> None:
     assert weakness(key) is None
 
 
@@ -62,21 +62,21 @@ def test_random_keys_are_never_refused() -> None:
             assert weakness(key) is None, key
 
 
-def test_a_new_key_is_good_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
+def test_a_new_key_is_strong_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
     home = Home(root=tmp_path)
-    assert kept_key(home) == ""
-    first, second = make_key(home), make_key(home)
+    assert read_key(home) == ""
+    first, second = create_key(home), create_key(home)
     assert first != second
-    assert kept_key(home) == second
+    assert read_key(home) == second
     assert home.api_key.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("data", [b"x", b"changeme-changeme\n", b"\xff\xfe\x00"])
-def test_a_key_file_that_can_not_be_used_is_refused(tmp_path: Path, data: bytes) -> None:
+def test_an_unusable_key_file_is_refused(tmp_path: Path, data: bytes) -> None:
     home = Home(root=tmp_path)
     home.api_key.write_bytes(data)
     with pytest.raises(ConfigError) as refused:
-        kept_key(home)
+        read_key(home)
     assert str(home.api_key) in str(refused.value)
     assert NEW_KEY_ADVICE in str(refused.value) or "can't be read" in str(refused.value)
     assert "changeme" not in str(refused.value)

@@ -1,4 +1,4 @@
-"""The configuration: layers, provenance, secrets, documentation."""
+"""The configuration: its layers, sources, secrets and documentation."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -47,7 +47,7 @@ def test_an_empty_file_is_fine(tmp_path: Path, text: str) -> None:
     assert load(tmp_path, {}).model.default == ""
 
 
-def test_a_later_layer_wins(tmp_path: Path) -> None:
+def test_a_higher_layer_takes_precedence(tmp_path: Path) -> None:
     config, dotenv = "api_server:\n  port: 1001\n", "API_SERVER_PORT=1002\n"
     assert settings(tmp_path, config).api_server.port == 1001
     assert settings(tmp_path, config, dotenv).api_server.port == 1002
@@ -68,7 +68,7 @@ def test_a_model_may_be_a_plain_string(tmp_path: Path) -> None:
     assert settings(tmp_path, "model: openai/gpt-x\n").model.default == "openai/gpt-x"
 
 
-def test_the_names_of_a_model_variable_have_an_order(tmp_path: Path) -> None:
+def test_the_variables_of_a_setting_have_a_precedence(tmp_path: Path) -> None:
     names = ["HERMES_DEFAULT_MODEL", "HERMES_INFERENCE_MODEL", "HERMES_MODEL"]
     environ: dict[str, str] = {}
     for name in names:
@@ -104,7 +104,7 @@ def test_dotenv_lines_may_be_quoted_exported_and_commented(tmp_path: Path) -> No
     assert found.api_server.port == 8642
 
 
-def test_a_line_of_dotenv_that_is_no_assignment_is_warned_of_without_showing_it(
+def test_the_warning_about_an_invalid_dotenv_line_does_not_show_it(
     tmp_path: Path,
 ) -> None:
     (warning,) = settings(tmp_path, dotenv="sk-secret-pasted-here\n").warnings
@@ -113,7 +113,7 @@ def test_a_line_of_dotenv_that_is_no_assignment_is_warned_of_without_showing_it(
 
 
 @pytest.mark.parametrize("text", ["true", "1", "yes", "On"])
-def test_truth_in_the_environment(tmp_path: Path, text: str) -> None:
+def test_booleans_in_the_environment_are_converted(tmp_path: Path, text: str) -> None:
     environ = {"GATEWAY_ALLOW_ALL_USERS": text, "API_SERVER_ENABLED": "off"}
     found = settings(tmp_path, environ=environ)
     assert found.access.allow_all
@@ -135,7 +135,7 @@ def test_a_relative_workspace_is_in_the_home(tmp_path: Path) -> None:
     assert load(tmp_path, {}).explain("workspace").value == Path("/srv/w")
 
 
-def test_explain_tells_the_source_and_what_it_overruled(tmp_path: Path) -> None:
+def test_explain_returns_the_source_and_the_overridden_values(tmp_path: Path) -> None:
     found = settings(tmp_path, "\nmodel: a\n", "HERMES_MODEL=b\n", {"HERMES_MODEL": "c"})
     explanation = found.explain("model")
     assert explanation.key == "model.default"
@@ -160,7 +160,7 @@ def test_explain_of_an_unknown_key_names_the_nearest(tmp_path: Path) -> None:
         settings(tmp_path).explain("agent.maxturns")
 
 
-def test_the_own_place_of_a_setting_beats_its_other_places(tmp_path: Path) -> None:
+def test_the_own_key_of_a_setting_takes_precedence_over_its_aliases(tmp_path: Path) -> None:
     config = "agent:\n  turn_timeout: 1\n  gateway_timeout: 2\n"
     assert settings(tmp_path, config).agent.turn_timeout == 1
 
@@ -189,7 +189,7 @@ def test_a_secret_is_known_by_its_name(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["PWD", "OLDPWD", "SSH_AUTH_SOCK", "GIT_ASKPASS", "COMPASS"])
-def test_what_only_sounds_like_a_secret_is_none(tmp_path: Path, name: str) -> None:
+def test_a_value_whose_name_only_resembles_a_secret_is_not_one(tmp_path: Path, name: str) -> None:
     assert settings(tmp_path, environ={name: "/some/place"}).secrets() == frozenset()
 
 
@@ -203,12 +203,12 @@ def test_a_password_in_an_address_is_a_secret_unless_it_is_a_word(tmp_path: Path
     assert found == {"p%40ss-w0rd", "p@ss-w0rd", "correcthorsebattery"}
 
 
-def test_a_secret_that_another_layer_overrules_is_still_one(tmp_path: Path) -> None:
+def test_an_overridden_secret_is_still_a_secret(tmp_path: Path) -> None:
     found = settings(tmp_path, dotenv="A_TOKEN=dotenv-secret\n", environ={"A_TOKEN": "overruling"})
     assert found.secrets() == {"dotenv-secret", "overruling"}
 
 
-def test_secrets_in_lists_and_the_key_that_was_made_are_known(tmp_path: Path) -> None:
+def test_secrets_in_lists_and_the_generated_key_are_known(tmp_path: Path) -> None:
     (tmp_path / "api_server.key").write_text("made-at-the-start\n")
     config = "_config_version: 33\nmcp_servers: [{env: {A_TOKEN: in-a-list}}]\n"
     assert settings(tmp_path, config).secrets() == {"in-a-list", "made-at-the-start"}
@@ -245,7 +245,7 @@ def test_every_field_of_settings_has_a_docstring() -> None:
         ({"API_SERVER_HOST": "127.example.org"}, "set API_SERVER_KEY in"),
     ],
 )
-def test_a_door_that_strangers_could_open_is_refused(
+def test_an_api_that_strangers_can_use_is_refused(
     tmp_path: Path, environ: dict[str, str], expected: str
 ) -> None:
     (problem,) = problems(tmp_path, environ=environ)

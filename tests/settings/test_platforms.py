@@ -9,7 +9,7 @@ import pytest
 
 from hermes.settings import Settings, load
 from hermes.settings.platforms import check_platforms, platform_config
-from hermes.settings.schema import Also
+from hermes.settings.schema import Aliases
 from hermes.settings.sources import ConfigProblems
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.types.platforms import AnyPlatform, Platform
@@ -22,8 +22,8 @@ class Bot(Value):
 
 
 class ChatConfig(Value):
-    token: Annotated[str, Also(env=("CHAT_BOT_TOKEN", "{}_TOKEN"), keys=("extra.token",))] = ""
-    port: Annotated[int, msgspec.Meta(ge=1), Also(env=("CHAT_PORT",))] = 1
+    token: Annotated[str, Aliases(env=("CHAT_BOT_TOKEN", "{}_TOKEN"), keys=("extra.token",))] = ""
+    port: Annotated[int, msgspec.Meta(ge=1), Aliases(env=("CHAT_PORT",))] = 1
     rooms: tuple[str, ...] = ()
     mode: Literal["poll", "push"] = "poll"
     bots: dict[str, Bot] = msgspec.field(default_factory=dict)
@@ -76,7 +76,7 @@ platforms:
     assert found.platforms["chat"].enabled is True
 
 
-def test_variables_of_the_manifest_win_over_the_file(tmp_path: Path) -> None:
+def test_variables_of_the_manifest_take_precedence_over_the_file(tmp_path: Path) -> None:
     config = "platforms: {chat: {token: yaml, port: 2}}\n"
     found = settings(tmp_path, config, "CHAT_PORT=3\nCHAT_TOKEN=dotenv\n", {"CHAT_PORT": "4"})
     assert platform_config(found, platform()) == ChatConfig(token="dotenv", port=4)
@@ -84,18 +84,18 @@ def test_variables_of_the_manifest_win_over_the_file(tmp_path: Path) -> None:
     assert platform_config(found, platform()).token == "first"
 
 
-def test_a_variable_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_references_in_a_variable_are_not_expanded(tmp_path: Path) -> None:
     found = settings(tmp_path, environ={"CHAT_TOKEN": "a${NOT_SET}"})
     assert platform_config(found, platform()).token == "a${NOT_SET}"
 
 
-def test_a_variable_with_the_platform_s_name_is_its_own(tmp_path: Path) -> None:
+def test_a_variable_with_the_platform_s_name_belongs_to_the_platform(tmp_path: Path) -> None:
     found = settings(tmp_path, environ={"OTHER_TOKEN": "theirs"})
     assert platform_config(found, platform()).token == ""
     assert platform_config(found, platform("other")).token == "theirs"
 
 
-def test_another_place_in_the_section_is_read_too(tmp_path: Path) -> None:
+def test_an_alias_in_the_section_is_read(tmp_path: Path) -> None:
     found = settings(tmp_path, "platforms: {chat: {extra: {token: deep}}}\n")
     assert platform_config(found, platform()).token == "deep"
     found = settings(tmp_path, "platforms: {chat: {token: own, extra: {token: deep}}}\n")

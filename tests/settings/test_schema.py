@@ -1,4 +1,4 @@
-"""The description of settings, and how text becomes a value."""
+"""The schema of the settings, and the conversion of values."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,15 +9,15 @@ import pytest
 from hermes.core.models.catalog import Catalog
 from hermes.settings import Settings, schema
 from hermes.settings.schema import (
-    Also,
+    Aliases,
     Field,
     Schema,
-    bare,
     convert,
     describe_fields,
+    describe_type,
     fields,
-    in_words,
     own_fields,
+    unannotated,
     unsupported_keys,
 )
 from hermes.types.errors import ConfigError
@@ -25,7 +25,7 @@ from hermes.types.value import Value
 
 
 class Inner(Value):
-    mode: Annotated[Literal["slow", "Fast"], Also(env=("MODE",), keys=("old.mode",))] = "slow"
+    mode: Annotated[Literal["slow", "Fast"], Aliases(env=("MODE",), keys=("old.mode",))] = "slow"
     """How fast it goes."""
     size: Annotated[int, msgspec.Meta(ge=1, le=9)] = 3
 
@@ -37,18 +37,18 @@ class Outer(Value):
 
 
 def field(kind: object, *, secret: bool = False) -> Field:
-    also = Also(secret=secret)
-    return Field(key="a.b", kind=kind, default=None, also=also, owner="A", name="b")
+    aliases = Aliases(secret=secret)
+    return Field(key="a.b", kind=kind, default=None, aliases=aliases, owner="A", name="b")
 
 
 def test_fields_have_dotted_keys_and_their_other_names() -> None:
     found = {one.key: one for one in fields(Outer, ("skipped",))}
     assert list(found) == ["inner.mode", "inner.size", "folder"]
-    assert found["inner.mode"].also.env == ("MODE",)
+    assert found["inner.mode"].aliases.env == ("MODE",)
     assert (found["inner.mode"].owner, found["inner.mode"].default) == ("Inner", "slow")
 
 
-def test_a_setting_is_found_by_key_place_and_variable() -> None:
+def test_a_setting_is_found_by_key_alias_and_variable() -> None:
     known = Schema.of(Outer)
     assert {known.field(name).key for name in ("inner.mode", "old.mode", "MODE")} == {"inner.mode"}
     assert known.sections >= {"inner", "old"}
@@ -64,13 +64,13 @@ def test_an_unknown_setting_suggests_a_known_one(key: str, hint: str) -> None:
     assert str(caught.value) == f"unknown setting {key!r}{hint}"
 
 
-def test_a_misspelt_key_means_one_of_its_section() -> None:
+def test_a_misspelt_key_suggests_one_of_its_section() -> None:
     known = schema()
-    assert known.meant("model.defualt") == "model.default"
-    assert known.meant("model.zzzzzz") is None
-    assert known.meant("model.service_tiers") is None, "another section has such a key"
-    assert known.meant("agent.service_tiers") == "agent.service_tier"
-    assert known.meant("agent.service_tiers", ours=True) is None
+    assert known.nearest_key("model.defualt") == "model.default"
+    assert known.nearest_key("model.zzzzzz") is None
+    assert known.nearest_key("model.service_tiers") is None, "another section has such a key"
+    assert known.nearest_key("agent.service_tiers") == "agent.service_tier"
+    assert known.nearest_key("agent.service_tiers", ours=True) is None
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,9 @@ def test_a_misspelt_key_means_one_of_its_section() -> None:
         (dict[str, str], {7: "seven"}, {"7": "seven"}),
     ],
 )
-def test_text_becomes_the_value_of_its_type(kind: object, value: object, expected: object) -> None:
+def test_text_is_converted_to_the_type_of_the_setting(
+    kind: object, value: object, expected: object
+) -> None:
     assert convert(field(kind), value) == expected
 
 
@@ -120,9 +122,9 @@ def test_a_wrong_secret_is_not_shown() -> None:
 
 
 def test_a_type_is_described_in_words() -> None:
-    assert in_words(int | None) == "a whole number"
-    assert in_words(Annotated[float, msgspec.Meta(gt=0)]) == "a number above 0"
-    assert bare(Annotated[int, msgspec.Meta(ge=1)]) is int
+    assert describe_type(int | None) == "a whole number"
+    assert describe_type(Annotated[float, msgspec.Meta(gt=0)]) == "a number above 0"
+    assert unannotated(Annotated[int, msgspec.Meta(ge=1)]) is int
 
 
 def test_every_setting_is_described_once_with_its_text() -> None:
@@ -132,7 +134,7 @@ def test_every_setting_is_described_once_with_its_text() -> None:
     assert found["platforms.<name>.allowed_users"].env == ("<NAME>_ALLOWED_USERS",)
 
 
-def test_keys_that_we_ignore_are_known_also_those_that_name_a_provider() -> None:
+def test_ignored_keys_are_known_including_those_named_after_providers() -> None:
     known = schema()
     assert known.unsupported("model.api_mode")
     assert known.unsupported("platforms.telegram.home_channel"), "a key of every platform"
@@ -146,17 +148,17 @@ def test_no_key_is_both_a_setting_and_ignored() -> None:
 
 
 class Counted(Value):
-    count: Annotated[int, msgspec.Meta(ge=1), Also(env=("COUNT",))] = 3
+    count: Annotated[int, msgspec.Meta(ge=1), Aliases(env=("COUNT",))] = 3
 
 
 class PerName(Value):
-    open: Annotated[bool, Also(env=("{}_OPEN",))] = False
+    open: Annotated[bool, Aliases(env=("{}_OPEN",))] = False
 
 
 class Root(Value):
     inner: Counted = Counted()
     names: dict[str, PerName] = msgspec.field(default_factory=dict)
-    color: Annotated[Literal["red", "blue"], Also(keys=("old.color",))] = "red"
+    color: Annotated[Literal["red", "blue"], Aliases(keys=("old.color",))] = "red"
 
 
 SCHEMA = Schema.of(Root)
@@ -178,18 +180,18 @@ def test_a_setting_is_found_by_each_of_its_names(name: str, key: str) -> None:
 
 
 def test_the_variable_of_a_named_section_has_its_name() -> None:
-    assert SCHEMA.field("names.any.open").also.env == ("ANY_OPEN",)
+    assert SCHEMA.field("names.any.open").aliases.env == ("ANY_OPEN",)
 
 
 @pytest.mark.parametrize(
     "name", ["inner.cuont", "_OPEN", "any_OPEN", "names.any.shut", "names.any"]
 )
-def test_anything_else_is_no_setting(name: str) -> None:
+def test_an_unknown_name_is_not_a_setting(name: str) -> None:
     with pytest.raises(ConfigError, match="unknown setting"):
         SCHEMA.field(name)
 
 
-def test_any_name_is_a_section_where_names_are_free() -> None:
+def test_any_platform_name_is_a_section() -> None:
     assert SCHEMA.is_section("inner")
     assert SCHEMA.is_section("names.any")
     assert SCHEMA.is_platform("names.any")
@@ -198,7 +200,7 @@ def test_any_name_is_a_section_where_names_are_free() -> None:
     assert not SCHEMA.is_section("names.any.more")
 
 
-def test_a_section_of_ours_below_platforms_is_no_platform() -> None:
+def test_a_built_in_section_below_platforms_is_not_a_platform() -> None:
     assert schema().is_section("platforms.api_server")
     assert not schema().is_platform("platforms.api_server")
     assert schema().is_platform("platforms.telegram")
@@ -209,7 +211,7 @@ def test_no_platform_is_known_by_name() -> None:
     assert known == {"<name>", "api_server"}
 
 
-def test_the_settings_of_one_section_are_not_taken_apart() -> None:
+def test_a_subsection_counts_as_one_setting() -> None:
     assert [field.key for field in own_fields(Root)] == ["inner", "names", "color"]
 
 
@@ -221,7 +223,7 @@ def test_the_settings_of_one_section_are_not_taken_apart() -> None:
         ("names.any.open", "yes", True),
     ],
 )
-def test_text_becomes_the_setting_s_type(key: str, value: str, expected: object) -> None:
+def test_text_is_converted_or_refused_by_type(key: str, value: str, expected: object) -> None:
     assert convert(SCHEMA.field(key), value) == expected
 
 
@@ -237,5 +239,5 @@ def test_text_becomes_the_setting_s_type(key: str, value: str, expected: object)
         (dict[str, Counted], ""),
     ],
 )
-def test_a_type_is_written_in_words(kind: object, words: str) -> None:
-    assert in_words(kind) == words
+def test_every_type_has_a_description(kind: object, words: str) -> None:
+    assert describe_type(kind) == words

@@ -1,4 +1,4 @@
-"""The sections: their defaults are valid, secrets are not shown, limits are checked."""
+"""The sections have valid defaults, hide secrets and check limits."""
 
 import inspect
 
@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from hermes.settings import schema, sections
-from hermes.settings.schema import bare, convert
+from hermes.settings.schema import convert, unannotated
 from hermes.settings.sections import (
     AgentSettings,
     ApiServerSettings,
@@ -33,7 +33,7 @@ def test_the_defaults_are_valid(section: type[Value]) -> None:
 def test_every_default_has_the_setting_s_type() -> None:
     for field in schema().fields.values():
         plain = isinstance(field.default, str | int | float | bool)
-        if plain and bare(field.kind) in (str, int, float, bool):
+        if plain and unannotated(field.kind) in (str, int, float, bool):
             assert convert(field, field.default) == field.default, field.key
 
 
@@ -52,7 +52,7 @@ def test_a_secret_is_never_in_a_repr(made: Value) -> None:
 
 
 def test_every_secret_is_marked_as_one() -> None:
-    secret = {key for key, field in schema().fields.items() if field.also.secret}
+    secret = {key for key, field in schema().fields.items() if field.aliases.secret}
     named = {key for key in schema().fields if key.endswith("key")}
     assert named <= secret
 

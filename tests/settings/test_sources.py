@@ -1,4 +1,4 @@
-"""Where settings come from: a Hermes Agent configuration, and every mistake in ours."""
+"""The sources of settings: Hermes Agent configurations, and mistakes in our own."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -54,7 +54,7 @@ max_concurrent_sessions: null
 """
 
 
-def test_a_hermes_agent_configuration_starts_ours_unchanged(tmp_path: Path) -> None:
+def test_a_hermes_agent_configuration_is_accepted_unchanged(tmp_path: Path) -> None:
     dotenv = f"API_SERVER_ENABLED=true\nAPI_SERVER_KEY={KEY}\nAPI_SERVER_HOST=0.0.0.0\n"
     found = settings(tmp_path, FOREIGN, dotenv)
     assert found.agent.max_turns == 30
@@ -74,7 +74,7 @@ def test_a_hermes_agent_configuration_starts_ours_unchanged(tmp_path: Path) -> N
     assert sum("agent.verify_on_stop" in line for line in ignored) == 1
 
 
-def test_a_slip_in_a_hermes_agent_configuration_is_still_a_slip(tmp_path: Path) -> None:
+def test_a_misspelt_key_in_a_hermes_agent_configuration_is_an_error(tmp_path: Path) -> None:
     (problem,) = problems(tmp_path, "_config_version: 33\nagent:\n  max_turn: 3\n")
     assert "did you mean 'agent.max_turns'" in problem
 
@@ -138,7 +138,7 @@ def test_a_wrong_variable_is_named(tmp_path: Path) -> None:
     assert problem.startswith("environment API_SERVER_PORT: api_server.port: expected")
 
 
-def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     config = "modle: x\nagent: {max_turns: 0}\ntimezone: Mars/Base\n"
     assert len(problems(tmp_path, config)) == 3
 
@@ -147,12 +147,14 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
     ("text", "expected"),
     [
         ("model: x\nagent: [1\n", "line 3"),
-        ("model: x\n\tagent: 1\n", "line 2"),
+        ("model: x\n\tagent: 1\n", "line 2: there is a tab; YAML is indented with spaces"),
+        ("agent:\n\tmax_turns: 3\n", "line 2: there is a tab; YAML is indented with spaces"),
+        ("agent:\n  \tmax_turns: 3\n", "line 2: there is a tab"),
         ("- a\n- b\n", "must be a mapping"),
         ("model: \x01", "config.yaml"),
     ],
 )
-def test_broken_yaml_says_where(tmp_path: Path, text: str, expected: str) -> None:
+def test_the_error_of_invalid_yaml_names_the_line(tmp_path: Path, text: str, expected: str) -> None:
     with pytest.raises(ConfigError, match=expected):
         settings(tmp_path, text)
 

@@ -78,6 +78,29 @@ def test_a_file_is_known_by_every_path_to_its_folder(
     assert not trusted(trust, file)
 
 
+def test_on_a_disk_that_ignores_case_a_file_is_known_by_every_spelling(
+    trust: ContextTrust, file: Path
+) -> None:
+    spelling = file.with_name("agents.md")
+    file.unlink()
+    trust.mark_written(spelling)
+    spelling.write_text("of the agent")
+    # A second name of the same file, as such a disk shows it.
+    file.hardlink_to(spelling)
+    assert not trusted(trust, file)
+    assert trust.allow(file)
+    assert trusted(trust, file)
+    trust.revoke(file)
+    assert not trusted(trust, file)
+
+
+def test_on_other_disks_another_spelling_is_another_file(trust: ContextTrust, file: Path) -> None:
+    spelling = file.with_name("agents.md")
+    trust.mark_written(spelling)
+    spelling.write_text("of the agent")
+    assert trusted(trust, file)
+
+
 def test_a_command_that_was_killed_with_us_is_still_watched(
     trust: ContextTrust, file: Path, tmp_path: Path
 ) -> None:

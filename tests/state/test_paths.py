@@ -56,6 +56,15 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_rest(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_write_that_fails_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.mkdir()
+    with pytest.raises(IsADirectoryError) as raised:
+        write_private(path, "new")
+    assert raised.value.filename == str(path)
+    assert [one.name for one in tmp_path.iterdir()] == ["config.yaml"]
+
+
 def test_a_link_to_a_file_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "dotfiles").mkdir()
     link = tmp_path / "config.yaml"

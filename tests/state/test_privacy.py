@@ -2,16 +2,18 @@
 
 import logging
 import os
+import shlex
 import stat
 import subprocess
 import sys
-from pathlib import Path
+from pathlib import Path, PosixPath
 
 import pytest
 
 from hermes.settings import load
 from hermes.state.paths import Home
-from hermes.state.privacy import protect
+from hermes.state.privacy import protect, restrict_to_owner
+from hermes.types.errors import ConfigError
 
 NOBODY = 65534
 
@@ -63,7 +65,7 @@ def home(tmp_path: Path) -> Home:
     """A home that all users can read, on a path that all users can walk."""
     for folder in (tmp_path, *tmp_path.parents[:-2]):
         folder.chmod(folder.stat().st_mode | 0o055)
-    home = Home(root=tmp_path / "home")
+    home = Home(root=tmp_path / "my home")
     home.root.mkdir()
     home.root.chmod(0o755)
     for path in (home.dotenv, home.api_key):
@@ -104,8 +106,23 @@ def test_what_another_user_owns_and_all_can_read_is_refused(home: Home, name: st
             os.chown(owned, NOBODY, NOBODY)
             owned.chmod(0o700 if owned == home.root else 0o600)
     told = run_as_nobody(LOAD_AS_NOBODY, home.root)
+    wanted = "700" if path == home.root else "600"
     assert f"other users can read {path}" in told
-    assert "chmod" in told
+    assert f"chmod {wanted} {shlex.quote(str(path))}`" in told
+
+
+class PathWithoutPermissions(PosixPath):
+    """A path on a disk that accepts every change of permissions and makes none."""
+
+    def chmod(self, mode: int, *, follow_symlinks: bool = True) -> None:
+        pass
+
+
+def test_a_file_on_a_disk_that_ignores_permissions_is_refused(tmp_path: Path) -> None:
+    path = PathWithoutPermissions(tmp_path / "api_server.key")
+    path.touch(0o644)
+    with pytest.raises(ConfigError, match="another disk"):
+        restrict_to_owner(path)
 
 
 def test_a_device_in_the_place_of_a_file_keeps_its_permissions(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The final message: what is owed for each outcome."""
+"""The final message of a turn, for each outcome."""
 
 import pytest
 
@@ -13,23 +13,23 @@ APPROVAL = QuestionAsked(
 )
 
 
-def test_a_completed_turn_owes_its_answer() -> None:
+def test_a_completed_turn_sends_its_answer() -> None:
     view = View(segments=("One", "Two"), outcome=TurnFinished(outcome="completed"))
     assert final_text(view) == "One\n\nTwo"
 
 
-def test_a_running_turn_owes_what_it_said_so_far() -> None:
+def test_a_running_turn_has_its_text_so_far() -> None:
     assert final_text(View(current="One", questions=(APPROVAL,))) == "One"
 
 
-def test_a_suspended_turn_owes_the_question_with_its_id_and_choices() -> None:
+def test_a_suspended_turn_sends_its_question_with_id_and_choices() -> None:
     view = View(
         segments=("Let me see.",),
         questions=(APPROVAL,),
         outcome=TurnFinished(outcome="suspended"),
     )
     assert final_text(view) == (
-        "Let me see.\n\nRun `make`?\n1. once\n2. always\nReply /approve a7 or /deny a7."
+        "Let me see.\n\nRun `make`?\n1. once\n2. always\nThis waits for an approval."
     )
 
 
@@ -92,7 +92,7 @@ def test_an_approval_without_choices_is_approved_or_denied() -> None:
     assert choices_of(asked).labels == ("Approve", "Deny")
 
 
-def test_other_ends_owe_no_choices_and_nothing_is_owed_for_nothing() -> None:
+def test_other_outcomes_have_no_choices_and_an_empty_turn_sends_nothing() -> None:
     view = View(segments=("One",), questions=(APPROVAL,), outcome=TurnFinished(outcome="completed"))
     assert final_content(view) == Content(text="One")
     assert final_content(View(outcome=TurnFinished(outcome="completed"))) is None

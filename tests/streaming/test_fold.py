@@ -1,4 +1,4 @@
-"""The fold: what stands after any events."""
+"""The state of a turn after any events."""
 
 import time
 
@@ -63,7 +63,7 @@ def after(view: View, event: AgentEvent, seq: int = 0) -> View:
     return fold.view()
 
 
-def test_deltas_of_one_segment_stand_together() -> None:
+def test_deltas_of_one_segment_are_joined() -> None:
     view = folded(says("Hel"), says("lo"))
     assert view.current == "Hello"
     assert view.segments == ()
@@ -94,7 +94,7 @@ def test_a_discard_reaches_back_to_a_segment_that_had_ended() -> None:
     assert answer(view) == "One"
 
 
-def test_tools_stand_in_the_order_they_started() -> None:
+def test_tools_are_in_the_order_in_which_they_started() -> None:
     other = CallId("t_0_1")
     view = folded(
         ToolStarted(call=CALL, name="read_file", label="notes.txt"),
@@ -111,7 +111,7 @@ def test_tools_stand_in_the_order_they_started() -> None:
     )
 
 
-def test_a_question_is_open_until_its_call_goes_on() -> None:
+def test_a_question_is_open_until_its_call_continues() -> None:
     suspended = TurnFinished(outcome="suspended")
     asked = folded(says("Hm."), SegmentEnded(), QUESTION, suspended)
     assert asked.questions == (QUESTION,)
@@ -127,7 +127,7 @@ def test_text_after_a_suspension_is_a_segment_of_its_own() -> None:
     assert view.outcome is None
 
 
-def test_usage_is_of_all_model_calls_together() -> None:
+def test_usage_is_the_total_of_all_model_calls() -> None:
     view = folded(
         UsageReported(prompt_tokens=10, completion_tokens=2),
         UsageReported(prompt_tokens=20, completion_tokens=3),
@@ -142,8 +142,8 @@ def test_notices_reasoning_and_compaction_are_no_part_of_the_answer() -> None:
 
 
 @given(st.lists(events))
-def test_a_folder_goes_on_from_the_view_of_another(happened: list[AgentEvent]) -> None:
-    # A view does not tell where ended segments began.
+def test_a_fold_can_start_from_the_view_of_another(happened: list[AgentEvent]) -> None:
+    # A view does not contain the numbers of the first events of its segments.
     happened = [e for e in happened if not isinstance(e, SegmentDiscarded)]
     view = View()
     for seq, event in enumerate(happened, 1):
@@ -152,7 +152,9 @@ def test_a_folder_goes_on_from_the_view_of_another(happened: list[AgentEvent]) -
 
 
 @given(st.lists(events), st.lists(events))
-def test_looking_in_between_changes_nothing(one: list[AgentEvent], two: list[AgentEvent]) -> None:
+def test_reading_the_view_does_not_change_the_result(
+    one: list[AgentEvent], two: list[AgentEvent]
+) -> None:
     fold = EventFold()
     for seq, event in enumerate(one + two, 1):
         fold.feed(seq, event)
@@ -161,7 +163,9 @@ def test_looking_in_between_changes_nothing(one: list[AgentEvent], two: list[Age
 
 
 @given(st.lists(st.lists(st.tuples(st.text(max_size=5), st.booleans()), max_size=4), max_size=6))
-def test_kept_segments_concatenate(attempts: list[list[tuple[str, bool]]]) -> None:
+def test_the_answer_is_the_concatenation_of_kept_segments(
+    attempts: list[list[tuple[str, bool]]],
+) -> None:
     happened: list[AgentEvent] = []
     kept = []
     for attempt in attempts:
@@ -175,7 +179,7 @@ def test_kept_segments_concatenate(attempts: list[list[tuple[str, bool]]]) -> No
     assert answer(folded(*happened)) == "\n\n".join(text for text in kept if text.strip())
 
 
-def test_a_view_survives_json() -> None:
+def test_a_view_can_be_encoded_and_decoded() -> None:
     view = folded(says("Hi"), QUESTION, TurnFinished(outcome="suspended"))
     assert msgspec.json.decode(msgspec.json.encode(view), type=View) == view
 

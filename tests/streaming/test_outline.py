@@ -1,4 +1,4 @@
-"""The answer without its text: the same as that of the view that folds all events."""
+"""The answer that is written in pieces equals the answer of the view."""
 
 import msgspec
 from hypothesis import given
@@ -36,7 +36,7 @@ events = st.lists(
 
 
 @given(events)
-def test_the_answer_is_that_of_the_view(emitted: list[AgentEvent]) -> None:
+def test_the_answer_equals_the_answer_of_the_view(emitted: list[AgentEvent]) -> None:
     numbered = list(enumerate([*emitted, TurnFinished(outcome="completed")], 1))
     fold, outline = EventFold(), AnswerOutline()
     for seq, event in numbered:

@@ -1,4 +1,4 @@
-"""One delivery in the messages that a platform takes."""
+"""The messages of a delivery."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def texts(content: Content, adapter: PlainAdapter) -> list[str]:
     return [print_plain(part.tree) for part in parts_of(content, adapter)]
 
 
-def test_text_questions_and_files_follow_each_other() -> None:
+def test_the_text_comes_first_then_questions_then_files() -> None:
     content = Content(text="Well.", attachments=(FILE,), choices=(TEA, NAME))
     parts = parts_of(content, rich)
     assert [print_plain(part.tree) for part in parts] == ["Well.\n\nName? Reply.", "Tea?", ""]
@@ -34,7 +34,7 @@ def test_a_platform_without_buttons_and_files_gets_text_instead() -> None:
     ]
 
 
-def test_too_many_buttons_are_text() -> None:
+def test_a_question_with_too_many_buttons_is_sent_as_text() -> None:
     class TwoButtons(RichAdapter):
         limits = PlatformLimits(text=LIMIT, buttons=2)
 
@@ -54,12 +54,12 @@ def test_buttons_without_a_question_still_have_a_text() -> None:
     assert texts(Content(text="", choices=(bare,)), rich) == ["?"]
 
 
-def test_nothing_is_no_message() -> None:
+def test_empty_content_has_no_messages() -> None:
     assert parts_of(Content(text=" \n"), plain) == []
 
 
 @pytest.mark.parametrize("text", ["[1]: http://x.y", "`" * 50, "> > ", "```\n```"])
-def test_markdown_that_shows_nothing_is_shown_as_it_is(text: str) -> None:
+def test_markdown_without_visible_text_is_shown_as_plain_text(text: str) -> None:
     assert print_plain(tree_of(text)) == text.strip()
 
 

@@ -5,7 +5,7 @@ import pytest
 from hermes.streaming.policy import StreamingPolicy
 
 
-def test_a_policy_does_not_change() -> None:
+def test_a_policy_is_immutable() -> None:
     policy = StreamingPolicy()
     with pytest.raises(AttributeError):
         policy.edit_interval = 0.0

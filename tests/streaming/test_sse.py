@@ -1,4 +1,4 @@
-"""A turn over HTTP."""
+"""The rendering of a turn for HTTP clients."""
 
 import json
 import re
@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from hermes.streaming.final import spoken
+from hermes.streaming.final import answer_with_questions
 from hermes.streaming.fold import EventFold, View, answer
 from hermes.streaming.sse import (
-    ANSWER_PLACE,
+    ANSWER_PLACEHOLDER,
     DONE,
     KEEPALIVE,
     ChatStream,
@@ -88,7 +88,7 @@ def sent(events: Iterable[AgentEvent], stream: ChatStream | None = None) -> byte
 
 
 def frames(data: bytes) -> list[Frame]:
-    """The events in a stream; fails on anything that is none."""
+    """Parses the events of a stream. Fails on anything else."""
     text = data.decode()
     found = list(FRAME.finditer(text))
     assert "".join(match.group() for match in found) == text
@@ -127,7 +127,7 @@ def test_the_contents_of_a_suspended_turn_end_with_its_questions(
         for n in range(count)
     ]
     events = [*events, *questions, SUSPENDED]
-    assert content(sent(events)) == spoken(folded(events))
+    assert content(sent(events)) == answer_with_questions(folded(events))
 
 
 @given(st.lists(speech), st.booleans())
@@ -140,7 +140,7 @@ def test_every_chunk_is_one_of_openais(events: list[AgentEvent], include_usage: 
         assert ("usage" in body) == include_usage
 
 
-def test_a_plain_answer_is_role_words_stop_and_done() -> None:
+def test_a_plain_answer_is_a_role_text_a_stop_and_done() -> None:
     data = sent([says("Hel"), says("lo"), SegmentEnded(), COMPLETED])
     numbers = [number for number, _, _ in frames(data)]
     deltas = [body["choices"][0] for _, _, body in frames(data)[:-1]]
@@ -155,7 +155,7 @@ def test_a_plain_answer_is_role_words_stop_and_done() -> None:
 
 
 @pytest.mark.parametrize("reason", ["length", "content_filter", "tool_calls"])
-def test_the_reason_of_the_end_is_the_models(reason: FinishReason) -> None:
+def test_the_finish_reason_is_the_models(reason: FinishReason) -> None:
     end = TurnFinished(outcome="completed", finish_reason=reason)
     events: list[AgentEvent] = [says("Once"), SegmentEnded(), end]
     _, _, last = frames(sent(events))[-2]
@@ -166,8 +166,8 @@ def test_the_reason_of_the_end_is_the_models(reason: FinishReason) -> None:
     assert frames(b"".join(halves))[0][2]["finish_reason"] == reason
 
 
-def test_the_calls_of_a_suspended_run_can_not_move_its_answer() -> None:
-    arguments = json.dumps({"at": ANSWER_PLACE.decode()})
+def test_client_calls_can_not_change_the_place_of_the_answer() -> None:
+    arguments = json.dumps({"at": ANSWER_PLACEHOLDER.decode()})
     call = ToolCall(id=CallId("t_0_0"), name="look", arguments=arguments)
     end = TurnFinished(outcome="suspended", calls=(call,))
     head, tail = RunStream("run_1").end(5, end, None)
@@ -226,7 +226,7 @@ def test_a_question_is_content_and_the_stream_stops_after_it() -> None:
     stream = chat()
     data = sent([says("Let me see."), SegmentEnded(), STARTED, QUESTION, SUSPENDED], stream)
     assert content(data) == (
-        "Let me see.\n\nRun it?\n1. once\n2. always\nReply /approve a7 or /deny a7."
+        "Let me see.\n\nRun it?\n1. once\n2. always\nThis waits for an approval."
     )
     assert frames(data)[-2][2]["choices"][0]["finish_reason"] == "stop"
     assert stream.end == "suspended"
@@ -250,7 +250,7 @@ def test_a_failed_turn_ends_with_an_error() -> None:
     assert stream.end == "failed"
 
 
-def test_a_discard_of_words_that_were_sent_ends_the_stream_with_an_error() -> None:
+def test_a_discard_of_text_that_was_sent_ends_the_stream_with_an_error() -> None:
     stream = chat()
     data = sent([says("Hel"), SegmentDiscarded(from_seq=1), says("Hi"), COMPLETED], stream)
     assert frames(data)[-2][2]["error"]["code"] == "segment_discarded"
@@ -264,7 +264,7 @@ def test_a_discard_of_a_segment_that_had_ended_ends_the_stream_too() -> None:
     assert stream.end == "discarded"
 
 
-def test_a_discard_of_words_that_were_not_sent_is_not_told() -> None:
+def test_a_discard_of_text_that_was_not_sent_is_not_reported() -> None:
     stream = chat()
     events: list[AgentEvent] = [
         says("One"),
@@ -320,7 +320,7 @@ def read_by_openai(data: bytes) -> str:
         stream = client.chat.completions.create(
             model="main", messages=[{"role": "user", "content": "hi"}], stream=True
         )
-        # As most programs read it: without a look at whether there is a choice.
+        # Most programs read the first choice without checking that it exists.
         return "".join(chunk.choices[0].delta.content or "" for chunk in stream)
 
 
@@ -355,7 +355,7 @@ def test_the_plain_reply_is_one_of_openais() -> None:
 def test_the_plain_reply_of_a_suspended_turn_ends_with_the_question() -> None:
     view = folded([says("Hm."), QUESTION, SUSPENDED])
     reply = ChatCompletion.model_validate_json(plain_completion("chatcmpl-1", "main", 7, view))
-    assert (reply.choices[0].message.content or "").endswith("Reply /approve a7 or /deny a7.")
+    assert (reply.choices[0].message.content or "").endswith("This waits for an approval.")
 
 
 RUN_EVENTS: list[tuple[AgentEvent, str, dict[str, Any]]] = [
@@ -423,7 +423,7 @@ RUN_ENDS: list[tuple[TurnFinished, str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("event", "name", "fields"), RUN_EVENTS)
-def test_an_event_of_a_run_has_number_name_and_run_id(
+def test_a_run_event_has_a_number_a_name_and_the_run_id(
     event: RunStep, name: str, fields: dict[str, Any]
 ) -> None:
     assert frames(RunStream("run_1").feed(5, event)) == [
@@ -442,7 +442,7 @@ def test_the_last_frame_of_a_run_has_the_answer_between_its_halves(
 
 
 def test_a_run_that_failed_has_no_answer_whatever_the_error_says() -> None:
-    failed = TurnFinished(outcome="failed", text=ANSWER_PLACE.decode(), code="rate_limited")
+    failed = TurnFinished(outcome="failed", text=ANSWER_PLACEHOLDER.decode(), code="rate_limited")
     whole, tail = RunStream("run_1").end(5, failed, None)
     assert tail == b""
     told = {"event": "run.failed", "run_id": "run_1", "error": failed.text, "code": failed.code}

@@ -1,4 +1,4 @@
-"""A turn in a terminal."""
+"""The rendering of a turn for stdout."""
 
 import json
 
@@ -50,17 +50,53 @@ def test_text_is_written_token_by_token() -> None:
     assert [stream.feed(e) for e in (says("Hel"), says("lo"), DONE)] == ["Hel", "lo", "\n"]
 
 
-def test_a_tool_has_one_line_of_its_own() -> None:
+def test_each_tool_call_has_one_line() -> None:
     assert written(says("Let me see."), SegmentEnded(), READ, READ_DONE, says("Done"), DONE) == (
         "Let me see.\n· read_file notes.txt (0.1 s)\n\nDone\n"
     )
 
 
-def test_a_running_tool_is_seen_at_once() -> None:
+PATCH = ToolStarted(call=ONE, name="patch", label="f")
+PATCHED = ToolFinished(
+    call=ONE,
+    name="patch",
+    result="Replaced once in 'f'.\n@@ -1 +1 @@",
+    diff="@@ -1,2 +1,2 @@\n +x\r\n-a\x1b[2J\n+\tb",
+)
+
+
+def test_a_change_is_shown_below_the_line_of_its_tool() -> None:
+    assert written(PATCH, PATCHED, says("Done"), DONE) == (
+        "· patch f (0.0 s): Replaced once in 'f'.\n  @@ -1,2 +1,2 @@\n   +x\n  -a\n  +   b\nDone\n"
+    )
+
+
+def test_the_change_of_a_second_tool_waits_with_its_line() -> None:
+    second = replace(PATCHED, call=TWO, name="write_file", diff="+two")
+    shown = written(PATCH, replace(PATCH, call=TWO), second, replace(PATCHED, diff="+one"), DONE)
+    assert [line.strip()[:9] for line in shown.splitlines()] == [
+        "· patch f", "+one", "· patch f", "+two",
+    ]  # fmt: skip
+
+
+def test_the_lines_of_a_change_have_colors_only_if_they_are_wanted() -> None:
+    shown = written(PATCH, PATCHED, DONE, color=True)
+    assert "\x1b[31m  -a\x1b[0m\n\x1b[32m  +   b\x1b[0m\n" in shown
+    assert "\x1b[2m   +x\x1b[0m\n" in shown
+    assert "\x1b" not in written(PATCH, PATCHED, DONE)
+
+
+def test_a_change_is_no_part_of_the_answer() -> None:
+    stream = SplitStream()
+    assert stream.feed(PATCHED).aside.endswith("\n  -a\n  +   b\n")
+    assert stream.feed(PATCHED).answer == ""
+
+
+def test_a_running_tool_is_shown_at_once() -> None:
     assert written(READ) == "· read_file notes.txt"
 
 
-def test_tools_side_by_side_have_one_line_each() -> None:
+def test_concurrent_tools_have_one_line_each() -> None:
     make = ToolStarted(call=TWO, name="terminal", label="make\n all")
     make_done = ToolFinished(call=TWO, name="terminal", seconds=2, failed=True)
     assert written(READ, make, make_done, READ_DONE, DONE) == (
@@ -98,7 +134,7 @@ def test_a_line_of_many_arguments_is_cut() -> None:
     assert line.endswith("…")
 
 
-def test_the_result_of_a_tool_is_behind_its_line() -> None:
+def test_the_result_of_a_tool_is_at_the_end_of_its_line() -> None:
     done = replace(READ_DONE, result="one\n\x1b[31mtwo " + "z" * 100)
     shown = "one two " + "z" * (RESULT_WIDTH - 9) + "…"
     assert written(READ, done) == f"· read_file notes.txt (0.1 s): {shown}\n"
@@ -113,13 +149,13 @@ def test_tools_can_be_left_out() -> None:
     )
 
 
-def test_a_discarded_segment_is_told_on_a_line_of_its_own() -> None:
+def test_a_discarded_segment_is_reported_on_its_own_line() -> None:
     assert written(says("Hel"), SegmentDiscarded(from_seq=1), says("Hi"), DONE) == (
         f"Hel\n{CUT}\nHi\n"
     )
 
 
-def test_notices_stand_in_brackets() -> None:
+def test_notices_are_in_brackets() -> None:
     assert written(Notice(text="queued"), says("Hi"), DONE) == "[queued]\nHi\n"
 
 
@@ -139,7 +175,7 @@ def test_a_failure_says_why() -> None:
     assert written(says("Hel"), TurnFinished(outcome="failed", text="No key.")) == "Hel\nNo key.\n"
 
 
-def test_an_answer_that_was_cut_off_says_so_beside_the_answer() -> None:
+def test_a_cut_off_answer_has_a_remark_outside_the_answer() -> None:
     events = (says("Once"), SegmentEnded(), replace(DONE, finish_reason="length"))
     assert written(*events).startswith("Once\n(The answer was cut off at")
     answer, aside = split(*events)
@@ -153,7 +189,7 @@ def test_colours_are_written_only_when_asked_for() -> None:
     assert "\x1b" not in written(*events)
 
 
-def test_the_model_cannot_steer_the_terminal() -> None:
+def test_the_model_can_not_control_the_terminal() -> None:
     steered = written(says("a\x1b]52;c;x\x07b\x9b2J"), Notice(text="\x1b[2J"), DONE, color=False)
     assert not set(steered) & {"\x1b", "\x07", "\x9b"}
 
@@ -165,7 +201,7 @@ def test_indentation_survives_however_it_is_cut_into_tokens() -> None:
 
 
 @given(st.lists(st.text(alphabet="ab \n", max_size=4)), st.booleans())
-def test_it_ends_with_one_newline_or_is_empty(texts: list[str], tool: bool) -> None:
+def test_the_output_ends_with_one_newline_or_is_empty(texts: list[str], tool: bool) -> None:
     tools: list[AgentEvent] = [READ, READ_DONE] if tool else []
     text = written(*map(says, texts), SegmentEnded(), *tools, DONE)
     assert text == "" or (text.endswith("\n") and not text.endswith("\n\n"))
@@ -177,19 +213,19 @@ def split(*events: AgentEvent) -> tuple[str, str]:
     return "".join(one.answer for one in written), "".join(one.aside for one in written)
 
 
-def test_the_answer_is_kept_apart_from_all_else() -> None:
+def test_the_answer_is_separated_from_other_output() -> None:
     events = (says("Let me see.\n"), SegmentEnded(), READ, READ_DONE, says("\nDone"), DONE)
     assert split(*events) == ("Let me see.\n\nDone\n", "· read_file notes.txt (0.1 s)\n")
 
 
-def test_what_is_discarded_never_was_part_of_the_answer() -> None:
+def test_discarded_text_is_never_part_of_the_answer() -> None:
     assert split(says("Hel"), SegmentDiscarded(from_seq=1), says("Hi"), SegmentEnded(), DONE) == (
         "Hi\n",
         f"{CUT}\n",
     )
 
 
-def test_tools_that_were_stopped_leave_a_line() -> None:
+def test_a_tool_that_was_stopped_has_a_line() -> None:
     make = ToolStarted(call=TWO, name="terminal", label="make")
     stopped = TurnFinished(outcome="stopped")
     assert split(READ, stopped)[1] == "· read_file notes.txt (not finished)\n(stopped)\n"
@@ -198,7 +234,7 @@ def test_tools_that_were_stopped_leave_a_line() -> None:
     )
 
 
-def test_a_question_stands_once() -> None:
+def test_a_question_is_shown_once() -> None:
     asks = ToolStarted(call=ONE, name="clarify", label="Which?")
     question = QuestionAsked(id="q1", call=ONE, kind="question", prompt="Which?")
     suspended = TurnFinished(outcome="suspended")

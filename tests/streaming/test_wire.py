@@ -24,7 +24,7 @@ def test_defaults_are_written_and_unset_fields_are_not() -> None:
     assert encode(Delta(content="")) == b'{"content":""}'
 
 
-def test_clients_find_the_id_of_a_call_under_the_name_they_know() -> None:
+def test_the_id_of_a_call_has_the_name_that_clients_expect() -> None:
     news = msgspec.json.decode(encode(ToolUpdate(tool="t", call="c1", status="running")))
     assert news == {"tool": "t", "toolCallId": "c1", "status": "running"}
 
@@ -36,14 +36,14 @@ def test_the_name_of_a_run_s_event_is_in_its_json() -> None:
     assert RunSuspended.__struct_config__.tag == "run.suspended"
 
 
-def test_usage_adds_up() -> None:
+def test_total_tokens_is_the_sum_of_both() -> None:
     assert Usage.of(None) == Usage()
     reported = UsageReported(prompt_tokens=10, completion_tokens=3)
     assert Usage.of(reported) == Usage(prompt_tokens=10, completion_tokens=3, total_tokens=13)
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udcffb"])
-def test_what_utf_8_can_not_carry_becomes_a_question_mark(text: str) -> None:
+def test_characters_that_utf_8_can_not_encode_become_question_marks(text: str) -> None:
     assert "?" in encode(text).decode()
     sent = encode(MessageDelta(run_id="r", delta=text))
     assert msgspec.json.decode(sent)["delta"] == text.encode(errors="replace").decode()
@@ -63,5 +63,5 @@ def test_text_stays_on_one_line() -> None:
         (504, "server_error"),
     ],
 )
-def test_a_status_has_openais_kind_of_error(status: int, kind: str) -> None:
+def test_a_status_has_openais_error_type(status: int, kind: str) -> None:
     assert error_type(status) == kind

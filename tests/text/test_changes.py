@@ -1,12 +1,23 @@
-"""Replacing a piece of a text."""
+"""Replacing a passage of a text."""
 
 import textwrap
 import time
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hermes.text.changes import LONGEST_DIFF, MOST_DIFF_LINES, TOLERANT, diff, replaced, spots
+from hermes.text.changes import (
+    LONGEST_DIFF,
+    MOST_DIFF_LINES,
+    MOST_TOLERANT_LINES,
+    SHORT_DIFF_LINES,
+    SHORT_DIFF_WIDTH,
+    apply_replacements,
+    diff,
+    find_replacements,
+    short_diff,
+)
 
 words = st.text(st.sampled_from("xy("), min_size=1, max_size=4)
 code = st.lists(st.tuples(st.integers(0, 2), words), min_size=1, max_size=5).map(
@@ -16,12 +27,12 @@ pieces = st.text(st.sampled_from("ab \n\r\té"), max_size=12)
 
 
 def changed(text: str, old: str, new: str) -> str:
-    return replaced(text, spots(text, old, new))
+    return apply_replacements(text, find_replacements(text, old, new))
 
 
 @settings(deadline=None)
 @given(pieces, pieces.filter(bool), pieces)
-def test_an_exact_text_is_replaced_as_by_python(text: str, old: str, new: str) -> None:
+def test_an_exact_match_is_replaced_like_str_replace(text: str, old: str, new: str) -> None:
     text, old, new = (one.replace("\r", "") for one in (text, old, new))
     if old and old in text:
         assert changed(text, old, new) == text.replace(old, new)
@@ -29,12 +40,12 @@ def test_an_exact_text_is_replaced_as_by_python(text: str, old: str, new: str) -
 
 @settings(deadline=None)
 @given(pieces, pieces.filter(bool), pieces)
-def test_spots_are_pieces_in_order(text: str, old: str, new: str) -> None:
+def test_replacements_are_in_order_and_do_not_overlap(text: str, old: str, new: str) -> None:
     last = 0
-    for spot in spots(text, old, new):
-        assert last <= spot.start < spot.end <= len(text)
-        assert text[spot.start : spot.end].split() == old.split()
-        last = spot.end
+    for one in find_replacements(text, old, new):
+        assert last <= one.start < one.end <= len(text)
+        assert text[one.start : one.end].split() == old.split()
+        last = one.end
 
 
 @settings(deadline=None)
@@ -71,28 +82,28 @@ def test_a_line_further_left_than_the_old_ones_keeps_its_distance() -> None:
     assert changed("    x()\n", "        x()\n", "    if y:\n        x()\n") == "if y:\n    x()\n"
 
 
-def test_spaces_behind_the_lines_do_not_matter() -> None:
+def test_trailing_white_space_is_ignored() -> None:
     assert changed("a  \nb\t\nc\n", "a\nb", "x") == "x\nc\n"
     assert changed("a\nb\nc\n", "a  \nb  ", "x") == "x\nc\n"
 
 
-def test_mixed_line_ends_are_found_and_the_other_lines_keep_theirs() -> None:
+def test_mixed_line_endings_match_and_the_other_lines_keep_theirs() -> None:
     assert changed("a\r\nb\nc\r\nd\r\n", "b\nc\n", "x\ny\n") == "a\r\nx\r\ny\r\nd\r\n"
 
 
-def test_a_last_line_without_an_end_is_found() -> None:
+def test_a_last_line_without_a_newline_is_found() -> None:
     assert changed("a\n  b", "b\n", "c\n") == "a\n  c\n"
     assert changed("a\n  b", " b \n", "") == "a\n"
 
 
-def test_tabs_take_the_place_of_spaces() -> None:
+def test_tabs_replace_spaces_in_the_indentation() -> None:
     assert changed("\ta\n\tb\n", "    a\n    b\n", "    c\n") == "\tc\n"
 
 
-def test_other_words_and_other_shapes_are_not_found() -> None:
-    assert spots("a\n  b\n", "a\nb\n", "x") == []
-    assert spots("a b\n", "a  b\n", "x") == []
-    assert spots("a\n", "  \n ", "x") == []
+def test_lines_with_other_words_or_another_layout_do_not_match() -> None:
+    assert find_replacements("a\n  b\n", "a\nb\n", "x") == []
+    assert find_replacements("a b\n", "a  b\n", "x") == []
+    assert find_replacements("a\n", "  \n ", "x") == []
 
 
 def test_a_diff_shows_each_change_with_its_lines() -> None:
@@ -108,7 +119,7 @@ def test_a_diff_shows_each_change_with_its_lines() -> None:
 
 @settings(deadline=None)
 @given(pieces, pieces)
-def test_a_diff_tells_all_old_and_all_new_lines(before: str, after: str) -> None:
+def test_a_diff_contains_all_old_and_all_new_lines(before: str, after: str) -> None:
     shown = [line for line in diff(before, after).split("\n") if line and line[0] in "+-"]
     old, new = before.split("\n"), after.split("\n")
     taken = [line[1:] for line in shown if line[0] == "-"]
@@ -116,7 +127,7 @@ def test_a_diff_tells_all_old_and_all_new_lines(before: str, after: str) -> None
     assert sorted(taken + new) == sorted(put + old)
 
 
-def test_a_diff_is_never_long() -> None:
+def test_the_length_of_a_diff_is_limited() -> None:
     many = "\n".join(f"{number} a rather long line" for number in range(MOST_DIFF_LINES))
     shown = diff(many, many.replace("line", "row"))
     assert shown.endswith("\n[more changes than are shown]")
@@ -129,8 +140,30 @@ def test_changes_that_are_far_apart_are_not_shown() -> None:
     assert diff(f"a\n{between}a", f"b\n{between}b") == "[the changes are too far apart to be shown]"
 
 
-def test_a_text_that_is_nearly_everywhere_is_looked_for_in_bounded_time() -> None:
+def test_a_short_diff_shows_the_first_lines_and_how_many_follow() -> None:
+    assert short_diff("a\nb\nc\n", "a\nB\nc\n") == "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c"
+    assert short_diff("", "a\n") == "@@ -1,0 +1,1 @@\n+a"
+    new = "".join(f"{number}\n" for number in range(100))
+    lines = short_diff("", new).split("\n")
+    assert lines[1] == "+0"
+    assert lines[SHORT_DIFF_LINES:] == [f"… {101 - SHORT_DIFF_LINES} more lines"]
+    assert len(short_diff("", "x" * 10_000).split("\n")[1]) == SHORT_DIFF_WIDTH
+
+
+def test_a_short_diff_of_a_long_rewrite_compares_no_lines() -> None:
+    old = "".join(f"old {number}\n" for number in range(20 * MOST_DIFF_LINES))
     since = time.process_time()
-    assert spots("x\n" * 10_000, "x\n" * (TOLERANT - 1) + "y\n", "z") == []
-    assert spots("x \n" * 10_000, "x\n" * (TOLERANT + 1), "z") == []
+    assert short_diff(old, old.replace("old", "new")).split("\n")[1] == "-old 0"
+    assert time.process_time() - since < 2
+
+
+@pytest.mark.parametrize(("before", "after"), [("", ""), ("a\n", "a\n"), ("a\n", "a")])
+def test_texts_with_the_same_lines_have_no_short_diff(before: str, after: str) -> None:
+    assert short_diff(before, after) == ""
+
+
+def test_a_text_with_many_near_matches_is_searched_in_limited_time() -> None:
+    since = time.process_time()
+    assert find_replacements("x\n" * 10_000, "x\n" * (MOST_TOLERANT_LINES - 1) + "y\n", "z") == []
+    assert find_replacements("x \n" * 10_000, "x\n" * (MOST_TOLERANT_LINES + 1), "z") == []
     assert time.process_time() - since < 10

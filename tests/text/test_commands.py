@@ -27,7 +27,7 @@ NAMES = {"new": ("reset",), "status": (), "stop": ("halt", "sto"), "model": ("mo
         ("/load-skill /usr/bin/x", Command(name="load-skill", argument="/usr/bin/x")),
     ],
 )
-def test_a_command_is_a_name_and_all_that_follows(text: str, command: Command) -> None:
+def test_a_command_is_a_name_and_the_text_after_it(text: str, command: Command) -> None:
     assert parse_command(text) == command
 
 
@@ -38,7 +38,7 @@ def test_a_command_is_a_name_and_all_that_follows(text: str, command: Command) -
         *("/3", "/notes.txt", "/new@", "/-x", "/_x", "/new: a"),
     ],
 )
-def test_words_and_paths_are_no_commands(text: str) -> None:
+def test_plain_text_and_paths_are_not_commands(text: str) -> None:
     assert parse_command(text) is None
 
 
@@ -47,7 +47,7 @@ def test_another_prefix_may_be_used() -> None:
     assert parse_command("/new", "!") is None
 
 
-def test_a_doubled_prefix_is_said_as_one() -> None:
+def test_a_doubled_prefix_becomes_a_single_one() -> None:
     assert unescaped(" //new day") == "/new day"
     assert unescaped("/new") == "/new"
     assert unescaped(" words") == " words"
@@ -55,7 +55,7 @@ def test_a_doubled_prefix_is_said_as_one() -> None:
 
 @settings(deadline=None)
 @given(st.text())
-def test_a_text_is_a_command_or_not_but_never_an_error(text: str) -> None:
+def test_parsing_any_text_never_raises(text: str) -> None:
     command = parse_command("/" + text)
     assert command is None or command.name == command.name.lower() != ""
 
@@ -77,7 +77,7 @@ def test_a_text_is_a_command_or_not_but_never_an_error(text: str) -> None:
         ("", Unknown()),
     ],
 )
-def test_a_name_an_alias_or_a_clear_beginning_resolves(
+def test_a_name_an_alias_or_an_unambiguous_beginning_resolves(
     name: str, found: str | Unknown | Ambiguous
 ) -> None:
     assert resolve(name, NAMES) == found

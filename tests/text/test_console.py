@@ -1,4 +1,4 @@
-"""The output of a command, as a person would see it."""
+"""Text for terminals and logs."""
 
 import json
 import time
@@ -29,26 +29,26 @@ ODD = st.lists(
         (b"caf\xc3\xa9 \xff \xc2\x9b1m", "café \N{REPLACEMENT CHARACTER} 1m"),
     ],
 )
-def test_a_person_would_see_this(printed: bytes, text: str) -> None:
+def test_command_output_is_shown_as_in_a_terminal(printed: bytes, text: str) -> None:
     assert console_text(printed) == text
 
 
 @given(st.binary() | ODD)
-def test_nothing_that_steers_a_terminal_is_left(printed: bytes) -> None:
+def test_no_control_characters_are_left_in_command_output(printed: bytes) -> None:
     text = console_text(printed)
     assert not [c for c in text if unicodedata.category(c) == "Cc" and c not in "\n\t"]
     assert console_text(text.encode()) == text
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"])))
-def test_plain_text_stays_as_it_is(text: str) -> None:
+def test_plain_text_is_not_changed(text: str) -> None:
     assert console_text(text.encode()) == text
 
 
 @pytest.mark.parametrize(
     "piece", [b"\x1b]", b"\x1b[", b"\x1b[0", b"\r", b"a\r", b"\x1b", b"\r\r\n"]
 )
-def test_what_is_odd_takes_no_longer(piece: bytes) -> None:
+def test_unusual_output_is_converted_in_linear_time(piece: bytes) -> None:
     since = time.process_time()
     console_text(piece * 200_000)
     assert time.process_time() - since < 1.0
@@ -75,7 +75,7 @@ HOSTILE = st.lists(st.text() | UNSAFE | st.sampled_from(["\x1b]52;c;", "\x1b[2J"
         ("👩\u200d👩\u200d👧 می\u200cخواهم", "👩\u200d👩\u200d👧 می\u200cخواهم"),
     ],
 )
-def test_a_terminal_shows_text_of_others_as_data(stored: str, shown: str) -> None:
+def test_untrusted_text_can_not_control_a_terminal(stored: str, shown: str) -> None:
     assert printable(stored) == shown
 
 
@@ -95,7 +95,7 @@ def test_a_printable_line_is_one_line(text: str) -> None:
     assert len(printable_line(text).splitlines()) <= 1
 
 
-def test_a_line_break_stays_visible() -> None:
+def test_a_line_break_is_shown_as_an_escape() -> None:
     assert printable_line("first\r\nsecond\u2028third") == r"first\nsecond\nthird"
 
 
@@ -109,7 +109,7 @@ def test_json_keeps_every_character_and_controls_no_terminal(text: str) -> None:
 
 
 @pytest.mark.parametrize("piece", ["\x1b]", "\x1b[", "\x1b[0", "\x1b", "\u202e", "\x9d"])
-def test_hostile_text_takes_no_longer_to_print(piece: str) -> None:
+def test_hostile_text_is_made_printable_in_linear_time(piece: str) -> None:
     since = time.process_time()
     printable(piece * 200_000)
     assert time.process_time() - since < 1.0

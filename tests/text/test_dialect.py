@@ -1,4 +1,4 @@
-"""A platform's dialect overrides what it writes differently, and inherits the rest."""
+"""A platform's dialect overrides the nodes that it writes differently."""
 
 import pytest
 
@@ -54,7 +54,7 @@ def test_plain_text_has_no_markup() -> None:
     )
 
 
-def test_a_dialect_changes_only_what_it_overrides() -> None:
+def test_a_dialect_changes_only_the_nodes_that_it_overrides() -> None:
     assert Loud().document(parse("# Hi *you*\n\n- **a** _b_")) == "HI *YOU*\n\n- *a* *b*"
 
 
@@ -71,14 +71,14 @@ def test_a_table_that_continues_has_no_header(dialect: Dialect, shown: str) -> N
 @pytest.mark.parametrize(
     "sign", ["*", "_", "`", "#", ">", "-", "+", "1.", "|", "<b>", "&amp;", "\\"]
 )
-def test_signs_in_text_stay_signs(sign: str) -> None:
+def test_special_characters_in_text_are_escaped(sign: str) -> None:
     for text in (sign, f"{sign} a", f"a {sign}", f"a{sign}b"):
         tree = (nodes.Paragraph(children=(nodes.Text(text=text),)),)
         assert Plain().document(parse(Dialect().document(tree))) == text
 
 
 @pytest.mark.parametrize("code", ["`", "a`b", "``", " a ", "`a`"])
-def test_backticks_in_code_get_longer_ones_around_it(code: str) -> None:
+def test_code_with_backticks_is_enclosed_in_more_backticks(code: str) -> None:
     tree = (nodes.Paragraph(children=(nodes.Code(text=code),)),)
     assert parse(Dialect().document(tree)) == tree
     fence = (nodes.Fence(text=f"```\n{code}\n```", info="py"),)

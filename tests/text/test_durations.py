@@ -1,4 +1,4 @@
-"""Durations are told in their largest sensible unit."""
+"""Durations are formatted in their largest sensible unit."""
 
 import pytest
 

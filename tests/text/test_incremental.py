@@ -1,4 +1,4 @@
-"""Markdown that grows."""
+"""Markdown that is parsed while it grows."""
 
 from collections.abc import Iterable
 
@@ -19,7 +19,7 @@ texts = st.lists(st.sampled_from(BITS), max_size=30).map("".join)
 
 
 def grown(bits: Iterable[str]) -> list[Piece]:
-    """All that was given out, the lines of a code block together again."""
+    """Returns all pieces, with the lines of a code block joined again."""
     growing = IncrementalMarkdown()
     given: list[Piece] = []
     for bit in bits:
@@ -45,12 +45,12 @@ def words(blocks: Iterable[nodes.Block]) -> list[str]:
 
 
 @given(texts)
-def test_what_is_given_out_is_the_same_however_the_text_comes(text: str) -> None:
+def test_the_pieces_do_not_depend_on_how_the_text_arrives(text: str) -> None:
     assert grown(text) == pieces(text)
 
 
 @given(texts, st.lists(st.integers(1, 9)))
-def test_nor_does_the_size_of_the_bits_matter(text: str, sizes: list[int]) -> None:
+def test_the_pieces_do_not_depend_on_the_chunk_size(text: str, sizes: list[int]) -> None:
     bits = []
     for size in sizes:
         bits.append(text[:size])
@@ -59,7 +59,7 @@ def test_nor_does_the_size_of_the_bits_matter(text: str, sizes: list[int]) -> No
 
 
 @given(texts)
-def test_the_pieces_say_what_the_whole_says(text: str) -> None:
+def test_the_pieces_contain_the_whole_text(text: str) -> None:
     assert words(piece.block for piece in pieces(text)) == words(parse_part(text))
 
 
@@ -80,7 +80,7 @@ def test_a_line_that_has_not_ended_settles_nothing() -> None:
     assert settled("three stars:\n***") == []
 
 
-def test_items_of_a_list_are_settled_one_by_one_and_counted_on() -> None:
+def test_list_items_are_settled_one_by_one_with_rising_numbers() -> None:
     growing = IncrementalMarkdown()
     given: list[Piece] = []
     for line in ("1. one\n", "1. two\n", "   more\n", "1. three\n"):
@@ -95,7 +95,7 @@ def test_items_of_a_list_are_settled_one_by_one_and_counted_on() -> None:
     assert [len(given), len(last)] == [2, 1]
 
 
-def test_lines_of_code_are_settled_as_soon_as_they_are_whole() -> None:
+def test_code_lines_are_settled_as_soon_as_they_are_complete() -> None:
     growing = IncrementalMarkdown()
     growing.feed("```py\na = 1\nb")
     (first,) = growing.settled()
@@ -107,14 +107,14 @@ def test_lines_of_code_are_settled_as_soon_as_they_are_whole() -> None:
     assert [words([piece.block]) for piece in growing.open()] == [["and", "on"]]
 
 
-def test_blank_lines_stand_where_the_writer_left_them_and_around_code() -> None:
+def test_blank_lines_are_kept_and_added_around_code() -> None:
     text = "intro:\n- a\n- b\n\n- c\n\nend\n```\nx\n```\nlast\n# title\n"
     assert [piece.gap for piece in pieces(text)] == [
         False, False, False, True, True, True, True, True,
     ]  # fmt: skip
 
 
-def test_a_definition_of_a_link_stays_to_be_seen() -> None:
+def test_a_link_definition_is_shown_as_text() -> None:
     assert words(piece.block for piece in pieces("see [1]\n\n[1]: http://x.org\n")) == [
         "see",
         "[1]",
@@ -126,7 +126,7 @@ def test_a_definition_of_a_link_stays_to_be_seen() -> None:
 @given(st.lists(st.sampled_from((*BITS, "\r", "\r\n", "[x\n]: /u")), max_size=30))
 @example(["a", "\n", "#", "a"])
 @example(["a", "\n", "|--|\n", "---", "a"])
-def test_the_tree_of_a_text_that_grows_is_that_of_the_whole_text(bits: list[str]) -> None:
+def test_the_tree_of_a_growing_text_equals_that_of_the_whole_text(bits: list[str]) -> None:
     growing = IncrementalTree()
     text = ""
     for bit in bits:

@@ -34,7 +34,7 @@ signs = st.text(string.printable.strip() + " é日", min_size=1, max_size=30).ma
 
 
 def spaced(inlines: list[Inline]) -> Inlines:
-    """Between words, as people write: markup that touches markup has no one reading."""
+    """Puts markup between words, because adjacent markup is ambiguous."""
     spread: list[Inline] = [Text(text="a ")]
     for inline in inlines:
         spread += [inline, Text(text=" b ")]
@@ -92,7 +92,7 @@ def contained(inner: st.SearchStrategy[Block]) -> st.SearchStrategy[Block]:
 
 
 def apart(blocks: list[Block]) -> Document:
-    """Two lists that follow each other would be one."""
+    """Skips adjacent lists, which would be parsed as one list."""
     return tuple(block for block in blocks for block in (block, Rule()))
 
 
@@ -101,13 +101,13 @@ trees = st.lists(st.recursive(flat, contained, max_leaves=4), max_size=4).map(ap
 
 @settings(deadline=None)
 @given(trees)
-def test_what_is_printed_parses_to_the_same_tree(tree: Document) -> None:
+def test_rendered_markdown_parses_to_the_same_tree(tree: Document) -> None:
     assert parse(print_markdown(tree)) == tree
 
 
 @settings(deadline=None)
 @given(signs)
-def test_signs_that_mean_nothing_are_printed_so_that_they_mean_nothing(text: str) -> None:
+def test_special_characters_in_text_are_escaped_when_rendered(text: str) -> None:
     assume(text and "://" not in text)
     paragraph: Document = (Paragraph(children=(Text(text=text),)),)
     heading: Document = (Heading(level=2, children=(Text(text=text),)),)
@@ -175,22 +175,22 @@ def test_a_text_is_printed_in_both_dialects(text: str, markdown: str, plain: str
         ("https://x.y/?a=1&b=*2*!", "https://x.y/?a=1&b=*2"),
     ],
 )
-def test_a_bare_address_is_a_link_and_keeps_its_signs(text: str, url: str) -> None:
+def test_a_bare_url_is_a_link_and_keeps_its_special_characters(text: str, url: str) -> None:
     link = Link(url=url, children=(Text(text=url),))
     assert repr(link) in repr(parse(text))
 
 
 @pytest.mark.parametrize("text", ["http://", "http://...", "xhttp://a", "a://b", "a: b"])
-def test_what_only_resembles_an_address_is_text(text: str) -> None:
+def test_text_that_only_resembles_a_url_is_not_a_link(text: str) -> None:
     assert parse(text) == (Paragraph(children=(Text(text=text),)),)
 
 
-def test_an_address_in_a_link_is_its_text() -> None:
+def test_a_url_inside_a_link_is_the_text_of_the_link() -> None:
     link = Link(url="https://z", children=(Text(text="to https://x/_a_"),))
     assert parse("[to https://x/_a_](https://z)") == (Paragraph(children=(link,)),)
 
 
-def test_a_dialect_overrides_only_what_it_writes_differently() -> None:
+def test_a_dialect_changes_only_the_nodes_that_it_overrides() -> None:
     class Starred(Dialect):
         def strong(self, node: Strong) -> str:
             return f"*{self.inlines(node.children)}*"
@@ -206,7 +206,7 @@ def test_a_dialect_overrides_only_what_it_writes_differently() -> None:
     ],
     ids=lambda text: repr(text[:12]),
 )
-def test_hostile_text_is_printed_in_time(text: str) -> None:
+def test_hostile_text_is_rendered_in_limited_time(text: str) -> None:
     began = time.monotonic()
     tree = parse(text)
     print_markdown(tree)

@@ -1,4 +1,4 @@
-"""Pages are sanitized for the parser: the same text, within the parser's limits."""
+"""Sanitized pages have the same text and stay within the parser's limits."""
 
 import pytest
 from hypothesis import example, given, settings
@@ -59,13 +59,13 @@ def test_links_are_numbered() -> None:
 
 
 @pytest.mark.parametrize("name", ["script", "style", "textarea", "iframe"])
-def test_elements_that_hold_text_only_are_left_out(name: str) -> None:
+def test_raw_text_elements_are_left_out(name: str) -> None:
     text = f"if (a < b) '<b>' </{name}x> <!--"
     assert sanitized(f"<{name}>{text}</{name.upper()} >after").text == "after"
     assert sanitized(f"<{name}>{text}").text == ""
 
 
-def test_a_title_holds_text_only() -> None:
+def test_the_content_of_a_title_is_text() -> None:
     assert sanitized("<title>a <b> c</title>d").text == "<title>a &lt;b> c</title>d"
     assert sanitized("<title>a <!--").text == "<title>a &lt;!--</title>"
 
@@ -77,7 +77,7 @@ PIECES = [
 
 
 @given(st.lists(st.sampled_from(PIECES)).map("".join) | st.text())
-def test_whatever_it_is_it_can_be_rewritten(html: str) -> None:
+def test_any_page_can_be_sanitized(html: str) -> None:
     text = sanitized(html).text
     if not any(mark in html for mark in "<&"):
         assert text == html
@@ -94,7 +94,7 @@ TAGS = [f"<{slash}{name}>" for name in NAMES.split() for slash in ("", "/")]
 
 
 def depth_of(html: str) -> int:
-    """The depth of the tree that the parser builds, text included."""
+    """Returns the depth of the tree that the parser builds, including text nodes."""
     root = LexborHTMLParser(html.encode("utf-8", "replace")).root
     level = [root] if root else []
     depth = 0

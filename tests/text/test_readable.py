@@ -1,4 +1,4 @@
-"""Pages as people read them."""
+"""Conversion of web pages to Markdown."""
 
 import time
 from collections.abc import Callable
@@ -22,8 +22,8 @@ def text(html: str) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_saved_page_reads_as_it_did(page: Path) -> None:
-    """The expected text stands beside the page: its title, an empty line, its Markdown."""
+def test_a_saved_page_gives_the_expected_text(page: Path) -> None:
+    """The expected text is in a file beside the page: its title, an empty line, its Markdown."""
     html = page.read_bytes().decode(CHARSETS.get(page.stem, "utf-8"))
     read = readable(html, f"https://example.org/pages/{page.name}")
     expected = page.with_suffix(".md").read_text("utf-8")
@@ -53,7 +53,7 @@ def test_twenty_pages_are_compared() -> None:
         ("<blockquote>one<p>two</blockquote>three", "> one\n> \n> two\n\nthree"),
     ],
 )  # fmt: skip
-def test_text_keeps_its_shape(html: str, expected: str) -> None:
+def test_headings_paragraphs_and_quotes_become_markdown(html: str, expected: str) -> None:
     assert text(html) == expected
 
 
@@ -68,7 +68,7 @@ def test_text_keeps_its_shape(html: str, expected: str) -> None:
         ("<li>stray", "- stray"),
     ],
 )  # fmt: skip
-def test_lists_are_lists(html: str, expected: str) -> None:
+def test_lists_become_markdown_lists(html: str, expected: str) -> None:
     assert text(html) == expected
 
 
@@ -86,7 +86,7 @@ def test_lists_are_lists(html: str, expected: str) -> None:
         ("<div><table><tr><td>a</div>b<td>c</table>d</div>", "ab | c\n\nd"),
     ],
 )  # fmt: skip
-def test_tables_of_data_are_rows_and_tables_of_layout_are_not(html: str, expected: str) -> None:
+def test_data_tables_become_rows_and_layout_tables_do_not(html: str, expected: str) -> None:
     assert text(html) == expected
 
 
@@ -126,7 +126,7 @@ def test_code_is_kept_as_it_is() -> None:
         ("<a href='/x?a=1&copy=2'>y</a>", "[y](https://example.org/x?a=1&copy=2)"),
     ],
 )  # fmt: skip
-def test_links_lead_to_whole_addresses(html: str, expected: str) -> None:
+def test_links_have_absolute_urls(html: str, expected: str) -> None:
     assert text(html) == expected
 
 
@@ -143,7 +143,7 @@ def test_links_lead_to_whole_addresses(html: str, expected: str) -> None:
         "<a href=x><span hidden>y</span></a>", "<nav><img alt=x><br></nav>", "<!-- x -->",
     ],
 )  # fmt: skip
-def test_what_people_do_not_read_is_dropped(html: str) -> None:
+def test_hidden_elements_and_navigation_are_dropped(html: str) -> None:
     assert text(f"{html}<p>kept") == "kept"
 
 
@@ -151,7 +151,7 @@ def test_a_body_that_waits_for_its_script_is_shown() -> None:
     assert text("<body style='display:none'>words") == "words"
 
 
-def test_words_in_a_form_are_words() -> None:
+def test_text_in_a_form_is_kept() -> None:
     html = "<form><p>Terms <label>Name</label> <input><button>Send</button></form>"
     assert text(html) == "Terms Name"
 
@@ -167,7 +167,7 @@ def test_words_in_a_form_are_words() -> None:
         "around<main><h1>T</h1>words",
     ],
 )
-def test_the_main_part_is_what_is_read(html: str) -> None:
+def test_only_the_main_part_is_read(html: str) -> None:
     assert text(html) == "# T\n\nwords"
 
 
@@ -182,7 +182,7 @@ def test_a_page_has_a_title() -> None:
     assert text(html) == "x"
 
 
-def test_what_lies_too_deep_is_left_out_and_the_rest_is_not() -> None:
+def test_only_content_that_is_nested_too_deep_is_left_out() -> None:
     deep = DEEPEST + 20
     assert text("<div>" * deep + "<script>evil</script>in" + "</div>" * deep + "out") == "out"
     assert text("<b>" * deep + "shown") == "shown"
@@ -202,14 +202,14 @@ PIECES += ["</script>", "text", " ", "\n", "`", "```", "&amp;", "<", "&#99999999
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=200).map("".join))
-def test_no_page_breaks_it_and_the_text_stays_in_proportion(html: str) -> None:
+def test_any_page_can_be_read_and_its_text_is_not_longer_than_the_page(html: str) -> None:
     read = readable(html, "https://e.x/")
     assert len(read.text) <= 6 * len(html)
     assert len(read.title) <= len(html)
 
 
 @given(st.text(), st.text())
-def test_neither_does_a_text_that_is_no_page_at_an_url_that_is_none(html: str, url: str) -> None:
+def test_text_that_is_not_html_at_an_invalid_url_can_be_read(html: str, url: str) -> None:
     readable(f"<a href=x>{html}</a>", url)
 
 
@@ -232,7 +232,7 @@ def test_the_time_grows_with_the_length_only(piece: str) -> None:
         readable(html, URL)
         return time.process_time() - since
 
-    # Ten times as long: a quadratic reader would take a hundred times as much.
+    # The page is ten times as long. A quadratic reader would take a hundred times as long.
     assert seconds(100_000) < 30 * seconds(10_000) + 0.2
 
 

@@ -30,7 +30,7 @@ SECRETS = [
 @pytest.mark.parametrize(
     "around", ["{}", "it is {}, keep it", "https://h/bot{}/x", '{{"a": "{}"}}']
 )
-def test_what_looks_like_a_secret_is_masked(secret: str, around: str) -> None:
+def test_text_that_looks_like_a_secret_is_masked(secret: str, around: str) -> None:
     if around.startswith("https") and not secret[0].isdigit():
         around = around.replace("bot", "")
     assert redact(around.format(secret)) == around.format(mask(secret))
@@ -52,7 +52,7 @@ def test_what_looks_like_a_secret_is_masked(secret: str, around: str) -> None:
         ("redis://:secretword@db", "redis://:…@db"),
     ],
 )
-def test_what_is_said_to_be_a_secret_is_masked(text: str, redacted: str) -> None:
+def test_a_value_assigned_to_a_secret_name_is_masked(text: str, redacted: str) -> None:
     assert redact(text) == redacted
 
 
@@ -69,7 +69,7 @@ def test_what_is_said_to_be_a_secret_is_masked(text: str, redacted: str) -> None
         ),
     ],
 )
-def test_other_words_stay(text: str) -> None:
+def test_ordinary_text_is_not_changed(text: str) -> None:
     assert redact(text) == text
 
 
@@ -81,7 +81,9 @@ def test_other_words_stay(text: str) -> None:
         ('"Env": ["STRIPE_SECRET=abcdef",', '"Env": ["STRIPE_SECRET=…",'),
     ],
 )
-def test_a_variable_that_says_it_is_secret_is_hidden_everywhere(text: str, hidden: str) -> None:
+def test_an_environment_variable_with_a_secret_name_is_always_masked(
+    text: str, hidden: str
+) -> None:
     assert redact_tokens(text) == hidden
 
 
@@ -93,7 +95,7 @@ def test_a_variable_that_says_it_is_secret_is_hidden_everywhere(text: str, hidde
         *("if TOKEN==other_token:", 'API_KEY = os.environ["API_KEY"]', "password = 'hunter2'"),
     ],
 )
-def test_code_and_examples_are_not_hidden(text: str) -> None:
+def test_code_and_examples_are_not_masked(text: str) -> None:
     assert redact_tokens(text) == text
 
 
@@ -104,7 +106,7 @@ def test_a_private_key_is_masked_to_its_end() -> None:
     assert "MIIE" not in redact(key[:60])
 
 
-def test_known_secrets_go_longest_first_and_short_ones_stay() -> None:
+def test_known_secrets_are_masked_longest_first_and_short_ones_are_kept() -> None:
     secrets = ["hunter", "hunter-and-more", "abc"]
     assert redact("hunter-and-more hunter abc", secrets) == "… … abc"
 
@@ -155,11 +157,11 @@ def test_a_traceback_holds_no_secret() -> None:
     assert logged("failed", error=ValueError("opensesame")) == "failed\nValueError: …\nstack …\n"
 
 
-def test_arguments_that_do_not_fit_are_logged_all_the_same() -> None:
+def test_a_log_call_with_wrong_arguments_is_still_logged() -> None:
     assert logged("%d and %d", "opensesame") == "%d and %d ('…',)\n"
 
 
-def test_a_message_with_fixed_fields_is_passed_on_as_it_is() -> None:
+def test_a_message_with_fixed_fields_is_not_redacted() -> None:
     record = logging.LogRecord("n", logging.INFO, "p", 1, FixedFields("of %(who)s"), (), None)
     record.args = {"who": "somebody"}
     assert RedactingFilter(["opensesame"]).filter(record)

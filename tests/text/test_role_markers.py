@@ -1,4 +1,4 @@
-"""Role markers become text, and text becomes markers again."""
+"""Escaping and restoring of role markers."""
 
 import json
 import time
@@ -56,7 +56,7 @@ def test_no_marker_is_left(marker: str) -> None:
 
 
 @given(TEXTS)
-def test_what_was_escaped_is_restored_exactly(text: str) -> None:
+def test_escaped_text_is_restored_exactly(text: str) -> None:
     shown = escape(text)
     assert restore(shown) == text
     assert escape_bare(shown) == shown
@@ -71,7 +71,7 @@ def test_a_model_s_own_markers_are_escaped_once(text: str) -> None:
 
 
 @given(TEXTS)
-def test_arguments_that_repeat_what_was_shown_are_restored(text: str) -> None:
+def test_arguments_that_repeat_escaped_text_are_restored(text: str) -> None:
     shown = json.dumps({"old": escape(text), "list": [escape(text), 1, None]})
     assert json.loads(restore_arguments(shown)) == {"old": text, "list": [text, 1, None]}
 
@@ -100,7 +100,7 @@ def test_ordinary_text_stays_the_same_object(text: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", ["", "{", '"<|im_start|>', '{"a": "\\\\"'])
-def test_arguments_that_are_no_json_stay_as_they_are(arguments: str) -> None:
+def test_arguments_that_are_not_json_are_not_changed(arguments: str) -> None:
     assert restore_arguments(arguments) == arguments
     assert escape_arguments(arguments) == arguments
 
@@ -108,7 +108,7 @@ def test_arguments_that_are_no_json_stay_as_they_are(arguments: str) -> None:
 @pytest.mark.parametrize(
     "piece", ["<", "<\\", "<a", "\\", "[/", "\n\n", "<|", "<|a", "<" + "a" * 70]
 )
-def test_hostile_text_takes_no_longer(piece: str) -> None:
+def test_hostile_text_is_escaped_in_linear_time(piece: str) -> None:
     text = piece * (400_000 // len(piece))
     since = time.process_time()
     escape(text)

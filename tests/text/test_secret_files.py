@@ -13,7 +13,7 @@ from hermes.text.secret_files import is_secret_file, masked_values
         *("api_server.key", ".git-credentials", "live.tfvars", "'odd\\n/.env'"),
     ],
 )
-def test_files_that_hold_secrets_are_known_by_their_names(path: str) -> None:
+def test_secret_files_are_recognized_by_their_names(path: str) -> None:
     assert is_secret_file(path)
 
 
@@ -24,7 +24,7 @@ def test_files_that_hold_secrets_are_known_by_their_names(path: str) -> None:
         *(".env/main.py", "environment", "keys.md", "monkey"),
     ],
 )
-def test_other_files_are_not(path: str) -> None:
+def test_other_files_are_not_secret_files(path: str) -> None:
     assert not is_secret_file(path)
 
 
@@ -61,5 +61,5 @@ def test_no_value_is_ever_shown(name: str, value: str, form: str) -> None:
 
 
 @given(st.text())
-def test_lines_stay_lines(text: str) -> None:
+def test_masking_keeps_the_number_of_lines(text: str) -> None:
     assert masked_values(text).count("\n") == text.count("\n")

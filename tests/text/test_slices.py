@@ -1,4 +1,4 @@
-"""The beginning of a tree and the rest of it are together the whole."""
+"""The beginning and the rest of a tree together are the whole tree."""
 
 import re
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.text.markdown import parse, print_markdown
-from hermes.text.slices import Outline, ended_with, first, visible, without
+from hermes.text.slices import VisibleText, append_text, drop_first, take_first, visible
 from hermes.types.nodes import Document
 
 LINES = (
@@ -24,10 +24,10 @@ def squeezed(text: str) -> str:
 
 
 @given(trees, st.integers(1, 60))
-def test_the_beginning_and_the_rest_are_the_whole(tree: Document, count: int) -> None:
+def test_the_beginning_and_the_rest_together_are_the_whole_tree(tree: Document, count: int) -> None:
     text = visible(tree)
-    begun, whole = first(tree, count)
-    rest = without(tree, count)
+    begun, whole = take_first(tree, count)
+    rest = drop_first(tree, count)
     assert squeezed(visible(begun)) == squeezed(text[:count])
     assert squeezed(visible(rest)) == squeezed(text[count:])
     assert whole or count < len(text) or not squeezed(text[count:])
@@ -35,19 +35,19 @@ def test_the_beginning_and_the_rest_are_the_whole(tree: Document, count: int) ->
 
 
 @given(trees, st.integers(1, 60))
-def test_an_outline_is_as_long_as_it_is_asked_for(tree: Document, stop: int) -> None:
+def test_visible_text_stops_at_the_requested_length(tree: Document, stop: int) -> None:
     text = visible(tree)
-    outline = Outline(tree, stop)
+    outline = VisibleText(tree, stop)
     assert outline.text == text[:stop]
     assert len(outline.kinds) == len(outline.text)
 
 
 def beginning(text: str, count: int) -> str:
-    return print_markdown(first(parse(text), count)[0])
+    return print_markdown(take_first(parse(text), count)[0])
 
 
 def rest(text: str, count: int) -> str:
-    return print_markdown(without(parse(text), count))
+    return print_markdown(drop_first(parse(text), count))
 
 
 @pytest.mark.parametrize(
@@ -67,21 +67,21 @@ def test_markup_is_kept_on_both_sides(text: str, count: int, before: str, after:
     assert (beginning(text, count), rest(text, count)) == (before, after)
 
 
-def test_a_list_goes_on_with_its_numbers_and_the_rest_of_an_item_has_none() -> None:
+def test_a_cut_list_continues_its_numbers_and_the_rest_of_an_item_has_none() -> None:
     text = "3. one two\n4. three\n5. four"
     assert (beginning(text, 4), rest(text, 4)) == ("3. one", "two\n\n4. three\n5. four")
     assert (beginning(text, 8), rest(text, 8)) == ("3. one two", "4. three\n5. four")
 
 
-def test_a_table_goes_on_without_its_header_and_in_the_same_columns() -> None:
+def test_a_cut_table_continues_without_its_header_in_the_same_columns() -> None:
     text = "| a | b |\n|---|--:|\n| c | d |\n| e | f |"
     assert beginning(text, 3) == "| a | b |\n| --- | --: |"
     assert rest(text, 4) == "|  |  |\n| --- | --: |\n| c | d |\n| e | f |"
     assert rest(text, 6) == "|  |  |\n| --- | --: |\n|  | d |\n| e | f |"
 
 
-def test_white_space_of_code_is_no_white_space_at_a_cut() -> None:
-    outline = Outline(parse("a ` b` c\n\n```\n d\n```"))
+def test_white_space_in_code_is_not_dropped_at_a_cut() -> None:
+    outline = VisibleText(parse("a ` b` c\n\n```\n d\n```"))
     droppable = [index for index in range(len(outline.text)) if outline.is_space(index)]
     assert [outline.kinds[index] for index in droppable] == ["word", "word", "block"]
 
@@ -100,5 +100,5 @@ def test_white_space_of_code_is_no_white_space_at_a_cut() -> None:
 )
 def test_a_text_is_added_after_the_last_words(text: str, ended: str) -> None:
     tree = parse(text)
-    assert print_markdown(ended_with(tree, " …")) == ended
-    assert ended_with(tree, "") == tree
+    assert print_markdown(append_text(tree, " …")) == ended
+    assert append_text(tree, "") == tree

@@ -1,4 +1,4 @@
-"""Parts fit, and hold the whole text, whatever the platform's dialect and its way of counting."""
+"""Parts fit and contain the whole text, for every dialect and every way of counting."""
 
 import html
 import re
@@ -31,7 +31,7 @@ texts = st.one_of(
 
 
 class Html(Dialect):
-    """Tags and escapes: text gets longer by rendering, as on Telegram or Matrix."""
+    """Renders HTML tags and escapes, which make text longer, as on Telegram or Matrix."""
 
     def text(self, node: nodes.Text) -> str:
         return html.escape(node.text)
@@ -82,7 +82,7 @@ class Html(Dialect):
 
 
 class Escaped(Dialect):
-    """Every sign has a backslash, as in Telegram's MarkdownV2."""
+    """Escapes every special character with a backslash, as in Telegram's MarkdownV2."""
 
     def text(self, node: nodes.Text) -> str:
         return re.sub(r"([^\w\s])", r"\\\1", node.text)
@@ -116,7 +116,7 @@ def code(text: str) -> str:
 
 
 def text_of(page: str) -> str:
-    """The text of a page in the test's HTML."""
+    """Returns the text of the HTML that the test renders."""
     return squeezed(html.unescape(re.sub(r"<[^>]*>", " ", page)))
 
 
@@ -179,7 +179,7 @@ def test_a_text_at_the_limit_is_not_split() -> None:
     assert len(shown(text + "c", 100)) == 2
 
 
-def test_nothing_is_split_into_nothing() -> None:
+def test_an_empty_tree_has_no_parts() -> None:
     assert shown("", 10) == []
     assert shown(" \n" * 50, 10) == []
 
@@ -237,24 +237,24 @@ def test_a_block_in_a_quote_stays_in_the_quote() -> None:
     assert set(parts) == {"> ```py\n> some words of code\n> ```"}
 
 
-def test_what_is_seen_as_one_character_is_not_cut() -> None:
+def test_a_character_of_several_code_points_is_not_cut() -> None:
     for whole in ("👍🏽", "e\u0301", "👨\u200d👩\u200d👧"):
         assert set(shown(whole * 20, 7)) == {whole * (7 // len(whole))} | {
             whole * (20 % (7 // len(whole)) or 7 // len(whole))
         }
 
 
-def test_a_character_without_end_is_cut_all_the_same() -> None:
+def test_an_endless_combining_character_is_cut() -> None:
     assert shown("e" + "\u0301" * 99, 50) == ["e" + "\u0301" * 49, "\u0301" * 50]
     assert shown("e\u0301\u0301", 2) == ["e\u0301", "\u0301"]
 
 
-def test_a_character_larger_than_the_limit_stands_alone() -> None:
+def test_a_character_larger_than_the_limit_is_a_part_of_its_own() -> None:
     assert shown("a👍b", 1, measure=utf16_units) == ["a", "👍", "b"]
     assert shown("a<b", 8, Html().document) == ["<p>a</p>", "<p>&lt;</p>", "<p>b</p>"]
 
 
-def test_units_count_surrogates() -> None:
+def test_utf16_units_count_surrogates() -> None:
     assert utf16_units("a👍") == 3
     assert utf16_units("\ud83d") == 1
 
@@ -268,7 +268,7 @@ def test_markup_that_leaves_no_room_becomes_plain_text() -> None:
     assert [part.strip("> ") for part in quoted] == ["some", "word", "s"]
 
 
-def test_blank_lines_of_code_that_fill_a_part_are_no_message() -> None:
+def test_a_part_of_blank_code_lines_is_dropped() -> None:
     cut = shown("```\na\n" + "\n" * 60 + "b\n```", 20, print_markdown)
     assert [code(part).strip() for part in cut] == ["a", "b"]
 
@@ -291,7 +291,7 @@ HOSTILE = pytest.mark.parametrize(
 
 @HOSTILE
 @pytest.mark.parametrize(("limit", "size"), [(3, 5_000), (40, 100_000), (4096, 100_000)])
-def test_hostile_text_is_split_in_time(text: str, limit: int, size: int) -> None:
+def test_hostile_text_is_split_in_limited_time(text: str, limit: int, size: int) -> None:
     tree = parse(text[:size])
     began = time.monotonic()
     parts = list(split(tree, limit, print_markdown, utf16_units))
@@ -299,7 +299,7 @@ def test_hostile_text_is_split_in_time(text: str, limit: int, size: int) -> None
     assert max(utf16_units(print_markdown(part)) for part in parts) <= limit
 
 
-def test_only_as_much_is_rendered_as_is_asked_for() -> None:
+def test_later_parts_are_not_rendered_before_they_are_requested() -> None:
     sizes: list[int] = []
 
     def render(tree: nodes.Document) -> str:

@@ -12,7 +12,7 @@ LINE = re.compile(r"^([│ ]*)[├└]── (\w+) +(\w+) +(\d{3})([* ])", re.M)
 
 
 def declared() -> dict[str, tuple[str, int, int, bool]]:
-    """Code, status, depth and temporariness of every class that the module declares."""
+    """Returns the code, status, depth and `temporary` of every class that the module declares."""
     found = {}
     for name, kind in vars(errors).items():
         if isinstance(kind, type) and issubclass(kind, HermesError) and kind is not HermesError:
@@ -21,7 +21,7 @@ def declared() -> dict[str, tuple[str, int, int, bool]]:
     return found
 
 
-def test_the_docstring_draws_the_tree_as_it_is() -> None:
+def test_the_docstring_shows_the_real_class_tree() -> None:
     drawn = {
         name: (code, int(status), len(indent) // 4 + 1, mark == "*")
         for indent, name, code, status, mark in LINE.findall(errors.__doc__ or "")
@@ -29,13 +29,13 @@ def test_the_docstring_draws_the_tree_as_it_is() -> None:
     assert drawn == declared()
 
 
-def test_every_kind_of_error_has_a_code_of_its_own_except_damage() -> None:
+def test_every_error_class_has_its_own_code_except_store_damaged() -> None:
     codes = [code for name, (code, *_) in declared().items() if name != "StoreDamaged"]
     assert len(set(codes)) == len(codes)
     assert HermesError.code not in codes
 
 
-def test_a_pause_is_that_of_the_error_or_else_of_its_kind() -> None:
+def test_retry_after_is_taken_from_the_error_or_else_from_its_class() -> None:
     assert RateLimited("slow").retry_after is None
     assert RateLimited("slow", 3.0).retry_after == 3.0
     assert TooBusy("full").retry_after == 1.0
@@ -43,7 +43,7 @@ def test_a_pause_is_that_of_the_error_or_else_of_its_kind() -> None:
     assert str(StoreUnavailable("disk full")) == "disk full"
 
 
-def test_a_failed_turn_carries_what_its_error_carries() -> None:
+def test_a_failed_turn_has_the_data_of_its_error() -> None:
     failed = Failed.of(RateLimited("slow", 3.0))
     assert failed == Failed(
         reason="slow", code="rate_limited", status=429, retry_after=3.0, temporary=True

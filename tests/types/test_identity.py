@@ -1,4 +1,4 @@
-"""A session key's text names one conversation, whatever ids hostile platforms hand us."""
+"""The text of a session key identifies one conversation, even with hostile ids."""
 
 import msgspec
 import pytest
@@ -36,7 +36,7 @@ def test_a_key_parses_back_to_itself(key: SessionKey) -> None:
     SessionKey(agent=AgentId("a"), platform="p", kind="group", chat="\ud83d\ude00"),
     SessionKey(agent=AgentId("a"), platform="p", kind="group", chat="😀"),
 )
-def test_two_different_keys_never_print_the_same(one: SessionKey, other: SessionKey) -> None:
+def test_two_different_keys_never_have_the_same_text(one: SessionKey, other: SessionKey) -> None:
     assert (str(one) == str(other)) == (one == other)
 
 
@@ -66,13 +66,13 @@ def test_a_key_prints_in_plain_ascii(key: SessionKey) -> None:
         " agent:a:p:private:c",
     ],
 )
-def test_what_no_key_prints_as_is_refused(text: str) -> None:
+def test_text_that_is_not_a_session_key_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"session key|utf-8"):
         SessionKey.parse(text)
 
 
 @given(st.text(st.characters(), max_size=40))
-def test_any_text_is_a_key_or_a_value_error(text: str) -> None:
+def test_parsing_any_text_returns_a_key_or_raises_value_error(text: str) -> None:
     try:
         key = SessionKey.parse(text)
     except ValueError:

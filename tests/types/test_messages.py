@@ -1,4 +1,4 @@
-"""The text of a message, with its attachments at their places."""
+"""The text of a message, with its attachments at their positions."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +17,7 @@ def test_a_text_alone_is_one_part() -> None:
     assert UserMessage(text="hi").described == "hi"
 
 
-def test_attachments_stand_where_they_were_sent() -> None:
+def test_attachments_are_at_the_position_where_they_were_sent() -> None:
     message = UserMessage(text="one\ntwo", attachments=(placed(3), CAT, placed(99)))
     assert message.parts == (CAT, "one", placed(3), "two", placed(99))
     assert message.described == "[image cat.png]\none\n[audio]\ntwo\n[audio]"
@@ -28,7 +28,9 @@ def test_a_message_may_have_no_text() -> None:
 
 
 @given(st.text(), st.lists(st.integers(0, 20).map(placed), max_size=4))
-def test_no_letter_and_no_attachment_is_lost(text: str, attachments: list[Attachment]) -> None:
+def test_the_parts_contain_every_character_and_every_attachment(
+    text: str, attachments: list[Attachment]
+) -> None:
     parts = UserMessage(text=text, attachments=tuple(attachments)).parts
     said = "".join(part for part in parts if isinstance(part, str))
     assert said.replace("\n", "") == text.replace("\n", "")

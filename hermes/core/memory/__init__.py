@@ -1,1 +1,1 @@
-"""What the agent knows from earlier: notes in files, and earlier conversations."""
+"""The agent's memory: notes in files, and earlier conversations."""

@@ -1,4 +1,4 @@
-"""The agent's notes as the model is shown them: data, never instructions."""
+"""Formats the agent's notes for the prompt, marked as data and not as instructions."""
 
 from hermes.state.memory import Remembered
 from hermes.text.quote import quote
@@ -10,7 +10,7 @@ USER = f"What you noted about the person you talk to. {NOTES_FRAME}"
 
 
 def as_prompt(remembered: Remembered) -> tuple[PromptPart, ...]:
-    """A part for each file that holds something."""
+    """Returns a part of the prompt for each file that is not empty."""
     found = (("memory", MEMORY, remembered.memory), ("user", USER, remembered.user))
     return tuple(
         PromptPart(name=name, text=f"{frame}\n{quote(text)}") for name, frame, text in found if text

@@ -1,4 +1,4 @@
-"""Collects an answer while it arrives, in any wire format."""
+"""Collects an answer while it is streamed, for every wire format."""
 
 from msgspec import Struct
 
@@ -14,7 +14,7 @@ _Kind = type[TextDelta] | type[ReasoningDelta]
 
 
 class PartialCall(Struct):
-    """A tool call whose arguments are still coming."""
+    """A tool call whose arguments are still arriving."""
 
     name: str = ""
     arguments: list[str] = []
@@ -25,16 +25,16 @@ class PartialCall(Struct):
 
 
 class StreamedAnswer:
-    """Emits new text as one event per flush, and keeps the whole answer."""
+    """Emits new text as one event per flush, and collects the whole answer."""
 
     def __init__(self, choice: ModelChoice, emit: Emit) -> None:
         self.choice = choice
         self.finished = False
-        """Whether the model said that it is done; otherwise the connection was lost."""
+        """Whether the model has reported its end. Otherwise the connection was lost."""
         self.cut: CutReason = ""
         self.usage: UsageReported | None = None
         self.echo = b""
-        """JSON that the provider wants back with the results of the tools."""
+        """JSON that must be sent back to the provider with the results of the tools."""
         self._emit = emit
         self._heard: dict[_Kind, list[str]] = {TextDelta: [], ReasoningDelta: []}
         self._calls: list[PartialCall] = []
@@ -43,7 +43,7 @@ class StreamedAnswer:
 
     @property
     def parts(self) -> int:
-        """Number of parts that have begun: the text is one, and so is each call."""
+        """Number of parts that have begun. The text and each call are one part."""
         fresh = self._fresh if self._kind is TextDelta else []
         return len(self._calls) + any(map(str.strip, self._heard[TextDelta] + fresh))
 
@@ -63,7 +63,7 @@ class StreamedAnswer:
         return self._calls[-1]
 
     def flush(self) -> None:
-        """Emits what has been said since the last flush."""
+        """Emits the text that was added since the last flush."""
         text = "".join(self._fresh)
         self._fresh.clear()
         if text:
@@ -71,7 +71,8 @@ class StreamedAnswer:
             self._emit(self._kind(text=text))
 
     def message(self, step: str) -> AssistantMessage:
-        """The whole answer, once the stream has ended; raises when it was cut."""
+        """Returns the whole answer. Raises Disconnected if the stream ended before the answer
+        did."""
         if not self.finished:
             raise Disconnected(
                 f"{self.choice.provider} broke off in the middle of its answer; try again"

@@ -1,4 +1,4 @@
-"""The wire format of Anthropic's messages, with marks for the provider's prompt cache."""
+"""The wire format of Anthropic's Messages API, with markers for its prompt cache."""
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
@@ -7,8 +7,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from hermes.core.models.anthropic_schema import enforced_schema
+from hermes.core.models.message_cache import EncodedMessageCache, encode_all
 from hermes.core.models.message_events import MessageEvents
-from hermes.core.models.prefixes import Prefixes, joined
+from hermes.core.models.reasoning import echo_body, insert_reasoning
 from hermes.core.models.request_fields import (
     cache_name,
     call_arguments,
@@ -18,8 +19,7 @@ from hermes.core.models.request_fields import (
     user_parts,
     user_text,
 )
-from hermes.core.models.response_formats import form_in_words
-from hermes.core.models.thoughts import echoed, woven
+from hermes.core.models.response_formats import format_instruction
 from hermes.core.tools.schema import parameters_of, tools_json
 from hermes.types.client_tools import ToolChoice
 from hermes.types.messages import (
@@ -37,7 +37,7 @@ from hermes.types.tools import DeclaredTool
 
 API_VERSION = "2023-06-01"
 ANSWER_TOKENS = 8192
-"""Limit of an answer if neither the request nor the settings have one: the protocol wants one."""
+"""Limit of an answer if neither the request nor the settings have one. The API requires a limit."""
 THINKING_TOKENS = {
     "minimal": 1024,
     "low": 2048,
@@ -46,11 +46,11 @@ THINKING_TOKENS = {
     "xhigh": 32768,
     "max": 65536,
 }
-"""Tokens of reasoning for each effort, for models that take a number."""
+"""Tokens of reasoning for each effort, for models that take a token budget."""
 NO_TEXT = "(no text)"
-"""Sent in place of empty text, which the protocol refuses."""
+"""Sent instead of empty text, which the API refuses."""
 
-_MARK = b',"cache_control":{"type":"ephemeral"}'
+_CACHE_MARKER = b',"cache_control":{"type":"ephemeral"}'
 
 
 class _Text(Struct, tag_field="type", tag="text"):
@@ -85,14 +85,14 @@ _encoder = msgspec.json.Encoder()
 class AnthropicMessages:
     """Requests to `{base_url}/v1/messages`.
 
-    Apart from the cache marks, the body of a longer conversation begins like that of a shorter one.
+    Apart from the cache markers, the body of a call begins with the body of the previous call.
     """
 
     name = "anthropic"
     attachments: frozenset[AttachmentKind] = frozenset({"image", "file"})
 
     def __init__(self) -> None:
-        self._prefixes = Prefixes()
+        self._cache = EncodedMessageCache()
 
     def url(self, choice: ModelChoice) -> str:
         return f"{_root(choice)}/messages"
@@ -108,7 +108,7 @@ class AnthropicMessages:
         schema = parameters_of(tool)
         return {"name": tool.name, "description": tool.description, "input_schema": schema}
 
-    def left_out(self, choice: ModelChoice, sampling: Sampling) -> Collection[str]:
+    def ignored_options(self, choice: ModelChoice, sampling: Sampling) -> Collection[str]:
         options = _options(choice, sampling)
         passed_on = {
             "max_tokens": True,
@@ -125,15 +125,23 @@ class AnthropicMessages:
         options = _options(choice, request.sampling)
         if schema is not None:
             options.output_config["format"] = {"type": "json_schema", "schema": schema}
-        form = form_in_words(request.response_format, request.response_format if schema else None)
+        form = format_instruction(
+            request.response_format, request.response_format if schema else None
+        )
         parts = [b"{", extra_fields(choice), b'"stream":true,"model":']
         parts += _encoder.encode(choice.model), b",", _encoder.encode(options)[1:-1]
         if request.tools:
             tools = tools_json(request.tools, self.declare)
-            parts += b',"tools":', tools[:-2], _MARK, b"}]", _tool_choice(request.tool_choice)
+            parts += (
+                b',"tools":',
+                tools[:-2],
+                _CACHE_MARKER,
+                b"}]",
+                _tool_choice(request.tool_choice),
+            )
         if system := _system(request, form):
             parts += b',"system":[', system, b"]"
-        parts += b',"messages":[', _messages(request, self._prefixes), b"]}]}"
+        parts += b',"messages":[', _messages(request, self._cache), b"]}]}"
         return b"".join(parts)
 
     def parser(self, answer: AnswerBuilder) -> MessageEvents:
@@ -141,7 +149,7 @@ class AnthropicMessages:
 
 
 def _tool_choice(choice: ToolChoice) -> bytes:
-    """The field of a choice that is not the default."""
+    """Returns the JSON field for the choice, or b"" for the default."""
     chosen: dict[str, str | bool] = {"type": _CHOICES[choice.mode]}
     if choice.mode == "named":
         chosen["name"] = choice.name
@@ -151,14 +159,14 @@ def _tool_choice(choice: ToolChoice) -> bytes:
 
 
 def _root(choice: ModelChoice) -> str:
-    """The address with the version of the protocol, which may be part of `base_url` or not."""
+    """Returns the address with `/v1`, which may be missing in `base_url`."""
     return f"{choice.base_url.rstrip('/').removesuffix('/v1')}/v1"
 
 
 def _system(request: ModelRequest, form: str) -> bytes:
     blocks = []
     if request.system:
-        blocks.append(_marked(_encoder.encode(_Text(request.system))))
+        blocks.append(_with_cache_marker(_encoder.encode(_Text(request.system))))
     blocks += [_encoder.encode(_Text(text)) for text in (request.ephemeral, form) if text]
     return b",".join(blocks)
 
@@ -174,36 +182,37 @@ def _options(choice: ModelChoice, sampling: Sampling) -> _Options:
             options.thinking = {"type": "adaptive", "display": "summarized"}
             options.output_config = {"effort": "low" if effort == "minimal" else effort}
         return options
-    # Thoughts count as part of the answer, and an answer has to follow.
+    # Reasoning counts against the limit of the answer, so half of the limit is kept for the text.
     budget = min(THINKING_TOKENS.get(effort, 0), options.max_tokens // 2)
     if budget >= THINKING_TOKENS["minimal"]:
         options.thinking = {"type": "enabled", "budget_tokens": budget}
     elif sampling.temperature is not None:
         options.temperature = min(sampling.temperature, 1.0)
     else:
-        # Models refuse it beside a temperature.
+        # Models refuse `top_p` together with a temperature.
         options.top_p = sampling.top_p
     return options
 
 
-def _messages(request: ModelRequest, prefixes: Prefixes) -> bytes:
-    """All messages but the last brackets, marked where the model spoke last and where it is to."""
+def _messages(request: ModelRequest, cache: EncodedMessageCache) -> bytes:
+    """Encodes all messages without the last brackets, with cache markers where an answer
+    follows."""
     said, encode = request.messages, partial(_encoded, request)
     parts: list[bytes] = []
     start = 0
     for end in _ends(said):
         if start:
-            parts.append(_marked(joined(said[start - 1], said[start:end], encode)))
+            parts.append(_with_cache_marker(encode_all(said[start - 1], said[start:end], encode)))
         else:
-            # All of it comes again in the next call, without the mark.
-            parts.append(_marked(prefixes.joined(cache_name(request), said[:end], encode)))
+            # The next call repeats this part without the marker.
+            parts.append(_with_cache_marker(cache.encoded(cache_name(request), said[:end], encode)))
         start = end
-    parts.append(joined(said[start - 1] if start else None, said[start:], encode))
+    parts.append(encode_all(said[start - 1] if start else None, said[start:], encode))
     return b"".join(parts)
 
 
 def _ends(said: Sequence[Message]) -> list[int]:
-    """After which messages the model spoke last, and is to speak."""
+    """Returns the ends of the last two runs of messages that are not from the model."""
     found: list[int] = []
     goes_on = True
     for index in range(len(said), 0, -1):
@@ -216,16 +225,17 @@ def _ends(said: Sequence[Message]) -> list[int]:
     return found
 
 
-def _marked(blocks: bytes) -> bytes:
-    return blocks[:-1] + _MARK + b"}"
+def _with_cache_marker(blocks: bytes) -> bytes:
+    return blocks[:-1] + _CACHE_MARKER + b"}"
 
 
 def _encoded(request: ModelRequest, before: Message | None, message: Message) -> bytes:
-    """The blocks of a message: in that of the one before it where both are of one side."""
+    """Encodes a message. Messages of the same role are joined, because the API requires
+    alternation."""
     blocks = b",".join(_blocks(request, message))
     role = _role(message)
     if before is None:
-        # A conversation begins with a person.
+        # The API requires that a conversation begins with the user.
         first = _FIRST if role == b"assistant" else b""
         return b'%b{"role":"%b","content":[%b' % (first, role, blocks)
     if role == _role(before):
@@ -248,7 +258,9 @@ def _blocks(request: ModelRequest, message: Message) -> list[bytes]:
         case AssistantMessage(text=text, calls=calls):
             said = [_text(text)] if text.strip() or not calls else []
             used = [_Use(call.id, call.name, Raw(call_arguments(call).encode())) for call in calls]
-            return woven([*said, *map(_encoder.encode, used)], echoed(message, request.choice))
+            return insert_reasoning(
+                [*said, *map(_encoder.encode, used)], echo_body(message, request.choice)
+            )
 
 
 def _block(request: ModelRequest, part: str | Attachment) -> bytes:

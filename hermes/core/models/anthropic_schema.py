@@ -1,4 +1,4 @@
-"""JSON schemas in the form that Anthropic's models can be held to."""
+"""Converts JSON schemas to the subset that Anthropic's API can enforce."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -10,10 +10,10 @@ from hermes.text.json_schema import resolved
 from hermes.types.models import ModelRequest
 
 _KINDS = frozenset({"type", "properties", "enum", "const", "$ref", "anyOf", "oneOf", "allOf"})
-"""Keywords of which a schema needs one."""
+"""Keywords of which a schema needs at least one."""
 _KEPT = frozenset({"type", "title", "description", "required", "enum", "const", "format", "$ref"})
 _NO_SCHEMAS = ("$defs", "definitions", "enum", "const", "default", "examples")
-"""Keywords whose values are no schemas, or only through references."""
+"""Keywords whose values are not schemas, or are used only through references."""
 _DROPPED = frozenset(
     {
         "$schema",
@@ -57,7 +57,8 @@ _FORMATS = frozenset(
 
 
 def enforced_schema(request: ModelRequest) -> Mapping[str, object] | None:
-    """The schema that the endpoint is told to enforce; None if it can't enforce the one wanted."""
+    """Returns the schema for the endpoint to enforce, or None if it can't enforce the wanted
+    one."""
     wanted = request.response_format
     if wanted is None or wanted.kind != "json_schema":
         return None
@@ -95,12 +96,12 @@ def _schema(schema: object) -> dict[str, object]:
 
 
 def _of_kind(schema: Mapping[str, object], kind: str) -> Mapping[str, object]:
-    """The schema of the values of one type."""
+    """Returns the schema limited to one type."""
     return {**schema, "type": kind} if kind != "null" else {"type": kind}
 
 
 def _keyword(name: str, value: Any) -> dict[str, object]:
-    """What a keyword becomes."""
+    """Converts one keyword of a schema."""
     match name:
         case "properties" | "$defs" | "definitions":
             return {name: {key: _schema(one) for key, one in value.items()}}
@@ -121,7 +122,7 @@ def _keyword(name: str, value: Any) -> dict[str, object]:
 def _refuse_recursion(
     root: Mapping[str, object], place: object, within: tuple[str, ...], seen: set[str]
 ) -> None:
-    """Raises if a part of the schema refers to itself, directly or through others."""
+    """Raises _Unsupported if a part of the schema refers to itself, directly or indirectly."""
     if isinstance(place, list):
         for one in place:
             _refuse_recursion(root, one, within, seen)

@@ -1,4 +1,4 @@
-"""Decides which attachments a model is sent, and puts a line of text in the place of the others."""
+"""Chooses the attachments that are sent to a model, and replaces the others by a line of text."""
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,11 +14,11 @@ from hermes.types.profile import ModelChoice
 
 MOST_SENT = 20
 MOST_SENT_BYTES = 20_000_000
-"""Attachments in one call of a model, and their size; the newest ones of a conversation count. One
-request over the API can't have more."""
+"""Most attachments of one model call and their total size. The newest ones of a conversation are
+sent. An API request can't have more."""
 
 ReadMedia = Callable[[str], bytes | None]
-"""The content of an attachment, by its path; None if it is no longer stored. It blocks."""
+"""Reads an attachment by its path, or returns None if it is no longer stored. It blocks."""
 
 CODES: Mapping[AttachmentKind, tuple[str, str]] = {
     "image": ("images", "images_not_supported"),
@@ -26,16 +26,16 @@ CODES: Mapping[AttachmentKind, tuple[str, str]] = {
     "video": ("videos", "videos_not_supported"),
     "file": ("files", "files_not_supported"),
 }
-"""The plural of each kind, and the code of the error for a model that does not accept it."""
+"""The plural of each kind, and the error code for a model that does not accept the kind."""
 
 
 def no_media(path: str) -> bytes | None:
-    """For calls that have no attachments."""
+    """Reads nothing. It is for calls that have no attachments."""
     return None
 
 
 def accepted(choice: ModelChoice, wire: WireFormat) -> frozenset[AttachmentKind]:
-    """The kinds of attachments that the model is sent in the wire format."""
+    """Returns the kinds of attachments that both the model and the wire format accept."""
     known = choice.attachments
     return wire.attachments if known is None else wire.attachments.intersection(known)
 
@@ -61,7 +61,7 @@ def check_attachments(choice: ModelChoice, wires: WireFormats, messages: Sequenc
 def suitable(
     choices: Sequence[ModelChoice], wires: WireFormats, request: ModelRequest
 ) -> list[ModelChoice]:
-    """The models that accept all attachments of the conversation's last request."""
+    """Returns the models that accept all attachments of the conversation's last request."""
     kinds = {one.kind for one in _all_of(_last_request(request.messages))}
     return [
         choice for choice in choices if kinds <= accepted(choice, find_wire(wires, choice.wire))
@@ -69,7 +69,7 @@ def suitable(
 
 
 async def with_media(request: ModelRequest, wire: WireFormat, read: ReadMedia) -> ModelRequest:
-    """The request with the content of its attachments.
+    """Returns the request with the content of its attachments.
 
     An attachment that is not sent becomes a line of text that says why.
     """
@@ -101,7 +101,7 @@ def _all_of(messages: Sequence[Message]) -> Iterator[Attachment]:
 
 
 def _last_request(messages: Sequence[Message]) -> list[Message]:
-    """The last messages of people that no other message stands between."""
+    """Returns the last consecutive messages of people."""
     found: list[Message] = []
     for message in reversed(messages):
         if isinstance(message, UserMessage):
@@ -112,7 +112,7 @@ def _last_request(messages: Sequence[Message]) -> list[Message]:
 
 
 def _newest(attachments: Sequence[Attachment]) -> set[str]:
-    """The paths of the newest attachments, within the limits."""
+    """Returns the paths of the newest attachments, within the limits."""
     chosen: dict[str, int] = {}
     for one in reversed(attachments):
         size = sum(chosen.values()) + one.size
@@ -129,7 +129,7 @@ def _load(read: ReadMedia, paths: set[str]) -> dict[str, bytes]:
 def _shown(
     message: UserMessage, media: Mapping[str, bytes], reason: Callable[[Attachment], str]
 ) -> UserMessage:
-    """The message with a text in place of each attachment that has no content."""
+    """Returns the message with a line of text instead of each attachment that is not sent."""
     text = ""
     kept: list[Attachment] = []
     for part in message.parts:

@@ -1,4 +1,4 @@
-"""The table of providers and models that we ship, with those that plugins add."""
+"""The table of known providers and models, and the providers that plugins add."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -16,8 +16,8 @@ from hermes.types.profile import Price, Quirks
 from hermes.types.providers import Provider
 from hermes.types.value import Value
 
-CUSTOM, LOCAL = "custom", "local"
-"""The providers for any other endpoint, and for models that run on this machine."""
+LOCAL = "local"
+"""The provider of models that run on this machine."""
 MODEL_FILE = ".gguf"
 
 _SAME = re.compile(r"(-latest|-20\d\d-?\d\d-?\d\d)?")
@@ -27,16 +27,16 @@ class ModelFamily(Value):
     """The facts about a model that do not depend on its provider."""
 
     name: str
-    """With dashes in place of dots, because providers write names in both ways."""
+    """Written with dashes instead of dots, because providers use both."""
     context_length: int
     price: Price | None = None
 
 
 class ReasoningRule(Value):
-    """How some models reason, if it is not the usual way."""
+    """How reasoning is controlled for some models, if it differs from the default."""
 
     models: str
-    """Regular expression that is found in their names."""
+    """Regular expression that matches a part of their names."""
     reasoning: Literal["budget", "effort", "none"]
 
 
@@ -44,13 +44,13 @@ class AttachmentRule(Value):
     """The kinds of attachments that some models accept at every provider."""
 
     models: str
-    """Regular expression that is found in their names, in lower case."""
+    """Regular expression that matches a part of their names in lower case."""
     kinds: tuple[AttachmentKind, ...]
 
 
 class Catalog(Value):
     providers: tuple[Provider, ...]
-    """In the order in which `auto` looks for a key."""
+    """The providers in the order in which `auto` looks for a key."""
     models: tuple[ModelFamily, ...] = ()
     reasoning: tuple[ReasoningRule, ...] = ()
     attachments: tuple[AttachmentRule, ...] = ()
@@ -59,11 +59,11 @@ class Catalog(Value):
 
     @staticmethod
     def load() -> "Catalog":
-        """The table that we ship, read once."""
+        """Returns the built-in table, which is read once."""
         return _shipped()
 
     def extended(self, providers: Iterable[Provider]) -> "Catalog":
-        """The catalog with more providers; ConfigError if a name is taken."""
+        """Returns the catalog with more providers. Raises ConfigError if a name is taken."""
         added = tuple(providers)
         taken = {name for one in self.providers for name in one.names}
         for one in added:
@@ -72,18 +72,27 @@ class Catalog(Value):
             taken.update(one.names)
         return replace(self, providers=(*self.providers, *added))
 
+    def with_address(self, name: str, base_url: str) -> "Catalog":
+        """The catalog with a usual address for one provider; the same catalog for an empty one."""
+        if not base_url:
+            return self
+        wanted = replace(self.named(name), base_url=base_url.rstrip("/"))
+        others = (wanted if one.name == name else one for one in self.providers)
+        return replace(self, providers=tuple(others))
+
     @property
     def variables(self) -> frozenset[str]:
-        """Every variable that holds the key or the address of a provider."""
+        """All environment variables for the keys and addresses of providers."""
         return frozenset(name for one in self.providers for name in (*one.keys, *one.base_url_env))
 
     def find(self, name: str) -> Provider | None:
-        """The provider with that name or alias."""
+        """Returns the provider with this name or alias, or None."""
         wanted = name.casefold()
         return next((one for one in self.providers if wanted in one.names), None)
 
     def named(self, name: str) -> Provider:
-        """The provider with that name or alias; ConfigError with the nearest for any other."""
+        """Returns the provider with this name or alias. For other names, raises a ConfigError that
+        suggests the nearest one."""
         if found := self.find(name):
             return found
         names = [provider.name for provider in self.providers]
@@ -91,12 +100,13 @@ class Catalog(Value):
         raise ConfigError(f"provider {name!r} is not supported{hint}")
 
     def at(self, base_url: str) -> Provider | None:
-        """The provider with that address."""
+        """Returns the provider with this address, or None."""
         wanted = base_url.rstrip("/")
         return next((one for one in self.providers if one.base_url == wanted), None)
 
     def auto(self, environ: Mapping[str, str], model: str = "") -> Provider | None:
-        """The first provider whose key is set, or the one that the model's name begins with."""
+        """Returns the first provider whose key is set, or the one that the model's name begins
+        with."""
         if model.endswith(MODEL_FILE):
             return self.named(LOCAL)
         ready = [one for one in self.providers if one.key_required and one.ready(environ)]
@@ -104,13 +114,13 @@ class Catalog(Value):
             return None
         prefix = model.partition("/")[0].casefold()
         explicit = [one for one in ready if prefix in one.names]
-        # A router that comes first serves `vendor/model` itself.
+        # If the first provider is a router, it serves `vendor/model` itself.
         if explicit and (not ready[0].vendor_names or model.count("/") > 1):
             return explicit[0]
         return ready[0]
 
     def family(self, model: str) -> ModelFamily | None:
-        """The known facts about a model, by its name; a variant has no price."""
+        """Returns the known facts about a model by its name. A variant of a model has no price."""
         name = model.rpartition("/")[2].casefold().replace(".", "-")
         found = [one for one in self.models if name.startswith(one.name)]
         if not found:
@@ -120,17 +130,18 @@ class Catalog(Value):
         return best if same else replace(best, price=None)
 
     def accepted(self, model: str) -> tuple[AttachmentKind, ...] | None:
-        """The kinds of attachments that a model accepts, by its name; None if we don't know."""
+        """Returns the kinds of attachments that a model accepts, by its name, or None if
+        unknown."""
         name = model.casefold()
         return next((one.kinds for one in self.attachments if re.search(one.models, name)), None)
 
     def behaviour(self, provider: Provider, base_url: str) -> Provider:
-        """The provider whose wire format and quirks apply at the address."""
-        moved = bool(provider.elsewhere) and base_url.rstrip("/") != provider.base_url
-        return self.named(provider.elsewhere) if moved else provider
+        """Returns the provider whose wire format and quirks apply at the address."""
+        moved = bool(provider.custom_address_provider) and base_url.rstrip("/") != provider.base_url
+        return self.named(provider.custom_address_provider) if moved else provider
 
     def quirks(self, provider: Provider, model: str, wire: str) -> Quirks:
-        """The quirks of a provider's model in a wire format."""
+        """Returns the quirks of a provider's model in a wire format."""
         quirks = provider.quirks
         if wire != provider.wire:
             quirks = replace(quirks, extra_body="")

@@ -1,4 +1,4 @@
-"""Reads the chunks of a chat completion, in all the forms in which servers write them."""
+"""Parses the chunks of a chat completion, in all variants that servers send."""
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -10,12 +10,12 @@ from hermes.types.models import AnswerBuilder, CallBuilder
 
 
 class ChatEcho(Struct, omit_defaults=True):
-    """Fields that go back unchanged with an answer that called tools."""
+    """Fields of an answer with tool calls that must be sent back unchanged."""
 
     reasoning_content: str | UnsetType = UNSET
-    """Servers that send it refuse to continue without it, even if it is empty."""
+    """Servers that send this field refuse requests without it, even if it is empty."""
     extra_content: dict[int, dict[str, Raw]] = {}
-    """By the index of the call; some servers sign each call with it."""
+    """Data by the index of the call. Some servers sign each call with it."""
 
 
 class _Function(Struct, frozen=True):
@@ -31,7 +31,7 @@ class _CallPiece(Struct):
 
 
 class _Part(Struct):
-    """Content that is a list: a part is text, or reasoning that consists of parts itself."""
+    """A part of content that is a list: text, or reasoning that consists of parts."""
 
     text: str = ""
     thinking: list["_Part"] = []
@@ -48,7 +48,7 @@ class _Delta(Struct):
 class _Choice(Struct):
     delta: _Delta | None = None
     message: _Delta | None = None
-    """The whole answer, if the server does not stream."""
+    """The whole answer, from servers that do not stream."""
     finish_reason: str | None = None
 
 
@@ -61,7 +61,7 @@ class _Usage(Struct):
     completion_tokens: int | None = None
     prompt_tokens_details: _Details | None = None
     prompt_cache_hit_tokens: int | None = None
-    """Another name of `cached_tokens`."""
+    """Another name for `cached_tokens`."""
     cost: float | None = None
     """In dollars, from servers that report it."""
 
@@ -86,7 +86,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class Chunks:
-    """Reads chunks, or a whole completion, into an answer."""
+    """Parses chunks, or a whole completion, into an answer."""
 
     def __init__(self, answer: AnswerBuilder) -> None:
         self._answer = answer
@@ -130,7 +130,7 @@ class Chunks:
             self._answer.say(part.text)
 
     def _call(self, piece: _CallPiece) -> "_OpenCall":
-        """The call that the piece continues, or a new one."""
+        """Returns the call that the piece continues, or a new one."""
         for call in reversed(self._calls):
             if call.continues(piece):
                 return call
@@ -159,7 +159,7 @@ class _OpenCall(Struct):
             return piece.id == self.provider_id if piece.id else not named
         if piece.index != self.index:
             return False
-        # Some servers number every call 0, others make a new id for every piece.
+        # Some servers give every call the index 0, and others give every piece a new id.
         return not (named and piece.id and self.provider_id and piece.id != self.provider_id)
 
     def add(self, piece: _CallPiece) -> None:

@@ -1,4 +1,4 @@
-"""Calls models over HTTP, in any wire format."""
+"""Calls models over HTTP, in every wire format."""
 
 from collections.abc import AsyncIterator
 from functools import lru_cache
@@ -17,10 +17,10 @@ from hermes.types.messages import AssistantMessage
 from hermes.types.models import ModelRequest
 from hermes.types.protocols import Emit
 
-GATHER_SECONDS = 0.1
-"""Pause between two reads of an answer that nobody follows live."""
+BATCH_SECONDS = 0.1
+"""Pause between two reads of an answer that nobody watches live."""
 CLOSING_SECONDS = 2.0
-"""Time for a finished answer to send its usage and to end."""
+"""Longest time that a connection may take to send the usage and to end after the answer."""
 
 HEADERS = {
     "Content-Type": "application/json",
@@ -33,7 +33,7 @@ HEADERS = {
 class ModelClient:
     """Calls each model in the wire format that its choice names.
 
-    `silence` is the longest wait for a byte, in seconds.
+    `read_timeout` is the longest wait for a byte, in seconds.
     """
 
     def __init__(
@@ -42,13 +42,13 @@ class ModelClient:
         wires: WireFormats,
         *,
         read_media: ReadMedia = no_media,
-        silence: float = 300.0,
+        read_timeout: float = 300.0,
     ) -> None:
         self._session = session
         self._wires = wires
         self._read_media = read_media
-        # No total: the caller knows the turn's deadline.
-        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=silence)
+        # There is no total limit, because the caller enforces the turn's deadline.
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=read_timeout)
 
     async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
         choice = request.choice
@@ -67,7 +67,7 @@ class ModelClient:
             ) as response:
                 await _read(response, stream, live=request.live)
         except ValueError as error:
-            # For example, an address with a name and a password beside a key.
+            # For example, the address contains a user name and password, and a key is set too.
             raise Rejected(f"{choice.provider} can't be called at its base_url: {error}") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             # Once the model has finished, it does not matter how the connection ends.
@@ -92,7 +92,7 @@ async def _read(response: aiohttp.ClientResponse, stream: PayloadStream, *, live
         case "text/html":
             raise Rejected(f"{choice.provider} answered with a web page: check its base_url")
     content = response.content
-    async for data in content.iter_any() if live else _gathered(content):
+    async for data in content.iter_any() if live else _batched(content):
         stream.feed(data)
         if stream.answer.finished:
             break
@@ -100,16 +100,16 @@ async def _read(response: aiohttp.ClientResponse, stream: PayloadStream, *, live
         stream.end()
     if content.at_eof():
         return
-    # A connection that is read to its end can be used again; not every server ends at once.
+    # A connection can be reused if it is read to its end, and some servers do not end at once.
     with anyio.move_on_after(CLOSING_SECONDS):
         async for data in content.iter_any():
             stream.feed(data)
 
 
-async def _gathered(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """Whatever has arrived, a few times a second: waking up for each word costs more CPU."""
+async def _batched(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    """Yields the received data a few times a second, because waking up for each word costs CPU."""
     while not content.at_eof():
-        with anyio.move_on_after(GATHER_SECONDS):
+        with anyio.move_on_after(BATCH_SECONDS):
             await content.wait_eof()
         if data := content.read_nowait():
             yield data

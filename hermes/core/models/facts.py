@@ -1,11 +1,11 @@
-"""Facts about a chosen model: context length, price, accepted attachments, and their sources."""
+"""Finds the context length, price and accepted attachments of a model, and their sources."""
 
 from typing import get_args
 
 from msgspec.structs import replace
 
 from hermes.core.models.catalog import Catalog
-from hermes.core.models.model_cache import ModelCache
+from hermes.core.models.model_cache import ListedModel
 from hermes.core.models.model_config import ModelConfig, SettingLayer
 from hermes.types.errors import ConfigError
 from hermes.types.messages import AttachmentKind
@@ -14,12 +14,12 @@ from hermes.types.profile import Price
 from hermes.types.providers import Provider
 
 
-def measured(
-    catalog: Catalog, cache: ModelCache, provider: Provider, chosen: ChosenModel
+def with_known_facts(
+    catalog: Catalog, listed: ListedModel | None, provider: Provider, chosen: ChosenModel
 ) -> ChosenModel:
-    """The model with the facts that the provider's list or our table has."""
-    choice, why = chosen.choice, dict(chosen.why)
-    listed, family = cache.find(choice), catalog.family(choice.model)
+    """Adds the facts from the model's entry in the provider's list and from our table."""
+    choice, sources = chosen.choice, dict(chosen.sources)
+    family = catalog.family(choice.model)
     lengths = {
         f"the list of {provider.label}": listed and listed.context_length,
         "the table of models": family and family.context_length,
@@ -36,37 +36,37 @@ def measured(
     }
     for where, length in lengths.items():
         if length and choice.context_length is None:
-            choice, why["context_length"] = replace(choice, context_length=length), where
+            choice, sources["context_length"] = replace(choice, context_length=length), where
     for where, price in prices.items():
         if price and choice.price is None:
-            choice, why["price"] = replace(choice, price=price), where
+            choice, sources["price"] = replace(choice, price=price), where
     for where, kinds in accepted.items():
         if kinds is not None and choice.attachments is None:
-            choice, why["attachments"] = replace(choice, attachments=kinds), where
-    return ChosenModel(choice=choice, why=why)
+            choice, sources["attachments"] = replace(choice, attachments=kinds), where
+    return ChosenModel(choice=choice, sources=sources)
 
 
-def overruled(config: ModelConfig, chosen: ChosenModel) -> ChosenModel:
-    """The model with the settings about it, which take precedence over lists and tables."""
-    choice, why = chosen.choice, dict(chosen.why)
+def with_settings(config: ModelConfig, chosen: ChosenModel) -> ChosenModel:
+    """Applies the settings about the model, which take precedence over lists and tables."""
+    choice, sources = chosen.choice, dict(chosen.sources)
     if config.context_length is not None:
         choice = replace(choice, context_length=config.context_length)
-        why["context_length"] = config.source("model.context_length")
+        sources["context_length"] = config.source("model.context_length")
     if config.max_tokens is not None:
         choice = replace(choice, max_tokens=config.max_tokens)
-        why["max_tokens"] = config.source("model.max_tokens")
+        sources["max_tokens"] = config.source("model.max_tokens")
     if config.attachments is not None:
         choice = replace(choice, attachments=_kinds(config.attachments))
-        why["attachments"] = config.source("model.attachments")
+        sources["attachments"] = config.source("model.attachments")
     for key in ("model.input_price", "model.output_price"):
         if config.layer(key) > SettingLayer.DEFAULT:
             choice = replace(choice, price=_price(config, chosen.choice.price))
-            why["price"] = config.source(key)
-    return ChosenModel(choice=choice, why=why)
+            sources["price"] = config.source(key)
+    return ChosenModel(choice=choice, sources=sources)
 
 
 def _kinds(words: tuple[str, ...]) -> tuple[AttachmentKind, ...]:
-    """The kinds of attachments that a setting names; ConfigError for any other word."""
+    """Returns the kinds of attachments that a setting names. Raises ConfigError for other words."""
     known: tuple[AttachmentKind, ...] = get_args(AttachmentKind)
     for word in words:
         if word not in known:
@@ -75,7 +75,7 @@ def _kinds(words: tuple[str, ...]) -> tuple[AttachmentKind, ...]:
 
 
 def _price(config: ModelConfig, known: Price | None) -> Price | None:
-    """The configured price; a half that is not configured is taken from the known price."""
+    """Returns the configured price. A part that is not configured comes from the known price."""
     read, written, cached = config.input_price, config.output_price, None
     if known and read is None:
         read, cached = known.input, known.cached

@@ -1,11 +1,11 @@
-"""Calls another model if one can't answer."""
+"""Calls another model if one fails."""
 
 import time
 from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from hermes.core.models.retry import Spoken
+from hermes.core.models.retry import TrackedEmit
 from hermes.types.errors import AuthFailed, Disconnected, RateLimited
 from hermes.types.events import Notice
 from hermes.types.messages import AssistantMessage
@@ -14,16 +14,16 @@ from hermes.types.profile import ModelChoice
 from hermes.types.protocols import Emit
 
 FAILURE_SECONDS = 60.0
-"""Seconds for which a model that failed is called last."""
+"""Seconds for which a model that failed is tried last."""
 
 Failure = RateLimited | Disconnected | AuthFailed
 
 
 class Fallback:
-    """Calls the next model of `chain` if one is out of reach or refuses to serve us.
+    """Calls the next model of `chain` if one can't be reached or refuses our key.
 
-    `chain` returns the models that may be called for a request beside the one that it names.
-    A request that is wrong in itself, or too long, is not sent to another model.
+    `chain` returns the other models that may be called for a request. An invalid or too long
+    request is not sent to another model.
     """
 
     def __init__(
@@ -39,17 +39,17 @@ class Fallback:
         self._failing: dict[ModelChoice, float] = {}
 
     async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
-        spoken = Spoken(emit)
+        tracked = TrackedEmit(emit)
         failures: dict[ModelChoice, Failure] = {}
         choices = self._order(request)
         for choice, following in zip(choices, [*choices[1:], None], strict=True):
             try:
-                answer = await self._provider.complete(_asking(request, choice), spoken)
+                answer = await self._provider.complete(_asking(request, choice), tracked)
             except (RateLimited, Disconnected, AuthFailed) as error:
                 failures[choice] = error
                 self._remember(choice, error)
                 if following is not None:
-                    spoken.discard()
+                    tracked.discard()
                     emit(Notice(text=f"{error}. Asking {_name(following)} instead."))
             else:
                 self._failing.pop(choice, None)
@@ -60,7 +60,8 @@ class Fallback:
         raise _together(first, failures) from first
 
     def _order(self, request: ModelRequest) -> list[ModelChoice]:
-        """The models that failed recently come last, so that turns do not wait for them again."""
+        """Returns the models to try. Models that failed recently come last, so that turns do not
+        wait."""
         now = self._clock()
         wanted = dict.fromkeys((request.choice, *self._chain(request)))
         return sorted(wanted, key=lambda one: self._failing.get(one, now) > now)
@@ -81,7 +82,7 @@ def _name(choice: ModelChoice) -> str:
 
 
 def _together(first: Failure, others: dict[ModelChoice, Failure]) -> Failure:
-    """The first error, together with those of the other models."""
+    """Returns the first error, with the errors of the other models in its text."""
     tried = "; ".join(f"{_name(choice)}: {error}" for choice, error in others.items())
     text = f"{first} (asked as well: {tried})"
     if isinstance(first, RateLimited):

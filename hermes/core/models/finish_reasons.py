@@ -1,4 +1,4 @@
-"""Why models stop, in the words of every wire format."""
+"""Translates the finish reasons of all wire formats."""
 
 from collections.abc import Mapping
 
@@ -18,5 +18,5 @@ _CUTS: Mapping[str, CutReason] = {
 
 
 def cut_by(reason: str | None) -> CutReason:
-    """Why the answer was cut off; empty if the model ended it, or for a reason we don't know."""
+    """Returns why the answer was cut off, or "" for a normal end or an unknown reason."""
     return _CUTS.get((reason or "").casefold(), "")

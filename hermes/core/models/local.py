@@ -1,4 +1,4 @@
-"""Models that run on this machine: a GGUF file, served by llama.cpp in a child process."""
+"""Runs models on this machine: llama.cpp serves a GGUF file in a child process."""
 
 import logging
 import os
@@ -20,8 +20,7 @@ from msgspec.structs import replace
 
 from hermes.boundary.execution.environment import child_environment
 from hermes.core.models.download import SMOLLM2, fetch
-from hermes.core.models.local_child import LISTENING, Order
-from hermes.core.window import context_length
+from hermes.core.models.local_child import LISTENING, ServerOptions
 from hermes.types.errors import ConfigError, Disconnected, HermesError
 from hermes.types.events import Notice
 from hermes.types.messages import AssistantMessage
@@ -34,26 +33,26 @@ log = logging.getLogger(__name__)
 EMBEDDED = "smollm2-135m-instruct"
 PASSED_VARIABLES = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
 LOADING_NOTICE = 2.0
-"""Seconds of loading from which on the person gets a notice."""
+"""Seconds of loading after which the person gets a notice."""
 ENDING_SECONDS = 1.0
-"""Longest wait, after a lost connection, for the process to end."""
+"""Longest wait for the process to end after its connection was lost."""
 LONGEST_OUTPUT_LINE = 4096
 _STAMP = re.compile(r"^[\d.]+ [A-Z] +")
-"""The time and the level at the beginning of llama.cpp's lines."""
+"""Matches the time and the level at the beginning of a line from llama.cpp."""
 
 
 @asynccontextmanager
 async def local_models(
     models: Path, wire: ModelProvider, environ: Mapping[str, str]
 ) -> AsyncIterator["LocalModel"]:
-    """The provider of `local` choices; the processes that it started end with the block."""
+    """Yields the provider for `local` models. Its processes end with the block."""
     async with anyio.create_task_group() as group:
         yield LocalModel(models, wire, environ, group)
         group.cancel_scope.cancel()
 
 
 class LocalModel:
-    """Answers with a model file. One file is loaded at a time, when it is first needed."""
+    """Calls models in files. One file is loaded at a time, when it is first needed."""
 
     def __init__(
         self,
@@ -83,19 +82,20 @@ class LocalModel:
 
     @asynccontextmanager
     async def _engine_for(self, choice: ModelChoice, emit: Emit) -> AsyncIterator["Engine"]:
-        """The process that serves the choice; it stays until the block ends."""
+        """Yields the process that serves the model. It keeps running until the block ends."""
         check_installed()
-        if choice.model == EMBEDDED and not SMOLLM2.present(self._models):
+        if choice.model == EMBEDDED and not SMOLLM2.is_downloaded(self._models):
             emit(Notice(text="the embedded model is downloaded first, once"))
             await fetch(self._models, lambda done, total: None, self._environ)
-        order = order_for(choice, self._models)
-        # Held while another model finishes its answers: later requests wait behind this one.
+        options = server_options(choice, self._models)
+        # The lock is held while another model finishes its answers, so that later requests wait,
+        # too.
         async with self._choosing:
             engine = self._engine
-            if engine is None or not engine.serves(order):
+            if engine is None or not engine.serves(options):
                 if engine is not None:
                     await engine.retire()
-                engine = self._engine = Engine(order)
+                engine = self._engine = Engine(options)
                 self._group.start_soon(
                     engine.run, child_environment(self._environ, PASSED_VARIABLES)
                 )
@@ -112,23 +112,23 @@ def check_installed() -> None:
 
 
 def _addressed(request: ModelRequest, engine: "Engine") -> ModelRequest:
-    url, key = f"{engine.url}/v1", engine.order.key
+    url, key = f"{engine.url}/v1", engine.options.key
     return replace(request, choice=replace(request.choice, base_url=url, api_key=key, wire="chat"))
 
 
-def order_for(choice: ModelChoice, models: Path) -> Order:
-    """The instructions for a child process; ConfigError if there is no such file."""
+def server_options(choice: ModelChoice, models: Path) -> ServerOptions:
+    """Returns the instructions for a child process. Raises ConfigError if the file is missing."""
     embedded = choice.model == EMBEDDED
     path = SMOLLM2.path(models) if embedded else models / Path(choice.model).expanduser()
     if not path.is_file():
         raise ConfigError(
             f"there is no file {str(path)!r}: set model.default to the path of a GGUF file"
         )
-    return Order(
+    return ServerOptions(
         path=str(path.absolute()),
-        context=context_length(choice),
+        context=choice.window,
         key=secrets.token_urlsafe(32),
-        # Threads wait for each other by spinning: without a free core for each, all are slow.
+        # The threads spin while they wait for each other, so each needs a free core.
         threads=1 if embedded else max(1, (os.cpu_count() or 1) // 2),
         tiny=embedded,
     )
@@ -137,27 +137,27 @@ def order_for(choice: ModelChoice, models: Path) -> Order:
 class Engine:
     """A child process with one model loaded."""
 
-    def __init__(self, order: Order) -> None:
-        self.order = order
+    def __init__(self, options: ServerOptions) -> None:
+        self.options = options
         self.url = ""
-        """Its address, once it listens."""
+        """The address of the server; empty until it listens."""
         self.users = 0
         self.ended = anyio.Event()
         self.end = ""
-        """How it ended, as the end of a sentence that begins with `the process`."""
+        """How the process ended: the rest of a sentence that begins with `the process`."""
         self._settled = anyio.Event()
         self._left = anyio.Event()
         self._scope = anyio.CancelScope()
         self._failure: HermesError | None = None
         self._said: deque[str] = deque(maxlen=50)
 
-    def serves(self, order: Order) -> bool:
-        """Whether it is alive and has the right model loaded."""
-        same = (self.order.path, self.order.context) == (order.path, order.context)
+    def serves(self, options: ServerOptions) -> bool:
+        """Returns whether the process is alive and has loaded this model."""
+        same = (self.options.path, self.options.context) == (options.path, options.context)
         return same and not self.ended.is_set()
 
     async def wait(self, emit: Emit) -> None:
-        """Returns once it listens; raises the reason if it never will."""
+        """Waits until the server listens. Raises an error if it can't start."""
         with anyio.move_on_after(LOADING_NOTICE):
             await self._settled.wait()
         if not self._settled.is_set():
@@ -171,7 +171,7 @@ class Engine:
         self._left.set()
 
     async def retire(self) -> None:
-        """Ends it after its last user has left."""
+        """Ends the process after its last user has left."""
         while self.users:
             self._left = anyio.Event()
             await self._left.wait()
@@ -179,7 +179,7 @@ class Engine:
         await self.ended.wait()
 
     async def run(self, environment: Mapping[str, str]) -> None:
-        """Starts the child and reads its output, until it ends or we are cancelled."""
+        """Runs the child process and reads its output, until it ends or this task is cancelled."""
         try:
             with self._scope:
                 await self._serve(environment)
@@ -191,17 +191,17 @@ class Engine:
 
     async def _serve(self, environment: Mapping[str, str]) -> None:
         process = await anyio.open_process(
-            # -P: no file of the current folder is taken for a module.
+            # -P prevents imports from the current folder.
             [sys.executable, "-P", "-m", "hermes.core.models.local_child"],
             stderr=subprocess.STDOUT,
             env=environment,
-            # Ctrl-C in the terminal is for us: running turns may finish.
+            # Ctrl-C in the terminal must not reach the child, so that running turns can finish.
             start_new_session=True,
         )
         async with process:
             assert process.stdin is not None
             assert process.stdout is not None
-            await process.stdin.send(msgspec.json.encode(self.order) + b"\n")
+            await process.stdin.send(msgspec.json.encode(self.options) + b"\n")
             async for line in _lines(process.stdout):
                 if not self.url and line.startswith(LISTENING):
                     self.url = line.removeprefix(LISTENING)
@@ -211,7 +211,7 @@ class Engine:
             self._note_end(await process.wait())
 
     def _note_end(self, code: int) -> None:
-        """Keeps the reason why it ended."""
+        """Records why the process ended."""
         named = signal.Signals(-code).name if code < 0 else ""
         how = f"was ended by {named}" if named else f"ended with code {code}"
         said = [_STAMP.sub("", line) for line in self._said] or ["it gave no reason"]
@@ -220,13 +220,13 @@ class Engine:
             log.warning("the local model's process %s", self.end)
         elif named:
             self._failure = Disconnected(
-                f"the local model's process {how} while it loaded {self.order.path!r}: the model"
+                f"the local model's process {how} while it loaded {self.options.path!r}: the model"
                 " may need more memory than there is"
             )
         else:
-            # llama.cpp says the cause first, Python last.
+            # llama.cpp prints the cause first, and Python prints it last.
             cause = said[-1] if said[0].startswith("Traceback") else said[0]
-            self._failure = ConfigError(f"{self.order.path!r} can't be loaded: {cause}")
+            self._failure = ConfigError(f"{self.options.path!r} can't be loaded: {cause}")
 
 
 async def _lines(stream: anyio.abc.ByteReceiveStream) -> AsyncIterator[str]:

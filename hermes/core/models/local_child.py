@@ -1,4 +1,4 @@
-"""The child process of a local model: runs llama.cpp's server until stdin ends."""
+"""The child process of a local model. It runs llama.cpp's server until stdin is closed."""
 
 import os
 import sys
@@ -8,54 +8,54 @@ import msgspec
 from hermes.types.value import Value
 
 LISTENING = "listening on "
-"""Beginning of the line with the address; every other line comes from llama.cpp."""
+"""Prefix of the line with the address. All other lines come from llama.cpp."""
 ERRORS_ONLY = 1
 CACHED_MEGABYTES = 256
-"""Cache for other conversations; llama.cpp's own default is eight gigabytes."""
+"""Size of the prompt cache. The default of llama.cpp is eight gigabytes."""
 
 
-class Order(Value):
-    """The model to serve, as the first line of stdin."""
+class ServerOptions(Value):
+    """The instructions for the child process, which are the first line of stdin."""
 
     path: str
     context: int
     key: str
-    """Requests without it are refused."""
+    """Requests without this key are refused."""
     threads: int = 1
     tiny: bool = False
-    """Whether the model is so small that it repeats itself without a penalty."""
+    """Whether the model is so small that it needs a penalty for repetition."""
 
     def __repr__(self) -> str:
-        return f"Order(path={self.path!r}, context={self.context})"
+        return f"ServerOptions(path={self.path!r}, context={self.context})"
 
 
 def main() -> None:
-    """Serves on a free port. The parent holds stdin, so that we end when it ends."""
-    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
+    """Serves on a free port until stdin is closed, which happens when the parent process ends."""
+    options = msgspec.json.decode(sys.stdin.buffer.readline(), type=ServerOptions)
     import xllamacpp  # type: ignore[import-untyped] # noqa: PLC0415  # only this process has it
 
     params = xllamacpp.CommonParams()
-    params.model.path = order.path
+    params.model.path = options.path
     params.hostnames = ["127.0.0.1"]
     params.port = 0
-    params.api_keys = [order.key]
-    params.n_ctx = order.context
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = order.threads
+    params.api_keys = [options.key]
+    params.n_ctx = options.context
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads
     params.cache_ram_mib = CACHED_MEGABYTES
     params.verbosity = ERRORS_ONLY
-    if order.tiny:
-        # For requests that say nothing else.
+    if options.tiny:
+        # Defaults for requests that do not set these options.
         params.n_predict = 512
         params.sampling.temp, params.sampling.top_p = 0.2, 0.9
         params.sampling.penalty_repeat, params.sampling.penalty_last_n = 1.1, 256
     try:
         server = xllamacpp.Server(params)
     except RuntimeError:
-        # llama.cpp has said why.
+        # llama.cpp has printed the cause.
         sys.exit(1)
     os.write(1, f"{LISTENING}{server.listening_address}\n".encode())
     sys.stdin.buffer.read()
-    # Its own end waits for answers that nobody will read.
+    # A normal exit would wait for answers that nobody reads.
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""Calls a model with the role markers in the text of all messages escaped."""
+"""Escapes role markers in the messages of every request to a model."""
 
 import operator
 from functools import lru_cache
@@ -10,7 +10,7 @@ from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMe
 from hermes.types.models import ModelProvider, ModelRequest
 from hermes.types.protocols import Emit
 
-# Thousands of calls share a few prompts.
+# Many calls share a few prompts.
 _escaped_prompt = lru_cache(maxsize=256)(escape)
 
 
@@ -34,7 +34,7 @@ def escaped(request: ModelRequest) -> ModelRequest:
 
 
 def _message(message: Message) -> Message:
-    """The message as the model reads it; the same object if it contains no marker."""
+    """Returns the escaped message, or the same object if it contains no marker."""
     match message:
         case UserMessage(text=text, sender=sender):
             shown, name = escape(text), escape(sender) if sender else sender

@@ -1,4 +1,4 @@
-"""Reads the events of Anthropic's messages."""
+"""Parses the stream events of Anthropic's Messages API."""
 
 import msgspec
 from msgspec import Raw, Struct
@@ -6,13 +6,13 @@ from msgspec.structs import astuple
 
 from hermes.core.models.finish_reasons import cut_by
 from hermes.core.models.provider_errors import ProviderProblem, interruption
-from hermes.core.models.thoughts import Thought, kept
+from hermes.core.models.reasoning import ReasoningPart, encode_reasoning
 from hermes.types.events import UsageReported
 from hermes.types.models import AnswerBuilder, CallBuilder
 
 
 class _Block(Struct):
-    """A part of the message, as it begins; whole where nothing is streamed."""
+    """The beginning of a content block, or the whole block if the answer is not streamed."""
 
     type: str = ""
     text: str | None = None
@@ -38,7 +38,7 @@ class _Usage(Struct):
     output_tokens: int | None = None
 
     def updated(self, later: "_Usage") -> "_Usage":
-        """Later figures are of the whole, not of what came since."""
+        """Returns the usage with later figures, which are totals and not increments."""
         figures = zip(astuple(self), astuple(later), strict=True)
         return _Usage(*(old if new is None else new for old, new in figures))
 
@@ -66,7 +66,7 @@ class _Event(Struct):
     usage: _Usage | None = None
     error: ProviderProblem | str | None = None
     content: list[_Block] | None = None
-    """Of a whole message, where nothing is streamed; so is `stop_reason`."""
+    """The blocks of a message that is not streamed. `stop_reason` is set in this case, too."""
     stop_reason: str | None = None
 
 
@@ -89,13 +89,15 @@ class _OpenThought(Struct):
     signature: list[str] = []
     data: str | None = None
 
-    def closed(self) -> Thought:
+    def closed(self) -> ReasoningPart:
         part = _Thinking("".join(self.thinking), "".join(self.signature))
-        return Thought(self.at, Raw(_encoder.encode(_Redacted(self.data) if self.data else part)))
+        return ReasoningPart(
+            self.at, Raw(_encoder.encode(_Redacted(self.data) if self.data else part))
+        )
 
 
 class MessageEvents:
-    """Reads events, or a whole message, into an answer."""
+    """Parses events, or a whole message, into an answer."""
 
     def __init__(self, answer: AnswerBuilder) -> None:
         self._answer = answer
@@ -155,4 +157,6 @@ class MessageEvents:
     def _finish(self, reason: str | None) -> None:
         self._answer.finished = True
         self._answer.cut = cut_by(reason)
-        self._answer.echo = kept([thought.closed() for thought in self._thoughts.values()])
+        self._answer.echo = encode_reasoning(
+            [thought.closed() for thought in self._thoughts.values()]
+        )

@@ -1,4 +1,4 @@
-"""Keeps the lists of models that providers sent, in one file per provider."""
+"""Caches the model lists of providers, in one file per provider."""
 
 import time
 from collections.abc import Callable
@@ -15,58 +15,60 @@ from hermes.types.value import Value
 
 
 class ListedModel(Value):
-    """A model, as its provider describes it."""
+    """A model in a provider's list."""
 
     id: str
     context_length: int | None = None
     price: Price | None = None
     attachments: tuple[AttachmentKind, ...] | None = None
-    """Kinds of attachments that it accepts; None if the provider does not say."""
+    """Kinds of attachments that it accepts; None if the list does not say."""
 
 
 class CachedList(Value):
     base_url: str
-    """Where the list came from, without a password: another address has other models."""
+    """The address that the list came from, without a password. Other addresses have other
+    models."""
     asked_at: float
     models: tuple[ListedModel, ...]
 
 
 class ModelCache:
-    """The lists in one folder. A `place` is a choice whose provider and address count."""
+    """The cached lists in one folder. An `endpoint` is a choice of which only the provider and
+    address matter."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
         self._folder = folder
         self._clock = clock
 
-    def last(self, place: ModelChoice) -> CachedList | None:
-        """The last list from the place, however old."""
-        path = self._path(place)
+    def last(self, endpoint: ModelChoice) -> CachedList | None:
+        """Returns the last list of the endpoint, whatever its age."""
+        path = self._path(endpoint)
         try:
             found = _read(path, path.stat().st_mtime_ns)
         except (OSError, msgspec.DecodeError):
             return None
-        return found if found.base_url == redact_tokens(place.base_url) else None
+        return found if found.base_url == redact_tokens(endpoint.base_url) else None
 
-    def current(self, place: ModelChoice, age: float) -> CachedList | None:
-        """The last list, if it is younger than so many seconds."""
-        last = self.last(place)
+    def current(self, endpoint: ModelChoice, age: float) -> CachedList | None:
+        """Returns the last list if it is younger than `age` seconds."""
+        last = self.last(endpoint)
         return last if last and 0 <= self._clock() - last.asked_at < age else None
 
     def find(self, choice: ModelChoice) -> ListedModel | None:
-        """The chosen model, if the list of its provider has it."""
+        """Returns the chosen model from the list of its provider, or None if it is not listed."""
         last = self.last(choice)
         models = last.models if last else ()
         return next((one for one in models if one.id == choice.model), None)
 
-    def save(self, place: ModelChoice, models: tuple[ListedModel, ...]) -> CachedList:
+    def save(self, endpoint: ModelChoice, models: tuple[ListedModel, ...]) -> CachedList:
         fresh = CachedList(
-            base_url=redact_tokens(place.base_url), asked_at=self._clock(), models=models
+            base_url=redact_tokens(endpoint.base_url), asked_at=self._clock(), models=models
         )
-        write_private(self._path(place), msgspec.json.encode(fresh).decode())
+        write_private(self._path(endpoint), msgspec.json.encode(fresh).decode())
         return fresh
 
-    def _path(self, place: ModelChoice) -> Path:
-        return self._folder / f"{place.provider}.json"
+    def _path(self, endpoint: ModelChoice) -> Path:
+        return self._folder / f"{endpoint.provider}.json"
 
 
 @lru_cache(maxsize=16)

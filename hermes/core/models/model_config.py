@@ -1,4 +1,4 @@
-"""The settings that decide which model answers, as plain values."""
+"""The settings about models, as plain values."""
 
 from enum import IntEnum
 from pathlib import Path
@@ -9,7 +9,7 @@ from hermes.types.value import Value
 
 
 class SettingLayer(IntEnum):
-    """Where a setting was given; a later layer wins."""
+    """The place where a setting was given. A higher layer takes precedence."""
 
     DEFAULT = 0
     CONFIG = 1
@@ -18,11 +18,11 @@ class SettingLayer(IntEnum):
 
 
 class SettingSource(Value):
-    """Where one setting was given."""
+    """The source of one setting."""
 
     layer: SettingLayer = SettingLayer.DEFAULT
     text: str = "default"
-    """As a person reads it: `environment HERMES_MODEL` or `config.yaml line 3`."""
+    """The source in words for people: `environment HERMES_MODEL` or `config.yaml line 3`."""
 
 
 class EndpointConfig(Value):
@@ -44,8 +44,10 @@ class ModelConfig(Value):
     main: EndpointConfig = EndpointConfig(section="model")
     auxiliary: EndpointConfig = EndpointConfig(section="auxiliary")
     wire: str = "auto"
-    """Name of the wire format of the main model; `auto` for the provider's."""
+    """Name of the wire format of the main model; `auto` for the provider's default."""
     fallbacks: tuple[str, ...] = ()
+    custom_base_url: str = ""
+    """Address of the provider `custom` where the main section has none."""
     context_length: int | None = None
     max_tokens: int | None = None
     attachments: tuple[str, ...] | None = None
@@ -53,19 +55,19 @@ class ModelConfig(Value):
     input_price: float | None = None
     output_price: float | None = None
     sources: dict[str, SettingSource] = msgspec.field(default_factory=dict)
-    """By the key of the setting; a setting that has its default is left out."""
+    """The sources by setting. Settings with their default value are left out."""
     variables: dict[str, str] = msgspec.field(default_factory=dict)
-    """The environment variable of a setting, by its key."""
+    """The environment variables by setting."""
     environ: dict[str, str] = msgspec.field(default_factory=dict)
-    """The .env file, and over it the environment of the process."""
+    """The variables of the .env file and of the process, which takes precedence."""
     process: frozenset[str] = frozenset()
-    """Names of the variables that come from the environment of the process."""
+    """Names of the variables that are set in the process."""
     config_file: Path = Path("config.yaml")
     dotenv_file: Path = Path(".env")
     models: Path = Path("models")
-    """The folder of model files."""
+    """Folder of the model files."""
     cache: Path = Path("cache")
-    """The folder of lists of models."""
+    """Folder of the cached model lists."""
 
     def __repr__(self) -> str:
         return f"ModelConfig(main={self.main!r})"
@@ -74,11 +76,11 @@ class ModelConfig(Value):
         return self.sources.get(key, SettingSource()).layer
 
     def source(self, key: str) -> str:
-        """Where the setting was given, as a person reads it."""
+        """Returns the source of the setting, in words for people."""
         return self.sources.get(key, SettingSource()).text
 
     def variable_source(self, name: str) -> str:
-        """Where a variable is set, as a person reads it; empty without a name."""
+        """Returns where a variable is set, in words for people, or "" for an empty name."""
         if not name:
             return ""
         return f"environment {name}" if name in self.process else f"{self.dotenv_file} {name}"

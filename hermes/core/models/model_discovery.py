@@ -1,4 +1,4 @@
-"""Requests the providers' lists of models, and caches them for use without a network."""
+"""Requests the model lists of providers, and caches them."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -12,9 +12,8 @@ from msgspec import Struct
 
 from hermes.core.models.model_cache import CachedList, ListedModel, ModelCache
 from hermes.core.models.prices import MILLION
-from hermes.core.models.provider_errors import refusal, unreachable
+from hermes.core.models.provider_errors import address_advice, refusal, unreachable
 from hermes.core.models.wires import WireFormats, find_wire
-from hermes.text.redact import redact_tokens
 from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
 from hermes.types.messages import AttachmentKind
 from hermes.types.profile import ModelChoice, Price
@@ -22,14 +21,15 @@ from hermes.types.profile import ModelChoice, Price
 log = logging.getLogger(__name__)
 
 FRESH_LIST = 24 * 3600.0
-"""Seconds for which a list is not requested again."""
+"""Seconds for which a cached list is used."""
 REFRESH_PERIOD = 6 * 3600.0
 """Seconds between two refreshes in the background."""
 _TIMEOUT = aiohttp.ClientTimeout(total=20.0)
 
 
 class ModelDiscovery:
-    """Reads lists of models over HTTP. A `place` is a choice whose provider and address count."""
+    """Requests model lists over HTTP. An `endpoint` is a choice of which only the provider and
+    address matter."""
 
     def __init__(
         self, session: aiohttp.ClientSession, wires: WireFormats, cache: ModelCache
@@ -38,64 +38,67 @@ class ModelDiscovery:
         self._wires = wires
         self._cache = cache
 
-    async def current(self, place: ModelChoice, *, age: float = FRESH_LIST) -> CachedList:
-        """The list, renewed if it is older than `age`; the old one if that fails."""
-        if current := self._cache.current(place, age):
+    async def current(self, endpoint: ModelChoice, *, age: float = FRESH_LIST) -> CachedList:
+        """Returns the list, renewed if it is older than `age`, or the old list if the request
+        fails."""
+        if current := self._cache.current(endpoint, age):
             return current
         try:
-            return await self.renew(place)
+            return await self.renew(endpoint)
         except (RateLimited, Disconnected, AuthFailed, Rejected):
-            if last := self._cache.last(place):
+            if last := self._cache.last(endpoint):
                 return last
             raise
 
-    async def renew(self, place: ModelChoice) -> CachedList:
-        """Requests the list, and keeps it."""
-        models = await self.fetch(place)
-        return await anyio.to_thread.run_sync(self._cache.save, place, models)
+    async def renew(self, endpoint: ModelChoice) -> CachedList:
+        """Requests the list and caches it."""
+        models = await self.fetch(endpoint)
+        return await anyio.to_thread.run_sync(self._cache.save, endpoint, models)
 
     async def refresh(
         self,
-        places: Sequence[ModelChoice],
+        endpoints: Sequence[ModelChoice],
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
-        """Keeps the lists of the places current, until cancelled."""
+        """Refreshes the lists of the endpoints until it is cancelled."""
         while True:
-            for place in places:
+            for endpoint in endpoints:
                 try:
-                    await self.current(place, age=REFRESH_PERIOD)
+                    await self.current(endpoint, age=REFRESH_PERIOD)
                 except (HermesError, OSError) as error:
-                    log.debug("no list of models from %s: %s", place.provider, error)
+                    log.debug("no list of models from %s: %s", endpoint.provider, error)
             await sleep(REFRESH_PERIOD)
 
-    async def fetch(self, place: ModelChoice) -> tuple[ListedModel, ...]:
-        """Requests the list; raises one of our errors if the provider has none."""
-        wire = find_wire(self._wires, place.wire)
+    async def fetch(self, endpoint: ModelChoice) -> tuple[ListedModel, ...]:
+        """Requests the list. Raises a HermesError if the request fails or the provider has no
+        list."""
+        wire = find_wire(self._wires, endpoint.wire)
         try:
             async with self._session.get(
-                wire.list_url(place),
-                headers=wire.headers(place),
+                wire.list_url(endpoint),
+                headers=wire.headers(endpoint),
                 timeout=_TIMEOUT,
                 # A redirect would carry the key to another host.
                 allow_redirects=False,
             ) as response:
                 body = await response.read()
                 if response.status not in (200, 404):
-                    raise refusal(place, response.status, response.headers, body)
+                    raise refusal(endpoint, response.status, response.headers, body)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise unreachable(place, error) from error
+            raise unreachable(endpoint, error) from error
         try:
             page = _pages.decode(body)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            where = redact_tokens(place.base_url)
-            raise Rejected(f"{place.provider} has no list of models at {where!r}") from error
+            raise Rejected(
+                f"{endpoint.provider} has no list of models there; {address_advice(endpoint)}"
+            ) from error
         entries = page if isinstance(page, list) else page.data
-        prefix = place.quirks.list_prefix
+        prefix = endpoint.quirks.list_prefix
         return tuple(one for raw in entries if (one := read_entry(raw, prefix)) is not None)
 
 
 class _Pricing(Struct):
-    """Dollars for one token, as text."""
+    """Prices in dollars per token, as text."""
 
     prompt: str
     completion: str
@@ -105,7 +108,7 @@ class _Pricing(Struct):
 class _Entry(Struct):
     id: str
     context_length: int | None = None
-    """Servers have five names for it."""
+    """Servers use five different names for the context length."""
     context_window: int | None = None
     max_context_length: int | None = None
     max_model_len: int | None = None
@@ -127,7 +130,8 @@ _entries = msgspec.json.Decoder(_Entry)
 
 
 def read_entry(raw: msgspec.Raw, prefix: str = "") -> ListedModel | None:
-    """The model that an entry of a list describes, without the prefix; None if it is not one."""
+    """Parses an entry of a list, and removes the prefix from its name. Returns None for an invalid
+    entry."""
     try:
         entry = _entries.decode(raw)
     except msgspec.DecodeError:
@@ -165,7 +169,7 @@ def _price(said: object) -> Price | None:
         dollars += [float(cached)] if cached else []
     except (msgspec.ValidationError, ValueError):
         return None
-    # A router says -1 if the price depends on the provider behind it.
+    # A router sends -1 if the price depends on the provider behind it.
     if not all(0 <= one < 1 for one in dollars):
         return None
     read, written, *reused = (round(one * MILLION, 6) for one in dollars)

@@ -1,20 +1,22 @@
-"""The providers and models that could be chosen, and how a person's name for one is read."""
+"""Lists the providers and models that can be chosen, and parses the names that people type."""
 
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from hermes.core.models.catalog import CUSTOM, LOCAL, MODEL_FILE
+from hermes.core.models.catalog import LOCAL, MODEL_FILE
+from hermes.core.models.facts import with_known_facts
+from hermes.core.models.model_cache import ListedModel
 from hermes.core.models.resolver import ConfiguredModels
 from hermes.text.spelling import did_you_mean
 from hermes.types.errors import ConfigError
-from hermes.types.offers import ModelName, ProviderOffer
+from hermes.types.offers import ChosenModel, ModelName, ProviderOffer
 from hermes.types.profile import ModelChoice
-from hermes.types.providers import Provider
+from hermes.types.providers import CUSTOM, Provider
 
 
 class OfferedModels:
-    """The models that could be chosen in place of the configured one."""
+    """The models that can be chosen instead of the configured one."""
 
     def __init__(self, configured: ConfiguredModels) -> None:
         self._configured = configured
@@ -23,53 +25,49 @@ class OfferedModels:
         self._cache = configured.cache
 
     def all(self) -> tuple[ProviderOffer, ...]:
-        """Every provider, in the order in which `auto` looks for a key."""
-        used = self._used()
+        """Returns every provider, in the order in which `auto` looks for a key."""
+        used = self.used()
         return tuple(self._offer(one, used) for one in self._catalog.providers)
 
     def of(self, provider: str) -> ProviderOffer:
-        """One provider; ConfigError with the nearest name for an unknown one."""
-        return self._offer(self._catalog.named(provider), self._used())
+        """Returns a provider. For an unknown name, raises a ConfigError that suggests the nearest
+        one."""
+        return self._offer(self._catalog.named(provider), self.used())
 
-    def places(self) -> tuple[ModelChoice, ...]:
-        """The endpoints whose lists can be requested: all with a key, and the one in use."""
-        used = self._used()
+    def endpoints(self) -> tuple[ModelChoice, ...]:
+        """Returns the endpoints whose lists can be requested: those with a key and the one in
+        use."""
+        used = self.used()
         return tuple(
-            one.place
+            one.endpoint
             for one in self.all()
-            if one.place and one.ready and (one.key or (used and used.provider == one.name))
+            if one.endpoint and one.ready and (one.key or (used and used.provider == one.name))
         )
 
-    def listed(self, place: ModelChoice) -> tuple[ModelChoice, ...]:
-        """The models of the last list from the place; none without a list."""
-        last = self._cache.last(place)
-        return tuple(
-            replace(
-                place,
-                model=one.id,
-                context_length=one.context_length,
-                price=one.price,
-                attachments=one.attachments,
-            )
-            for one in (last.models if last else ())
-        )
+    def listed(self, endpoint: ModelChoice) -> tuple[ModelChoice, ...]:
+        """Returns the models in the last list of the endpoint. It is empty without a list."""
+        last = self._cache.last(endpoint)
+        models, used = last.models if last else (), self.used()
+        return tuple(self._described(endpoint, one, used) for one in models)
 
     def models(self, provider: str) -> tuple[ModelChoice, ...]:
-        """The models in the provider's last list, or those that are on this machine."""
+        """Returns the models in the provider's last list, or the model files on this machine."""
         if provider == LOCAL:
+            here, used = ModelChoice(provider=LOCAL, model="", base_url=""), self.used()
             names = self._on_this_machine()
-            return tuple(ModelChoice(provider=LOCAL, model=name, base_url="") for name in names)
-        place = self.of(provider).place
-        return self.listed(place) if place else ()
+            return tuple(self._described(here, ListedModel(id=name), used) for name in names)
+        endpoint = self.of(provider).endpoint
+        return self.listed(endpoint) if endpoint else ()
 
     def demo_is_downloaded(self) -> bool:
-        """Whether the embedded demo model is on this machine."""
+        """Returns whether the embedded demo model is on this machine."""
         from hermes.core.models.download import SMOLLM2  # noqa: PLC0415  # slow, rarely needed
 
-        return SMOLLM2.present(self._config.models)
+        return SMOLLM2.is_downloaded(self._config.models)
 
     def read_name(self, name: str, provider: str = "") -> ModelName:
-        """Reads a person's `model`, `provider/model`, `provider` or model file."""
+        """Parses the name that a person typed: `model`, `provider/model`, `provider` or a model
+        file."""
         catalog = self._catalog
         if not name.endswith(MODEL_FILE) and (len(name.split()) != 1 or name.endswith("/")):
             raise ConfigError(f"{name!r} is not the name of a model")
@@ -86,14 +84,15 @@ class OfferedModels:
             return ModelName(model=name, provider=self._instead_of_demo())
         return ModelName(model=name if name == meant.default_model else rest, provider=meant.name)
 
-    def moves(self, name: ModelName) -> bool:
-        """Whether the name belongs to another provider than the configured one."""
+    def changes_provider(self, name: ModelName) -> bool:
+        """Returns whether the name belongs to another provider than the configured one."""
         configured = self._catalog.find(self._config.main.provider)
         return bool(name.provider) and (configured is None or configured.name != name.provider)
 
-    def doubt(self, name: ModelName) -> str:
-        """Why the model probably does not exist, as a sentence; empty if all seems well."""
-        choice = self._used()
+    def why_unlikely(self, name: ModelName) -> str:
+        """Returns a sentence that says why the model probably does not exist, or "" if it may
+        exist."""
+        choice = self.used()
         provider = name.provider or (choice.provider if choice else "")
         names = [one.model for one in self.models(provider)] if provider else []
         if provider == LOCAL and name.model not in names:
@@ -108,8 +107,19 @@ class OfferedModels:
             return ""
         return f"{provider} does not list {name.model!r}{did_you_mean(name.model, names, 0.4)}"
 
+    def _described(
+        self, place: ModelChoice, listed: ListedModel, used: ModelChoice | None
+    ) -> ModelChoice:
+        """A model of a list, with the facts that `hermes model` shows once it is chosen."""
+        if used and (used.provider, used.model) == (place.provider, listed.id):
+            return used
+        bare = replace(place, model=listed.id, context_length=None, price=None, attachments=None)
+        provider = self._catalog.named(place.provider)
+        chosen = ChosenModel(choice=bare, sources={})
+        return with_known_facts(self._catalog, listed, provider, chosen).choice
+
     def _on_this_machine(self) -> tuple[str, ...]:
-        """The demo model, and the model files that are in the folder of models."""
+        """Returns the names of the demo model and of the files in the models folder."""
         from hermes.core.models.download import SMOLLM2  # noqa: PLC0415  # slow, rarely needed
 
         folder, demo = self._config.models, self._catalog.named(LOCAL).default_model
@@ -117,16 +127,17 @@ class OfferedModels:
         return demo, *sorted(file.name for file in files - {SMOLLM2.path(folder)})
 
     def _instead_of_demo(self) -> str:
-        """The provider to write down, if its key wins over the demo model of config.yaml."""
-        choice = self._used()
+        """Returns the provider to configure, if its key replaces the demo model of config.yaml."""
+        choice = self.used()
         demo = self._catalog.find(self._config.main.provider) == self._catalog.named(LOCAL)
         if choice and demo and choice.provider not in (LOCAL, CUSTOM):
             return choice.provider
         return ""
 
     def _is_vendor(self, meant: Provider, name: str) -> bool:
-        """Whether `vendor/model` is a model of the provider in use, which is a router."""
-        choice = self._used()
+        """Returns whether `vendor/model` is a model of the configured provider, which is a
+        router."""
+        choice = self.used()
         used = self._catalog.find(choice.provider) if choice else None
         if not (choice and used and used.vendor_names) or used == meant or name.count("/") > 1:
             return False
@@ -134,7 +145,8 @@ class OfferedModels:
         maker = meant.key_required and not meant.vendor_names
         return name in names or not meant.ready(self._config.environ) or (maker and not names)
 
-    def _used(self) -> ModelChoice | None:
+    def used(self) -> ModelChoice | None:
+        """The model that answers now; None if none is configured, or it can't be used."""
         try:
             return self._configured.main()
         except ConfigError:
@@ -144,7 +156,7 @@ class OfferedModels:
         environ = self._config.environ
         address = provider.address(environ).rstrip("/")
         behaviour = self._catalog.behaviour(provider, address)
-        place = ModelChoice(
+        endpoint = ModelChoice(
             provider=provider.name,
             model="",
             base_url=address,
@@ -153,12 +165,12 @@ class OfferedModels:
             quirks=behaviour.quirks,
         )
         if used and used.provider == provider.name:
-            place = used
+            endpoint = used
         return ProviderOffer(
             name=provider.name,
             label=provider.label,
             default_model=provider.default_model,
             key=provider.keys[0] if provider.key_required else "",
-            ready=provider.ready(environ) or place is used,
-            place=place if place.base_url else None,
+            ready=provider.ready(environ) or endpoint is used,
+            endpoint=endpoint if endpoint.base_url else None,
         )

@@ -1,4 +1,4 @@
-"""The wire format of OpenAI's chat completions, which most other servers speak too."""
+"""The wire format of OpenAI's chat completions, which most other servers use, too."""
 
 from base64 import b32encode
 from collections.abc import Collection, Mapping
@@ -10,7 +10,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
 from hermes.core.models.chat_chunks import ChatEcho, Chunks
-from hermes.core.models.prefixes import Prefixes
+from hermes.core.models.message_cache import EncodedMessageCache
+from hermes.core.models.reasoning import echo_body
 from hermes.core.models.request_fields import (
     answer_limit,
     bearer,
@@ -26,10 +27,9 @@ from hermes.core.models.request_fields import (
 from hermes.core.models.response_formats import (
     JSON_OBJECT,
     enforced,
-    form_in_words,
+    format_instruction,
     schema_fields,
 )
-from hermes.core.models.thoughts import echoed
 from hermes.core.tools.schema import function, tools_json
 from hermes.types.client_tools import ToolChoice
 from hermes.types.identity import CallId
@@ -83,7 +83,7 @@ class OpenAIChat:
     attachments: frozenset[AttachmentKind] = frozenset({"image", "audio", "file"})
 
     def __init__(self) -> None:
-        self._prefixes = Prefixes()
+        self._cache = EncodedMessageCache()
 
     def url(self, choice: ModelChoice) -> str:
         return f"{choice.base_url.rstrip('/')}/chat/completions"
@@ -97,7 +97,7 @@ class OpenAIChat:
     def declare(self, tool: DeclaredTool) -> Mapping[str, object]:
         return function(tool)
 
-    def left_out(self, choice: ModelChoice, sampling: Sampling) -> Collection[str]:
+    def ignored_options(self, choice: ModelChoice, sampling: Sampling) -> Collection[str]:
         return ()
 
     def body(self, request: ModelRequest) -> bytes:
@@ -105,7 +105,7 @@ class OpenAIChat:
         parts = [b"{", extra_fields(choice), _HEAD, _encoder.encode(choice.model)]
         if request.tools:
             parts += b',"tools":', tools_json(request.tools), _tool_choice(request.tool_choice)
-        # Options that are not set are left out.
+        # `omit_defaults` leaves out options that are not set.
         sampling = _encoder.encode(replace(request.sampling, max_tokens=answer_limit(request)))
         if sampling != b"{}":
             if field := choice.quirks.max_tokens_field:
@@ -114,10 +114,10 @@ class OpenAIChat:
         form = enforced(request)
         if form is not None:
             parts += b',"response_format":', _format(form)
-        system = system_text(request, form_in_words(request.response_format, form))
+        system = system_text(request, format_instruction(request.response_format, form))
         said = [_said("system", system)] if system else []
         encode = partial(_encoded, request)
-        said.append(self._prefixes.joined(cache_name(request), request.messages, encode))
+        said.append(self._cache.encoded(cache_name(request), request.messages, encode))
         parts += b',"messages":[', b",".join(said), b"]}"
         return b"".join(parts)
 
@@ -126,7 +126,7 @@ class OpenAIChat:
 
 
 def _tool_choice(choice: ToolChoice) -> bytes:
-    """The fields of a choice that is not the default."""
+    """Returns the JSON fields for the choice, or b"" for the default."""
     parts: list[bytes] = []
     if choice.mode == "named":
         named = {"type": "function", "function": {"name": choice.name}}
@@ -145,7 +145,7 @@ def _format(form: ResponseFormat) -> bytes:
 
 
 def _said(role: str, text: str) -> bytes:
-    # By hand: a long conversation is encoded anew for every call.
+    # Written by hand, because encoding a long conversation takes time in every call.
     return b'{"role":"%b","content":%b}' % (role.encode(), _encoder.encode(text))
 
 
@@ -193,7 +193,7 @@ def _calling(choice: ModelChoice, message: AssistantMessage) -> _Assistant:
         for call in message.calls
     ]
     said = _Assistant(message.text or None, made)
-    if body := echoed(message, choice):
+    if body := echo_body(message, choice):
         echo = _echoes.decode(body)
         said.reasoning_content = echo.reasoning_content
         for index, call in enumerate(made):

@@ -1,4 +1,4 @@
-"""The wire format of OpenAI's responses; nothing is stored at the provider."""
+"""The wire format of OpenAI's Responses API, with storage at the provider turned off."""
 
 from collections.abc import Collection, Mapping
 from functools import partial
@@ -6,7 +6,8 @@ from functools import partial
 import msgspec
 from msgspec import Struct
 
-from hermes.core.models.prefixes import Prefixes
+from hermes.core.models.message_cache import EncodedMessageCache
+from hermes.core.models.reasoning import echo_body, insert_reasoning
 from hermes.core.models.request_fields import (
     answer_limit,
     bearer,
@@ -24,10 +25,9 @@ from hermes.core.models.response_events import ResponseEvents
 from hermes.core.models.response_formats import (
     JSON_OBJECT,
     enforced,
-    form_in_words,
+    format_instruction,
     schema_fields,
 )
-from hermes.core.models.thoughts import echoed, woven
 from hermes.core.tools.schema import named_schema, tools_json
 from hermes.types.client_tools import ClientTool, ToolChoice
 from hermes.types.messages import (
@@ -84,7 +84,7 @@ class OpenAIResponses:
     attachments: frozenset[AttachmentKind] = frozenset({"image", "file"})
 
     def __init__(self) -> None:
-        self._prefixes = Prefixes()
+        self._cache = EncodedMessageCache()
 
     def url(self, choice: ModelChoice) -> str:
         return f"{choice.base_url.rstrip('/')}/responses"
@@ -96,17 +96,17 @@ class OpenAIResponses:
         return bearer(choice)
 
     def declare(self, tool: DeclaredTool) -> Mapping[str, object]:
-        # A strict schema has no optional fields.
+        # The agent's own tools are not strict, because a strict schema can't have optional fields.
         strict = isinstance(tool, ClientTool) and bool(tool.strict)
         return {"type": "function", **named_schema(tool), "strict": strict}
 
-    def left_out(self, choice: ModelChoice, sampling: Sampling) -> Collection[str]:
+    def ignored_options(self, choice: ModelChoice, sampling: Sampling) -> Collection[str]:
         return given_options(sampling) - _PASSED_ON
 
     def body(self, request: ModelRequest) -> bytes:
         choice = request.choice
         form = enforced(request)
-        options = _options(request, form_in_words(request.response_format, form))
+        options = _options(request, format_instruction(request.response_format, form))
         parts = [b"{", extra_fields(choice), _encoder.encode(options)[1:-1]]
         if form is not None:
             parts += b',"text":{"format":', _format(form), b"}"
@@ -114,7 +114,7 @@ class OpenAIResponses:
             parts += b',"tools":', tools_json(request.tools, self.declare)
             parts.append(_tool_choice(request.tool_choice))
         encode = partial(_encoded, request)
-        items = self._prefixes.joined(cache_name(request), request.messages, encode)
+        items = self._cache.encoded(cache_name(request), request.messages, encode)
         parts += b',"input":[', items, b"]}"
         return b"".join(parts)
 
@@ -123,7 +123,7 @@ class OpenAIResponses:
 
 
 def _tool_choice(choice: ToolChoice) -> bytes:
-    """The fields of a choice that is not the default."""
+    """Returns the JSON fields for the choice, or b"" for the default."""
     parts: list[bytes] = []
     if choice.mode == "named":
         parts += b',"tool_choice":', _encoder.encode({"type": "function", "name": choice.name})
@@ -174,7 +174,7 @@ def _items(request: ModelRequest, message: Message) -> list[bytes]:
         case AssistantMessage(text=text, calls=calls):
             said = [_encoder.encode(_Said("assistant", text))] if text.strip() or not calls else []
             made = [_encoder.encode(_Call(one.id, one.name, call_arguments(one))) for one in calls]
-            return woven([*said, *made], echoed(message, request.choice))
+            return insert_reasoning([*said, *made], echo_body(message, request.choice))
 
 
 def _part(request: ModelRequest, part: str | Attachment) -> bytes:

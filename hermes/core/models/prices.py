@@ -1,4 +1,4 @@
-"""The cost of a model call."""
+"""Computes the cost of a model call."""
 
 from msgspec.structs import replace
 
@@ -9,7 +9,8 @@ MILLION = 1_000_000
 
 
 def priced(usage: UsageReported, price: Price | None) -> UsageReported:
-    """The usage with its cost: the provider's own figure, or computed from the price."""
+    """Returns the usage with its cost: the provider's own figure, or one computed from the
+    price."""
     if usage.cost is not None or price is None:
         return usage
     cached = price.input if price.cached is None else price.cached

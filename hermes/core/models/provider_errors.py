@@ -1,4 +1,4 @@
-"""Translates the errors of providers into ours: one sentence that says what to do."""
+"""Translates the errors of providers into our errors, whose text says what to do."""
 
 import math
 import re
@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -22,6 +23,7 @@ from hermes.types.errors import (
 from hermes.types.profile import ModelChoice
 
 LONGEST_QUOTE = 300
+OPENAI_WIRES = ("chat", "responses")
 
 _TOO_LONG = re.compile(
     r"context_length_exceeded|context_window_exceeded|exceed_context_size"
@@ -51,7 +53,7 @@ _STATUSES = {
     "invalid": 400,
     "policy": 400,
 }
-"""Words in an error's code or type, and the HTTP status that corresponds to each."""
+"""Maps words in an error's code or type to the corresponding HTTP status."""
 
 
 class ProviderProblem(Struct, frozen=True):
@@ -59,13 +61,13 @@ class ProviderProblem(Struct, frozen=True):
     code: str | int | None = None
     type: str | None = None
     metadata: object = None
-    """A router puts the error text of the provider behind it into `raw`."""
+    """The field `raw` in it is the error text of the provider behind a router."""
 
 
 class _Body(Struct):
     error: ProviderProblem | str | None = None
     message: object = None
-    """The error text of servers that send no `error`; others send it as `detail`."""
+    """The error text of servers that send no `error`. Other servers use `detail`."""
     detail: object = None
 
     def problem(self) -> ProviderProblem:
@@ -79,7 +81,7 @@ _bodies = msgspec.json.Decoder(_Body | list[_Body])
 def refusal(
     choice: ModelChoice, status: int, headers: Mapping[str, str], body: bytes
 ) -> HermesError:
-    """The error for a response that is not an answer."""
+    """Returns the error for a response whose status is not 200."""
     try:
         decoded = _bodies.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -89,7 +91,7 @@ def refusal(
 
 
 def interruption(choice: ModelChoice, problem: ProviderProblem | str) -> HermesError:
-    """The error for a problem in mid-stream, the same as for a response with that problem."""
+    """Returns the error for a problem that is reported in the middle of a stream."""
     found = ProviderProblem(problem) if isinstance(problem, str) else problem
     return _error(choice, _status(found), found)
 
@@ -107,7 +109,7 @@ def _error(
     said = _sentence(choice, problem)
     words = f"{problem.code} {problem.type} {said}"
     who, model = choice.provider, choice.model
-    # Providers repeat parts of a key that they refuse.
+    # Providers quote parts of a key that they refuse.
     quote = f": {said[:LONGEST_QUOTE]}" if said and status != 401 else ""
     if _TOO_LONG.search(words):
         return TooLong(
@@ -118,7 +120,7 @@ def _error(
     if status == 404 or _NO_MODEL.search(words):
         return Rejected(
             f"{who} does not know {model!r} ({status}){quote};"
-            " choose another with `hermes model list`, or check base_url"
+            f" choose another with `hermes model list`, or {address_advice(choice)}"
         )
     return _by_status(choice, status, quote, wait)
 
@@ -127,11 +129,12 @@ def _by_status(choice: ModelChoice, status: int, quote: str, wait: float | None)
     who = choice.provider
     match status:
         case 401:
-            return AuthFailed(f"{who} refused the API key (401): set a valid key for {who!r}")
+            trouble = "refused the API key" if choice.api_key else "wants an API key"
+            return AuthFailed(f"{who} {trouble} (401): set a valid one{_key_place(choice)}")
         case 403:
             return AuthFailed(
                 f"{who} does not allow this with our API key (403){quote}; "
-                f"set a key for {who!r} that may use {choice.model!r}"
+                f"set a key that may use {choice.model!r}{_key_place(choice)}"
             )
         case 413:
             return TooLong(f"{who} can't take so much at once (413){quote}; /new begins a new one")
@@ -143,6 +146,18 @@ def _by_status(choice: ModelChoice, status: int, quote: str, wait: float | None)
             return Rejected(f"{who} refused the request ({status}){quote or ': check base_url'}")
     trouble = f"{who} could not answer now ({status}){quote}; try again later"
     return Disconnected(trouble) if wait is None else RateLimited(trouble, wait)
+
+
+def _key_place(choice: ModelChoice) -> str:
+    return f" ({choice.key_place})" if choice.key_place else ""
+
+
+def address_advice(choice: ModelChoice) -> str:
+    """How to correct the address: servers with OpenAI's API usually have it under /v1."""
+    base_url = redact_tokens(choice.base_url)
+    if choice.wire in OPENAI_WIRES and not urlsplit(choice.base_url).path.strip("/"):
+        return f"set the address {base_url.rstrip('/')}/v1: {base_url!r} has no /v1"
+    return f"check the address {base_url!r}"
 
 
 def _sentence(choice: ModelChoice, problem: ProviderProblem) -> str:
@@ -163,7 +178,7 @@ def _status(problem: ProviderProblem) -> int:
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds to wait, from a header with seconds, milliseconds or a date."""
+    """Returns the seconds to wait, from a header with seconds, milliseconds or a date."""
     try:
         if (milliseconds := headers.get("retry-after-ms")) is not None:
             return _seconds(float(milliseconds) / 1000)

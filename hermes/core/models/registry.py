@@ -15,9 +15,9 @@ class ModelRegistry(Value):
 
     @classmethod
     def of(cls, registered: Iterable[WireFormat | Provider]) -> "ModelRegistry":
-        """The registered wire formats, and the providers of our table with the registered ones.
+        """Combines the registered wire formats and providers with our table.
 
-        ConfigError if a name is taken.
+        Raises ConfigError if a name is taken.
         """
         wires: list[WireFormat] = []
         providers: list[Provider] = []

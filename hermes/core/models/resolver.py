@@ -1,12 +1,12 @@
-"""Finds the models that a configuration names, and the source of each choice."""
+"""Resolves the models that a configuration names, and explains each choice."""
 
 from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
-from hermes.core.models.catalog import CUSTOM, LOCAL, MODEL_FILE
-from hermes.core.models.facts import measured, overruled
+from hermes.core.models.catalog import LOCAL, MODEL_FILE
+from hermes.core.models.facts import with_known_facts, with_settings
 from hermes.core.models.model_cache import ModelCache
 from hermes.core.models.model_config import EndpointConfig, ModelConfig, SettingLayer
 from hermes.core.models.registry import ModelRegistry
@@ -14,7 +14,7 @@ from hermes.core.models.wires import find_wire
 from hermes.types.errors import ConfigError
 from hermes.types.offers import ChosenModel
 from hermes.types.profile import ModelChoice
-from hermes.types.providers import Provider
+from hermes.types.providers import CUSTOM, Provider
 from hermes.types.value import Value
 
 MAIN_PROVIDER = ("", "auto", "main")
@@ -31,39 +31,39 @@ or take the small demo model, which runs on this machine:
 
 
 class _Endpoint(Value):
-    """A provider, with the settings that replace its usual address, key and wire format."""
+    """A provider, with the settings that override its address, key and wire format."""
 
     provider: Provider
     base_url: str = ""
     api_key: str = ""
     wire: str = ""
-    why: dict[str, str] = msgspec.field(default_factory=dict)
+    sources: dict[str, str] = msgspec.field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"_Endpoint(provider={self.provider.name!r})"
 
 
 class ConfiguredModels:
-    """The models of one configuration. Nothing is cached: lists of models may change."""
+    """The models of one configuration. Nothing is cached, because model lists may change."""
 
     def __init__(self, config: ModelConfig, registry: ModelRegistry) -> None:
         self.config = config
-        self.catalog = registry.catalog
+        self.catalog = registry.catalog.with_address(CUSTOM, config.custom_base_url)
         self.cache = ModelCache(config.cache)
         self.wires = registry.wires
 
     @property
     def advice(self) -> str:
-        """How to configure a model, for a person who has none."""
+        """Explains to a person how to configure a model."""
         return ADVICE.format(key=self.example_key)
 
     @property
     def example_key(self) -> str:
-        """The variable for the key of the first provider, for examples."""
+        """The environment variable for the API key of the first provider, for examples."""
         return self.catalog.providers[0].keys[0]
 
     def main(self) -> ModelChoice | None:
-        """The model that answers; None if nothing is configured."""
+        """Returns the model that answers, or None if no model is configured."""
         chosen = self.explain_main()
         return chosen.choice if chosen else None
 
@@ -75,12 +75,13 @@ class ConfiguredModels:
         return bool(other or wanted.base_url or wanted.model)
 
     def auxiliary(self) -> ModelChoice | None:
-        """The model for summaries and titles; None if the main model does that too."""
+        """Returns the model for summaries and titles, or None if the main model writes them."""
         chosen = self.explain_auxiliary()
         return chosen.choice if chosen else None
 
     def fallbacks(self) -> tuple[ModelChoice, ...]:
-        """The models of `model.fallbacks`; ConfigError names the one that can't be used."""
+        """Returns the models of `model.fallbacks`. Raises a ConfigError that names an unusable
+        one."""
         choices = []
         for name in self.config.fallbacks:
             try:
@@ -92,7 +93,8 @@ class ConfiguredModels:
         return tuple(choices)
 
     def named(self, name: str) -> ModelChoice:
-        """The model that `provider/model` names; a provider alone means its default."""
+        """Returns the model that `provider/model` names. A provider alone means its default
+        model."""
         prefix, _, rest = name.partition("/")
         provider = self.catalog.named(prefix)
         model = name if name == provider.default_model else rest or provider.default_model
@@ -106,10 +108,10 @@ class ConfiguredModels:
         return self._chosen(self._beside(main), model).choice
 
     def requested(self, name: str) -> ModelChoice:
-        """The model that an API request names.
+        """Returns the model that an API request names.
 
-        A request may use the model files that the operator put into the folder of models, and no
-        other file of this machine.
+        A request may use the files that the operator put into the models folder, and no other file
+        of this machine.
         """
         choice = self.named(name)
         if choice.provider == LOCAL and Path(choice.model).name != choice.model:
@@ -117,27 +119,28 @@ class ConfiguredModels:
         return choice
 
     def is_demo(self, choice: ModelChoice) -> bool:
-        """Whether the choice is the embedded demo model, and not a file of the operator."""
+        """Returns whether the choice is the embedded demo model, and not a file of the operator."""
         return choice.provider == LOCAL and not choice.model.endswith(MODEL_FILE)
 
     def explain_main(self) -> ChosenModel | None:
-        """The model that answers, with its sources."""
+        """Returns the model that answers, with its sources."""
         wanted, demo = self._without_demo(self.config.main)
         endpoint = self._endpoint(wanted)
         if endpoint is None:
             return None
         if demo:
-            reason = f"{endpoint.why['provider']}, instead of the demo model of {demo}"
-            endpoint = replace(endpoint, why={**endpoint.why, "provider": reason})
+            reason = f"{endpoint.sources['provider']}, instead of the demo model of {demo}"
+            endpoint = replace(endpoint, sources={**endpoint.sources, "provider": reason})
         if self.config.wire != "auto":
-            why = {**endpoint.why, "wire": self.config.source("model.wire")}
-            endpoint = replace(endpoint, wire=self.config.wire, why=why)
+            sources = {**endpoint.sources, "wire": self.config.source("model.wire")}
+            endpoint = replace(endpoint, wire=self.config.wire, sources=sources)
         named = endpoint.provider.model(wanted.model)
         reason = self.config.source("model.default") if wanted.model else ""
-        return overruled(self.config, self._chosen(endpoint, named, reason))
+        return with_settings(self.config, self._chosen(endpoint, named, reason))
 
     def explain_auxiliary(self) -> ChosenModel | None:
-        """The model for summaries and titles, with its sources; None if it is the main model."""
+        """Returns the model for summaries and titles with its sources, or None if it is the main
+        model."""
         if not self.has_auxiliary:
             return None
         wanted = self.config.auxiliary
@@ -160,9 +163,9 @@ class ConfiguredModels:
         return self._chosen(endpoint, model, reason, "auxiliary.model")
 
     def _without_demo(self, wanted: EndpointConfig) -> tuple[EndpointConfig, str]:
-        """The settings without the demo model, and the source that named it.
+        """Returns the settings without the demo model, and the source that named it.
 
-        The demo model of config.yaml is a fallback: the first provider with a key replaces it.
+        The demo model in config.yaml is a fallback. The first provider with a key replaces it.
         """
         local = self.catalog.named(LOCAL)
         if (
@@ -184,25 +187,26 @@ class ConfiguredModels:
         try:
             return self.explain_main()
         except ConfigError:
-            # Another model can be used without this one.
+            # Other models can be used even if the main model can't.
             return None
 
     def _beside(self, main: ChosenModel) -> _Endpoint:
-        """The endpoint of the main model, for another model of the same provider."""
+        """Returns the endpoint of the main model, for another model of the same provider."""
         choice, fields = main.choice, ("provider", "base_url", "api_key", "wire")
         return _Endpoint(
             provider=self.catalog.named(choice.provider),
             base_url=choice.base_url,
             api_key=choice.api_key,
             wire=choice.wire,
-            why={name: main.why[name] for name in fields if name in main.why},
+            sources={name: main.sources[name] for name in fields if name in main.sources},
         )
 
     def _endpoint(self, wanted: EndpointConfig) -> _Endpoint | None:
-        """The endpoint that a section names; None if it names none and no key is set."""
+        """Returns the endpoint that a section names, or None if it names none and no key is set."""
         config, section = self.config, wanted.section
         name = wanted.provider.casefold() or "auto"
-        named = name not in ("auto", CUSTOM)
+        kept_address = name == CUSTOM and self.catalog.named(CUSTOM).base_url
+        named = name not in ("auto", CUSTOM) or bool(kept_address)
         strength = max(SettingLayer.DOTENV, config.layer(f"{section}.provider"))
         if wanted.base_url and (not named or config.layer(f"{section}.base_url") >= strength):
             return self._addressed(wanted)
@@ -217,30 +221,31 @@ class ConfiguredModels:
         first = self.catalog.auto(config.environ, wanted.model)
         if first is None:
             return None
-        found = config.variable_source(first.key_name(config.environ))
+        found = config.variable_source(first.key_variable(config.environ))
         reason = f"the first key found, {found}" if found else "a model file"
-        return _Endpoint(provider=first, why={"provider": reason})
+        return _Endpoint(provider=first, sources={"provider": reason})
 
     def _addressed(self, wanted: EndpointConfig) -> _Endpoint:
-        """The endpoint at the address that a section names."""
+        """Returns the endpoint at the address that a section names."""
         config, section = self.config, wanted.section
         provider = self.catalog.at(wanted.base_url) or self.catalog.named(CUSTOM)
-        # A key in config.yaml belongs to the address in config.yaml: no other may see it.
+        # A key in config.yaml belongs to the address in config.yaml, and must not be sent
+        # elsewhere.
         own = (
             config.layer(f"{section}.base_url") <= SettingLayer.CONFIG
             or config.layer(f"{section}.api_key") >= SettingLayer.DOTENV
         )
         key = wanted.api_key if own else ""
-        why = self._sources(section, base_url=wanted.base_url, api_key=key)
+        sources = self._sources(section, base_url=wanted.base_url, api_key=key)
         return _Endpoint(
             provider=provider,
             base_url=wanted.base_url,
             api_key=key,
-            why={"provider": f"the address in {why['base_url']}", **why},
+            sources={"provider": f"the address in {sources['base_url']}", **sources},
         )
 
     def _of_provider(self, wanted: EndpointConfig, provider: Provider) -> _Endpoint:
-        """The endpoint of the provider that a section names."""
+        """Returns the endpoint of the provider that a section names."""
         config, section = self.config, wanted.section
         own = config.layer(f"{section}.provider") <= SettingLayer.CONFIG
         key = wanted.api_key
@@ -250,11 +255,11 @@ class ConfiguredModels:
             key = ""
         base_url = wanted.base_url if own else ""
         used = {"provider": wanted.provider, "base_url": base_url, "api_key": key}
-        why = self._sources(section, **used)
-        return _Endpoint(provider=provider, base_url=base_url, api_key=key, why=why)
+        sources = self._sources(section, **used)
+        return _Endpoint(provider=provider, base_url=base_url, api_key=key, sources=sources)
 
     def _sources(self, section: str, **used: str) -> dict[str, str]:
-        """The sources of the settings of a section that have a value."""
+        """Returns the sources of those settings of a section that have a value."""
         return {
             name: self.config.source(f"{section}.{name}") for name, value in used.items() if value
         }
@@ -262,7 +267,8 @@ class ConfiguredModels:
     def _chosen(
         self, endpoint: _Endpoint, model: str, reason: str = "", setting: str = "model.default"
     ) -> ChosenModel:
-        """The model at the endpoint; `setting` is the key that names it, for errors."""
+        """Returns the model at the endpoint. Errors mention `setting`, the key that names the
+        model."""
         config, provider = self.config, endpoint.provider
         key, base_url = self._key(endpoint), self._base_url(endpoint)
         if not model:
@@ -280,8 +286,9 @@ class ConfiguredModels:
             model=model,
             base_url=base_url,
             api_key=key,
+            key_place=endpoint.sources.get("api_key", "") or self._key_place(provider),
             wire=wire,
-            # A model file that a person chose may drive tools; our small demo model can't.
+            # A model file that a person chose may call tools. The demo model can't.
             tools=provider.tools or model.endswith(MODEL_FILE),
             quirks=self.catalog.quirks(behaviour, model, wire),
         )
@@ -289,16 +296,16 @@ class ConfiguredModels:
         found = {
             "provider": "named with the model",
             "model": reason or f"the default of {provider.label}",
-            "base_url": config.variable_source(provider.address_name(config.environ)) or usual,
-            "api_key": config.variable_source(provider.key_name(config.environ)),
+            "base_url": config.variable_source(provider.address_variable(config.environ)) or usual,
+            "api_key": config.variable_source(provider.key_variable(config.environ)),
             "wire": usual if behaviour == provider else "usual for another address",
         }
-        chosen = ChosenModel(choice=choice, why={**found, **endpoint.why})
-        return measured(self.catalog, self.cache, provider, chosen)
+        chosen = ChosenModel(choice=choice, sources={**found, **endpoint.sources})
+        return with_known_facts(self.catalog, self.cache.find(choice), provider, chosen)
 
     def _key(self, endpoint: _Endpoint) -> str:
         provider = endpoint.provider
-        # The key of one custom endpoint is not for another.
+        # The key of one custom endpoint must not be sent to another.
         foreign = provider.name == CUSTOM and endpoint.base_url
         key = endpoint.api_key or ("" if foreign else provider.key(self.config.environ))
         if provider.key_required and not key:
@@ -306,6 +313,11 @@ class ConfiguredModels:
                 f"{provider.label} needs a key: set {provider.keys[0]} in {self.config.dotenv_file}"
             )
         return key
+
+    def _key_place(self, provider: Provider) -> str:
+        """The variable of the provider's key, with the file that has it or should have it."""
+        name = provider.key_variable(self.config.environ) or next(iter(provider.keys), "")
+        return self.config.variable_source(name)
 
     def _base_url(self, endpoint: _Endpoint) -> str:
         provider = endpoint.provider

@@ -1,11 +1,11 @@
-"""Reads the events of OpenAI's responses."""
+"""Parses the stream events of OpenAI's Responses API."""
 
 import msgspec
 from msgspec import Raw, Struct
 
 from hermes.core.models.finish_reasons import cut_by
 from hermes.core.models.provider_errors import ProviderProblem, interruption
-from hermes.core.models.thoughts import Thought, kept
+from hermes.core.models.reasoning import ReasoningPart, encode_reasoning
 from hermes.types.events import UsageReported
 from hermes.types.models import AnswerBuilder, CallBuilder
 
@@ -89,13 +89,13 @@ _encoder = msgspec.json.Encoder()
 
 
 class ResponseEvents:
-    """Reads events, or a whole response, into an answer."""
+    """Parses events, or a whole response, into an answer."""
 
     def __init__(self, answer: AnswerBuilder) -> None:
         self._answer = answer
         self._calls: dict[int, CallBuilder] = {}
         self._places: dict[int, int] = {}
-        self._thoughts: list[Thought] = []
+        self._thoughts: list[ReasoningPart] = []
 
     def take(self, payload: bytes) -> None:
         event = _events.decode(payload)
@@ -141,7 +141,7 @@ class ResponseEvents:
             case _Item(type="reasoning", encrypted_content=str(sealed)) if index in self._places:
                 reasoning = _Reasoning(item.id or "", list(map(_Summary, item.thoughts)), sealed)
                 part = Raw(_encoder.encode(reasoning))
-                self._thoughts.append(Thought(self._places[index], part))
+                self._thoughts.append(ReasoningPart(self._places[index], part))
 
     def _whole(self, response: _Response) -> None:
         for index, item in enumerate(response.output or ()):
@@ -159,9 +159,9 @@ class ResponseEvents:
             raise interruption(self._answer.choice, response.error)
         if response.usage is not None:
             self._answer.usage = response.usage.reported()
-        # An answer that ran into a limit is as whole as it will be.
+        # An answer that reached a limit is finished, too.
         self._answer.finished |= response.status in ("completed", "incomplete")
         if response.status == "incomplete":
             details = response.incomplete_details or _Incomplete()
             self._answer.cut = cut_by(details.reason) or "length"
-        self._answer.echo = kept(self._thoughts)
+        self._answer.echo = encode_reasoning(self._thoughts)

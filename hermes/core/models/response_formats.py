@@ -1,4 +1,4 @@
-"""The form of an answer, as words for the model and as fields for providers that enforce it."""
+"""Describes a response format, as a prompt for the model and as request fields for providers."""
 
 import msgspec
 from msgspec import Raw, Struct
@@ -16,7 +16,7 @@ _SCHEMA = (
 
 
 JSON_OBJECT = b'{"type":"json_object"}'
-"""How both of OpenAI's wire formats ask for any JSON object."""
+"""Requests any JSON object, in both of OpenAI's wire formats."""
 
 
 class _SchemaFields(Struct, omit_defaults=True):
@@ -30,9 +30,9 @@ _encoder = msgspec.json.Encoder()
 
 
 def enforced(request: ModelRequest) -> ResponseFormat | None:
-    """The form that the endpoint is told to enforce; None if it can't enforce any.
+    """Returns the format that the endpoint is asked to enforce, or None if it can't enforce any.
 
-    An endpoint that knows no schemas may still be able to enforce that the answer is an object.
+    An endpoint without support for schemas may still enforce that the answer is an object.
     """
     wanted, able = request.response_format, request.choice.quirks.structured
     if wanted is None or wanted.kind in able:
@@ -40,15 +40,16 @@ def enforced(request: ModelRequest) -> ResponseFormat | None:
     return ResponseFormat(kind="json_object") if "json_object" in able else None
 
 
-def form_in_words(wanted: ResponseFormat | None, enforced: ResponseFormat | None) -> str:
-    """The instruction for the model; empty if the endpoint enforces the schema itself."""
+def format_instruction(wanted: ResponseFormat | None, enforced: ResponseFormat | None) -> str:
+    """Returns the prompt that describes the format, or "" if the endpoint enforces the schema."""
     if wanted is None or (wanted.kind == "json_schema" and wanted == enforced):
         return ""
-    # Endpoints refuse to enforce an object unless the conversation mentions JSON.
+    # Endpoints refuse `json_object` unless the conversation mentions JSON.
     return _SCHEMA.format(schema=wanted.schema) if wanted.schema else _OBJECT
 
 
 def schema_fields(form: ResponseFormat) -> bytes:
-    """The schema and what is said about it, as both of OpenAI's wire formats name the fields."""
+    """Returns the schema with its name and description, in the fields that OpenAI's formats
+    share."""
     schema = Raw(form.schema.encode())
     return _encoder.encode(_SchemaFields(form.name, schema, form.description, form.strict))

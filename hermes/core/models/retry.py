@@ -1,4 +1,4 @@
-"""Repeats calls: after the pause that a provider asked for, and after a cut connection."""
+"""Retries model calls after rate limits and lost connections."""
 
 import logging
 import random
@@ -16,17 +16,17 @@ from hermes.types.protocols import Emit
 
 log = logging.getLogger(__name__)
 
-NOTICED = 5.0
-"""Seconds of waiting from which on the person gets a notice."""
+NOTICE_SECONDS = 5.0
+"""Seconds of waiting after which the person gets a notice."""
 FIRST_BACKOFF = 1.0
 LONGEST_BACKOFF = 30.0
 
 
 class Retrying:
-    """Calls a model up to `attempts` times. Turns that share the object share its pauses.
+    """Calls a model up to `attempts` times. A pause applies to all turns that use the object.
 
-    Before it repeats an answer that was cut, it emits `SegmentDiscarded(from_seq=0)`. The hub
-    replaces the 0 by the number of the segment's first event, because only the hub knows it.
+    Before it repeats an answer that was cut off, it emits `SegmentDiscarded(from_seq=0)`. The event
+    hub replaces the 0 by the number of the segment's first event, which only the hub knows.
     """
 
     def __init__(
@@ -34,29 +34,29 @@ class Retrying:
         provider: ModelProvider,
         *,
         attempts: int = 3,
-        patience: float = 60.0,
+        longest_pause: float = 60.0,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         clock: Callable[[], float] = time.monotonic,
-        chance: Callable[[], float] = random.random,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
         self._provider = provider
         self._attempts = attempts
-        self._patience = patience
+        self._longest_pause = longest_pause
         self._sleep = sleep
         self._clock = clock
-        self._chance = chance
-        self._frozen: dict[tuple[str, str], float] = {}
+        self._jitter = jitter
+        self._paused_until: dict[tuple[str, str], float] = {}
 
     async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
-        spoken = Spoken(emit)
+        tracked = TrackedEmit(emit)
         for attempt in range(1, self._attempts + 1):
-            await self._thaw(request.choice, emit)
-            spoken.discard()
+            await self._wait_for_pause(request.choice, emit)
+            tracked.discard()
             try:
-                return await self._call(request, spoken)
+                return await self._call(request, tracked)
             except RateLimited as error:
-                self._freeze(request.choice, error)
-                if attempt == self._attempts or (error.retry_after or 0.0) > self._patience:
+                self._record_pause(request.choice, error)
+                if attempt == self._attempts or (error.retry_after or 0.0) > self._longest_pause:
                     raise
                 if error.retry_after is None:
                     await self._back_off(attempt, emit)
@@ -74,33 +74,33 @@ class Retrying:
             log.warning("%s: a call of %s failed: %s", choice.provider, choice.model, error)
             raise
 
-    async def _thaw(self, choice: ModelChoice, emit: Emit) -> None:
-        """Waits until the provider may be called; another turn may extend the pause meanwhile."""
-        while (left := self._frozen.get(_place(choice), 0.0) - self._clock()) > 0:
-            if left > self._patience:
+    async def _wait_for_pause(self, choice: ModelChoice, emit: Emit) -> None:
+        """Waits until the provider may be called. Another turn may extend the pause meanwhile."""
+        while (left := self._paused_until.get(_endpoint(choice), 0.0) - self._clock()) > 0:
+            if left > self._longest_pause:
                 raise RateLimited(
                     f"{choice.provider} asks for a pause of {left:.0f} s: try again after it", left
                 )
-            if left > NOTICED:
+            if left > NOTICE_SECONDS:
                 emit(Notice(text=f"the model asks for a pause of {left:.0f} s"))
-            # Turns that wait for the same moment must not all call in it.
-            await self._sleep(left * (1 + 0.1 * self._chance()))
+            # A random delay keeps waiting turns from calling all at once.
+            await self._sleep(left * (1 + 0.1 * self._jitter()))
 
-    def _freeze(self, choice: ModelChoice, error: RateLimited) -> None:
+    def _record_pause(self, choice: ModelChoice, error: RateLimited) -> None:
         if error.retry_after is not None:
             until = self._clock() + error.retry_after
-            place = _place(choice)
-            self._frozen[place] = max(until, self._frozen.get(place, until))
+            place = _endpoint(choice)
+            self._paused_until[place] = max(until, self._paused_until.get(place, until))
 
     async def _back_off(self, attempt: int, emit: Emit) -> None:
         if attempt > 1:
             emit(Notice(text="the model does not answer yet: trying again"))
         longest = min(FIRST_BACKOFF * 2 ** (attempt - 1), LONGEST_BACKOFF)
-        await self._sleep(longest * (0.5 + 0.5 * self._chance()))
+        await self._sleep(longest * (0.5 + 0.5 * self._jitter()))
 
 
-class Spoken:
-    """Passes events on, and remembers whether they contain text that was not discarded."""
+class TrackedEmit:
+    """Passes events on, and records whether they contain text that was not discarded."""
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
@@ -115,10 +115,10 @@ class Spoken:
         self._emit(event)
 
     def discard(self) -> None:
-        """Tells readers to discard the text of an attempt, if there is any."""
+        """Discards the text of the previous attempt, if it has any."""
         if self._text:
             self(SegmentDiscarded(from_seq=0))
 
 
-def _place(choice: ModelChoice) -> tuple[str, str]:
+def _endpoint(choice: ModelChoice) -> tuple[str, str]:
     return choice.provider, choice.base_url

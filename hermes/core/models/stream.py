@@ -1,4 +1,4 @@
-"""Reads a stream of server-sent events, cut anywhere, into an answer."""
+"""Parses a stream of server-sent events into an answer."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from hermes.types.errors import Disconnected, Rejected
 from hermes.types.models import StreamParser
 
 LONGEST_EVENT = 4 << 20
-"""Bytes of a line from which on the stream is refused."""
+"""Most bytes of a line. A stream with a longer line is rejected."""
 _EMPTY = (b"", b"[DONE]")
 
 
@@ -23,7 +23,7 @@ class PayloadStream:
         self._events = EventStreamParser()
 
     def feed(self, data: bytes) -> None:
-        """Takes the next bytes; the text in them is emitted at once, as one event."""
+        """Parses the next bytes, and emits the text in them as one event."""
         self.take(self._events.feed(data))
         self.answer.flush()
         if self._events.pending > LONGEST_EVENT:
@@ -32,18 +32,18 @@ class PayloadStream:
             )
 
     def end(self) -> None:
-        """Takes a last line without a newline, which some servers forget."""
+        """Parses a last line without a newline, which some servers omit."""
         self.take(self._events.end())
         self.answer.flush()
 
     def take(self, payloads: Sequence[bytes]) -> None:
-        """Takes complete payloads; an answer that is not streamed is one payload."""
+        """Parses complete payloads. An answer that is not streamed is one payload."""
         try:
             for payload in payloads:
                 if payload not in _EMPTY:
                     self._parser.take(payload)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
-            # A finished answer is kept, whatever comes after it.
+            # Errors after the end of an answer are ignored.
             if not self.answer.finished:
                 raise Disconnected(
                     f"{self.answer.choice.provider} sent something else than an answer"

@@ -1,4 +1,4 @@
-"""The wire formats by name."""
+"""Finds wire formats by name."""
 
 from collections.abc import Iterable, Mapping
 
@@ -16,7 +16,7 @@ def builtin_wire_formats() -> tuple[WireFormat, ...]:
 
 
 def wire_formats(wires: Iterable[WireFormat]) -> WireFormats:
-    """The wire formats by name; ConfigError if two have the same name."""
+    """Returns the wire formats by name. Raises ConfigError if two have the same name."""
     found: dict[str, WireFormat] = {}
     for wire in wires:
         if wire.name in found:
@@ -26,7 +26,8 @@ def wire_formats(wires: Iterable[WireFormat]) -> WireFormats:
 
 
 def find_wire(wires: WireFormats, name: str) -> WireFormat:
-    """The wire format with that name; ConfigError lists the known names for any other."""
+    """Returns the wire format with this name. For other names, raises a ConfigError with the known
+    names."""
     if found := wires.get(name):
         return found
     raise ConfigError(f"wire format {name!r} is not known: known are {', '.join(wires)}")

@@ -1,1 +1,1 @@
-"""Tools: what the agent can do besides talking."""
+"""The built-in tools, and the code that runs tool calls."""

@@ -1,15 +1,18 @@
-"""Runs one tool call, from the model's JSON to a result that is stored."""
+"""Runs a tool call, and stores its result."""
 
 import logging
 import time
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 
+import anyio.to_thread
 import msgspec
 from msgspec.structs import replace
 
-from hermes.core.tools.results import Redact, Results, redacted
-from hermes.core.tools.summary import summarize, summarize_result
+from hermes.core.tools.results import Redact, ResultFilter, redacted
+from hermes.core.tools.summary import summarize, summarize_change, summarize_result
 from hermes.text.role_markers import restore_arguments
+from hermes.text.secret_files import is_secret_file
 from hermes.types.errors import ClaimLost, StoreUnavailable, ToolFailed
 from hermes.types.events import ToolFinished, ToolProgress, ToolStarted
 from hermes.types.execution import ExecutionBackend, Sandbox, SandboxScope
@@ -30,13 +33,15 @@ CUT_CALL = (
     " Make it again with shorter arguments, in several smaller calls if necessary."
 )
 PROGRESS_LENGTH = 200
-"""Characters of a line that shows how far a call has come."""
+"""Most characters of a progress text."""
+SHOWN_CHANGE = 200_000
+"""Most characters of a file whose change is shown. Redaction of a million takes a while."""
 FAULT_LENGTH = 1000
-"""Characters of an unexpected error of a tool."""
+"""Most characters of an unexpected error of a tool."""
 
 
 def scope_of(turn: Turn) -> SandboxScope:
-    """The sandbox that the turn's tools act in."""
+    """Returns the sandbox scope of a turn's tools."""
     return SandboxScope(
         agent=turn.agent,
         session=turn.session,
@@ -63,6 +68,8 @@ class CallContext:
         self._emit = emit
         self._checkpoint = checkpoint
         self.redact = redact
+        self.diff = ""
+        """The change of a file that `show_change` was given."""
 
     @property
     def decision(self) -> Decision | None:
@@ -74,11 +81,17 @@ class CallContext:
     def progress(self, text: str) -> None:
         self._emit(ToolProgress(call=self.call, text=self.redact(text)[:PROGRESS_LENGTH]))
 
+    async def show_change(self, path: str, before: str, after: str) -> None:
+        if max(len(before), len(after)) <= SHOWN_CHANGE and not is_secret_file(
+            str(PurePosixPath(path))
+        ):
+            self.diff = await anyio.to_thread.run_sync(summarize_change, before, after, self.redact)
+
 
 class ToolRuntime:
-    """Supplies the tool calls of every turn with a sandbox and a place for long results."""
+    """Creates the runner for the tool calls of each turn."""
 
-    def __init__(self, backend: ExecutionBackend, results: Results) -> None:
+    def __init__(self, backend: ExecutionBackend, results: ResultFilter) -> None:
         self._backend = backend
         self._results = results
 
@@ -99,7 +112,7 @@ class CallRunner:
         sandbox: Sandbox,
         emit: Emit,
         checkpoint: Checkpoint,
-        results: Results,
+        results: ResultFilter,
     ) -> None:
         self._turn = turn
         self._tools = tools
@@ -116,9 +129,9 @@ class CallRunner:
         return tool is not None and tool.read_only
 
     async def run(self, call: ToolCall) -> ToolMessage:
-        """The call's result, committed.
+        """Runs the call, commits its result and returns it.
 
-        Raises NeedsPerson when it has to wait for a person, and NeedsClient when only the client
+        Raises NeedsPerson if the call must wait for a person, and NeedsClient if only the client
         can run it.
         """
         theirs = call.name in self._client_tools and not call.cut
@@ -129,8 +142,16 @@ class CallRunner:
             ToolStarted(call=call.id, name=call.name, label=shown.label, arguments=shown.arguments)
         )
         since = time.monotonic()
+        context = CallContext(
+            self._turn,
+            call.id,
+            self._sandbox,
+            self._emit,
+            self._checkpoint,
+            self._results.redact,
+        )
         try:
-            text, failed = await self._result(call), False
+            text, failed = await self._result(call, context), False
         except ToolFailed as error:
             text, failed = str(error), True
         except (NeedsPerson, ClaimLost, StoreUnavailable):
@@ -140,7 +161,7 @@ class CallRunner:
             fault = redacted(f"{type(error).__name__}: {error}", self._results.redact, FAULT_LENGTH)
             text, failed = f"The tool failed: {fault}", True
         result = ToolMessage(
-            call=call.id, text=await self._results.fit(self._turn, call.id, text), failed=failed
+            call=call.id, text=await self._results.apply(self._turn, call.id, text), failed=failed
         )
         shown_as = summarize_result(result.text)
         self._emit(
@@ -150,6 +171,7 @@ class CallRunner:
                 seconds=round(time.monotonic() - since, 3),
                 failed=failed,
                 result=shown_as,
+                diff="" if failed else context.diff,
             )
         )
         if failed:
@@ -157,7 +179,7 @@ class CallRunner:
         await self._checkpoint.answered(result)
         return result
 
-    async def _result(self, call: ToolCall) -> str:
+    async def _result(self, call: ToolCall, context: CallContext) -> str:
         if call.cut:
             raise ToolFailed(CUT_CALL)
         if call.name in self._client_tools:
@@ -171,16 +193,7 @@ class CallRunner:
             if call.id in self._turn.interrupted:
                 raise ToolFailed(UNKNOWN_OUTCOME)
             await self._checkpoint.started(call.id)
-        return await run(
-            CallContext(
-                self._turn,
-                call.id,
-                self._sandbox,
-                self._emit,
-                self._checkpoint,
-                self._results.redact,
-            )
-        )
+        return await run(context)
 
 
 def _is_json_object(arguments: str) -> bool:

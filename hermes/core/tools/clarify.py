@@ -19,7 +19,7 @@ class Clarify(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def clarify_tool(seconds: float) -> Tool[Clarify]:
-    """`seconds` is the time that the person has to answer."""
+    """Returns the tool. The person must answer within `seconds`."""
 
     async def run(context: ToolContext, arguments: Clarify) -> str:
         match context.decision:
@@ -54,7 +54,7 @@ def clarify_tool(seconds: float) -> Tool[Clarify]:
 
 
 def _answer(text: str, choices: list[str]) -> str:
-    """What was said; a number stands for its choice."""
+    """Returns the person's answer. A number is replaced by the choice with that number."""
     number = text.rstrip(".)")
     numbered = {str(place): choice for place, choice in enumerate(choices, 1)}
     return numbered.get(number, text)

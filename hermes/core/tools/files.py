@@ -1,4 +1,4 @@
-"""The tools that work on the files of the workspace."""
+"""The tools for files in the workspace."""
 
 from hermes.core.tools.patch import patch
 from hermes.core.tools.read_file import read_file_tool
@@ -9,5 +9,5 @@ from hermes.types.tools import AnyTool
 
 
 def file_tools(spill: Spill, search_file: SearchFile) -> tuple[AnyTool, ...]:
-    """`search_file` is for results that were spilled to a file of this machine."""
+    """Returns the tools. `search_file` searches results that were spilled to a file."""
     return (read_file_tool(spill), write_file, patch, search_files_tool(spill, search_file))

@@ -1,4 +1,4 @@
-"""A plain Python function as a tool."""
+"""Makes a tool from a Python function."""
 
 import inspect
 from collections.abc import Awaitable, Callable
@@ -13,17 +13,17 @@ from hermes.types.errors import ConfigError
 from hermes.types.tools import Tool, ToolContext
 
 TOOL_THREADS = 16
-"""Ordinary functions that run at the same time; nothing else waits for them."""
+"""Most functions without `async` that run at the same time. They have threads of their own."""
 _threads: RunVar[anyio.CapacityLimiter] = RunVar("threads of tools")
 
 
 def tool(
     function: Callable[..., str | Awaitable[str]], *, read_only: bool = False
 ) -> Tool[msgspec.Struct]:
-    """The function as a tool: its name, its docstring, its arguments and their types.
+    """Returns a tool with the function's name, docstring, arguments and types.
 
-    An ordinary function runs in a thread. One that changes nothing may be called side by side and
-    again after a crash: say so with `read_only`.
+    A function without `async` runs in a thread. Set `read_only` if the function changes nothing:
+    then its calls may run concurrently, and again after a crash.
     """
     name = function.__name__
     description = inspect.getdoc(function)

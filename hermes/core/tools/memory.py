@@ -6,7 +6,7 @@ import msgspec
 
 from hermes.state.entries import EntryEdit
 from hermes.state.memory import Memory, Topic
-from hermes.text.quote import plain
+from hermes.text.quote import remove_invisible
 from hermes.text.redact import redact
 from hermes.types.errors import ToolFailed
 from hermes.types.tools import Tool, ToolContext
@@ -47,9 +47,10 @@ def memory_tool(memory: Memory) -> Tool[Notes]:
 
 
 async def keep(memory: Memory, turn: Turn, notes: Notes) -> str:
-    """Writes the notes for the audience of the turn only, and tells how full the file is."""
+    """Writes the notes for the turn's audience, and returns a text that says how full the file
+    is."""
     edits = [
-        EntryEdit(action=edit.action, content=_clean(edit.content), old=plain(edit.old))
+        EntryEdit(action=edit.action, content=_clean(edit.content), old=remove_invisible(edit.old))
         for edit in notes.edits
     ]
     kept = await memory.change(turn, notes.target, edits)
@@ -57,7 +58,7 @@ async def keep(memory: Memory, turn: Turn, notes: Notes) -> str:
 
 
 def _clean(content: str) -> str:
-    text = plain(content)
+    text = remove_invisible(content)
     if redact(text) != text:
         raise ToolFailed(
             "Nothing was kept: an entry looks like it holds a password or key. Notes are sent"

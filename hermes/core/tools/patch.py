@@ -1,4 +1,4 @@
-"""Changes a part of a file in the workspace."""
+"""The tool that replaces text in a file of the workspace."""
 
 from pathlib import PurePosixPath
 from typing import Annotated
@@ -7,13 +7,13 @@ import anyio.to_thread
 import msgspec
 
 from hermes.core.context_files import prepare_write
-from hermes.text.changes import Spot, diff, replaced, spots
+from hermes.text.changes import Replacement, apply_replacements, diff, find_replacements
 from hermes.text.secret_files import is_secret_file
 from hermes.types.errors import ToolFailed
 from hermes.types.tools import Tool, ToolContext
 
 MOST_PLACES = 10
-"""Number of places that are listed; the others are left out."""
+"""Most line numbers that a message lists."""
 
 
 class Patch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -29,22 +29,24 @@ async def _patch(context: ToolContext, arguments: Patch) -> str:
     if not arguments.old:
         raise ToolFailed("`old` is empty: give the text to replace, or use write_file.")
     data = await context.sandbox.read(path)
-    after, told = await anyio.to_thread.run_sync(patched, _text(data, path), arguments)
+    before = _text(data, path)
+    after, told = await anyio.to_thread.run_sync(patched, before, arguments)
     await context.sandbox.write(path, after.encode(), expected=data)
+    await context.show_change(path, before, after)
     return told
 
 
 def patched(before: str, wanted: Patch) -> tuple[str, str]:
-    """The text after the change, and a description of the change for the model."""
+    """Returns the text after the change, and a description of the change for the model."""
     path = wanted.path
-    found = spots(before, wanted.old, wanted.new)
+    found = find_replacements(before, wanted.old, wanted.new)
     _check(before, found, wanted)
-    after = replaced(before, found)
+    after = apply_replacements(before, found)
     if after == before:
         raise ToolFailed(f"That changes nothing in {path!r}: `old` and `new` are the same.")
     times = "once" if len(found) == 1 else f"{len(found)} times, at lines {_lines(before, found)},"
     how = "" if found[0].exact else ", at lines that differ from `old` in their spaces"
-    # The lines around a change in a file of secrets are not for the model.
+    # A diff of a secret file would show the model the lines around the change.
     changes = "" if is_secret_file(str(PurePosixPath(path))) else f"\n{diff(before, after)}"
     return after, f"Replaced {times} in {path!r}{how}.{changes}"
 
@@ -59,7 +61,7 @@ def _text(data: bytes, path: str) -> str:
     return text
 
 
-def _check(text: str, found: list[Spot], wanted: Patch) -> None:
+def _check(text: str, found: list[Replacement], wanted: Patch) -> None:
     if not found:
         raise ToolFailed(
             f"`old` is not in {wanted.path!r}: read the file again, and copy the text exactly."
@@ -71,7 +73,7 @@ def _check(text: str, found: list[Spot], wanted: Patch) -> None:
         )
 
 
-def _lines(text: str, found: list[Spot]) -> str:
+def _lines(text: str, found: list[Replacement]) -> str:
     numbers = [str(text.count("\n", 0, spot.start) + 1) for spot in found[:MOST_PLACES]]
     return ", ".join([*numbers, "…"] if len(found) > MOST_PLACES else numbers)
 
@@ -81,7 +83,7 @@ patch = Tool(
     description="Replace text in a file of the workspace. Shows what changed.",
     arguments=Patch,
     handler=_patch,
-    # Not repeatable: a text that holds its own old text would be changed twice.
+    # Not repeatable, because `new` may contain `old`, which would be replaced again.
     toolset="files",
     risk="medium",
 )

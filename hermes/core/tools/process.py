@@ -14,13 +14,13 @@ from hermes.types.tools import Tool, ToolContext
 LONGEST_WAIT = 600.0
 """Seconds."""
 LATEST_LINES = 20
-"""Lines that are shown beside the state."""
+"""Number of output lines that are shown with the state."""
 LATEST_BYTES = 100_000
-"""Bytes at the end of the output that the lines are taken from."""
+"""Bytes at the end of the output that are searched for these lines."""
 LOG_WIDTH = 2000
-"""Characters of a line."""
+"""Most characters of a line."""
 COMMAND_WIDTH = 100
-"""Characters of a command in the list."""
+"""Most characters of a command in the list."""
 
 
 class ProcessAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -79,7 +79,7 @@ def _state(status: ProcessStatus) -> str:
 def _latest(output: ProcessOutput, redact: Redact) -> str:
     recent = output.data[-LATEST_BYTES:]
     if len(recent) < len(output.data):
-        # The first line is not whole.
+        # The first line is incomplete.
         recent = recent[recent.find(b"\n") + 1 :]
     lines = console_text(recent).rstrip("\n").splitlines()
     return "\n".join(_narrow(line, redact) for line in lines[-LATEST_LINES:]) or "[no output]"

@@ -1,4 +1,4 @@
-"""Reads a file of the workspace, or a result that was too long, page by page."""
+"""The tool that reads a file of the workspace, or a spilled result, in pages."""
 
 from collections.abc import Callable, Iterable
 from pathlib import PurePosixPath
@@ -15,11 +15,11 @@ from hermes.types.tools import Tool, ToolContext
 
 PAGE_LINES = 2000
 PAGE_WIDTH = 2000
-"""Characters of a line."""
+"""Most characters of a line."""
 PAGE_SIZE = LONGEST_RESULT - 200
-"""Characters; the rest is room for the note on how to read on."""
+"""Most characters of a page. The rest of a result is left for the note about the next page."""
 BINARY_CHECK = 8192
-"""Bytes at the beginning of a file in which a NUL shows that it is not text."""
+"""Bytes at the beginning of a file that are searched for NUL, which shows that it is binary."""
 
 
 class ReadFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -34,7 +34,8 @@ def read_file_tool(spill: Spill) -> Tool[ReadFile]:
         offset, limit = arguments.offset, arguments.limit
 
         def safe(line: str) -> str:
-            # Redacted before it is cut. Lines that are shown whole are redacted with the result.
+            # A long line is redacted before it is cut. Other lines are redacted with the whole
+            # result.
             return line if len(line) <= PAGE_WIDTH else context.redact(line)
 
         if path.startswith(PREFIX):
@@ -66,7 +67,8 @@ def _text(data: bytes, path: str) -> str:
 
 
 def page(text: str, offset: int, limit: int, show: Callable[[str], str] = str) -> str:
-    """As many lines from the offset on as fit, each passed through `show`, and how to read on."""
+    """Returns the lines from `offset` that fit, each passed through `show`, and a note how to go
+    on."""
     if not text:
         return "[the file is empty]"
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")

@@ -1,4 +1,4 @@
-"""All tools by name, and the ones that a turn may use."""
+"""Selects the tools that a turn may use."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -11,8 +11,8 @@ SETS: Mapping[str, tuple[str, ...]] = {
     "safe": ("web", "todo", "clarify"),
     "none": (),
 }
-"""Sets of sets; any toolset and any single tool can be named beside them. A tool without a set is
-an embedder's own."""
+"""Names for groups of toolsets. Settings can also name a toolset or a single tool. The empty name
+is the toolset of an embedder's own tools."""
 
 UNSUPPORTED_SETS = (
     *("browser", "code_execution", "computer_use", "context_engine", "cronjob", "delegation"),
@@ -20,7 +20,7 @@ UNSUPPORTED_SETS = (
     *("kanban", "moa", "no_mcp", "project", "skills", "spotify", "tts", "video", "video_gen"),
     *("vision", "x_search", "yuanbao"),
 )
-"""Toolsets of a Hermes Agent that have no tools here yet."""
+"""Toolsets of Hermes Agent that have no tools here yet."""
 _FULL_SETS = (
     *("acp", "api-server", "bluebubbles", "cli", "cron", "dingtalk", "discord", "email", "feishu"),
     *("gateway", "homeassistant", "matrix", "mattermost", "qqbot", "signal", "slack", "sms"),
@@ -36,11 +36,11 @@ HERMES_AGENT_SETS: Mapping[str, tuple[str, ...]] = {
     "session_search": ("sessions",),
     **dict.fromkeys(UNSUPPORTED_SETS, ()),
 }
-"""The names that a Hermes Agent's configuration uses for toolsets."""
+"""Maps the toolset names in a Hermes Agent configuration to our toolsets."""
 
 
 class Registry:
-    """Every tool by name, and the sets that they belong to."""
+    """Holds all tools by name, and selects them by toolset."""
 
     def __init__(self, tools: Iterable[AnyTool]) -> None:
         self._tools: dict[str, AnyTool] = {}
@@ -60,11 +60,11 @@ class Registry:
         return self._chosen[key]
 
     def offers(self, name: str, allowed: Sequence[str], disabled: Sequence[str]) -> bool:
-        """Whether these sets contain the tool."""
+        """Returns whether these toolsets contain the tool."""
         return name in self._members(allowed) - self._members(disabled)
 
     def check(self, place: str, names: Sequence[str]) -> None:
-        """ConfigError for a name that is neither a tool nor a set of them."""
+        """Raises ConfigError for a name that is neither a tool nor a toolset."""
         sets = {*SETS, *(name for members in SETS.values() for name in members)}
         known = {*sets, *self._tools, *(tool.toolset for tool in self._tools.values())}
         for name in names:
@@ -75,9 +75,9 @@ class Registry:
                 )
 
     def _members(self, names: Sequence[str]) -> set[str]:
-        """The tools that are named, by themselves or by a set."""
+        """Returns the names of the tools that are named directly or by a toolset."""
         sets = {inner for name in names for inner in SETS.get(name, (name,))}
-        # Beside the name itself: a plugin may have a toolset of that name.
+        # The name itself stays in the set, because a plugin may have a toolset of that name.
         sets.update(inner for name in names for inner in HERMES_AGENT_SETS.get(name, ()))
         return {
             tool.name for tool in self._tools.values() if tool.name in sets or tool.toolset in sets

@@ -1,4 +1,4 @@
-"""Makes a tool's result fit for the model: without secrets, and not too long."""
+"""Redacts the results of tools, and shortens long ones."""
 
 from collections.abc import Callable
 
@@ -9,18 +9,18 @@ from hermes.types.identity import CallId
 from hermes.types.turns import Turn
 
 LARGEST_RESULT = 1_000_000
-"""Characters of a result that are kept; the rest is dropped."""
+"""Most characters of a result that are stored. The rest is dropped."""
 SECRET_MARGIN = 10_000
-"""Characters that no secret is longer than."""
+"""Longest secret that is recognized at a cut."""
 LONGEST_RESULT = 24_000
-"""Characters of a result that the model is given; the rest is spilled to a file."""
+"""Most characters of a result that the model sees. A longer result is spilled to a file."""
 
 Redact = Callable[[str], str]
 """Masks the secrets in a text."""
 
 
-class Results:
-    """Redacts secrets and spills long results."""
+class ResultFilter:
+    """Redacts results, and spills long ones to files."""
 
     def __init__(
         self,
@@ -32,15 +32,15 @@ class Results:
     ) -> None:
         self.redact = redact
         self.longest_secret = longest_secret
-        """Characters of the longest secret that `redact` is given."""
+        """Length of the longest configured secret."""
         self._spill = spill
         self._longest = longest
 
-    async def fit(self, turn: Turn, call: CallId, text: str) -> str:
+    async def apply(self, turn: Turn, call: CallId, text: str) -> str:
         if len(text) <= LONGEST_RESULT:
             safe = self.redact(text)
         else:
-            # Twelve patterns over a long text would hold up all other turns.
+            # Redaction of a long text would block the event loop.
             safe = await anyio.to_thread.run_sync(redacted, text, self.redact, LARGEST_RESULT)
         if len(safe) <= self._longest:
             return safe
@@ -49,17 +49,17 @@ class Results:
 
 
 def redacted(text: str, redact: Redact, longest: int) -> str:
-    """The text without secrets, cut if it is too long. The cut leaves no part of a secret."""
-    kept = beginning(text, redact, longest)
+    """Redacts the text, and cuts it if it is too long. The cut leaves no part of a secret."""
+    kept = redacted_beginning(text, redact, longest)
     if len(text) <= longest:
         return kept
     return f"{kept}…\n[the rest of {len(text)} characters was dropped]"
 
 
-def beginning(text: str, redact: Redact, longest: int) -> str:
-    """At most so many characters of the text, without secrets or parts of them."""
+def redacted_beginning(text: str, redact: Redact, longest: int) -> str:
+    """Returns at most `longest` characters of the text, without secrets or parts of them."""
     kept = redact(text[: longest + SECRET_MARGIN])
     if len(text) > longest + SECRET_MARGIN:
-        # A secret that the first cut left incomplete is at the very end.
+        # If the first cut split a secret, the rest of the secret is at the very end.
         kept = kept[:-SECRET_MARGIN]
     return kept[:longest]

@@ -1,4 +1,4 @@
-"""Declares tools to models as plain JSON schemas, encoded once."""
+"""Writes the declarations of tools as JSON schemas."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
@@ -13,17 +13,17 @@ from hermes.types.tools import AnyTool, DeclaredTool
 Json: TypeAlias = "str | int | float | bool | list[Json] | Mapping[str, Json] | None"
 JsonSchema: TypeAlias = Mapping[str, Json]
 Declare = Callable[[DeclaredTool], Mapping[str, object]]
-"""Writes a tool as a wire format declares it."""
+"""Returns the declaration of a tool in a wire format."""
 
 _REF = "$ref"
 _MAPS = frozenset({"properties", "patternProperties"})
-# Models don't need them, and some servers refuse a schema that has them.
+# Models don't need these keywords, and some servers refuse them.
 _DROPPED = frozenset({"title", "discriminator"})
 
 
 @cache
 def schema_of(arguments: type[msgspec.Struct]) -> JsonSchema:
-    """The JSON schema of a declaration, without references or titles."""
+    """Returns the JSON schema of a type, without references or titles."""
     (root,), parts = msgspec.json.schema_components([arguments], ref_template="{name}")
     schema = _inlined(root, parts, ())
     assert isinstance(schema, dict)
@@ -31,14 +31,14 @@ def schema_of(arguments: type[msgspec.Struct]) -> JsonSchema:
 
 
 def parameters_of(tool: DeclaredTool) -> JsonSchema | msgspec.Raw:
-    """The JSON schema of a tool's arguments."""
+    """Returns the JSON schema of a tool's arguments."""
     if isinstance(tool, ClientTool):
         return msgspec.Raw(tool.parameters.encode())
     return schema_of(tool.arguments)
 
 
 def named_schema(tool: DeclaredTool) -> Mapping[str, object]:
-    """A tool with its name, its description and the schema of its arguments."""
+    """Returns the name, the description and the argument schema of a tool."""
     return {
         "name": tool.name,
         "description": tool.description,
@@ -47,7 +47,7 @@ def named_schema(tool: DeclaredTool) -> Mapping[str, object]:
 
 
 def function(tool: DeclaredTool) -> Mapping[str, object]:
-    """A tool in the form that most servers take."""
+    """Returns the declaration of a tool in the format that most servers accept."""
     declared = named_schema(tool)
     if isinstance(tool, ClientTool) and tool.strict is not None:
         declared = {**declared, "strict": tool.strict}
@@ -55,7 +55,8 @@ def function(tool: DeclaredTool) -> Mapping[str, object]:
 
 
 def tools_json(tools: Sequence[DeclaredTool], declare: Declare = function) -> bytes:
-    """The declarations of tools as a JSON array. The agent's own are encoded once per set."""
+    """Returns the declarations as a JSON array. The agent's own tools are encoded once and
+    cached."""
     own = tuple(tool for tool in tools if not isinstance(tool, ClientTool))
     encoded = _own_json(own, declare)
     if len(own) == len(tools):
@@ -89,6 +90,6 @@ def _inlined(node: Json, parts: JsonSchema, within: tuple[str, ...]) -> Json:
 
 
 def _properties(node: Json, parts: JsonSchema, within: tuple[str, ...]) -> Json:
-    # The keys are names of fields here: a field may well be called `title`.
+    # These keys are field names, so a key such as `title` must not be dropped.
     assert isinstance(node, dict)
     return {name: _inlined(value, parts, within) for name, value in node.items()}

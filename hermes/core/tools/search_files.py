@@ -1,4 +1,4 @@
-"""Searches the files of the workspace."""
+"""The tool that searches the files of the workspace."""
 
 import os
 from collections.abc import Awaitable, Callable
@@ -68,7 +68,7 @@ def _shown(found: SearchResult) -> str:
 
 
 def _line(hit: SearchHit) -> str:
-    """The hit as the model sees it, without the values of a file that holds secrets."""
+    """Formats a hit for the model. Values in secret files are masked."""
     if not hit.line:
         return hit.path
     text = masked_values(hit.text) if is_secret_file(hit.path) else hit.text

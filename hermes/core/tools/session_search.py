@@ -15,7 +15,7 @@ from hermes.types.tools import Tool, ToolContext
 
 MOST_MESSAGES = 20
 HIGHEST = 2**53
-"""Number of a message."""
+"""Largest number of a message."""
 SNIPPET = 300
 MESSAGE = 1000
 
@@ -32,7 +32,7 @@ class SessionSearch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def session_search_tool(store: Store) -> Tool[SessionSearch]:
-    """It finds only messages that the audience of the turn has seen."""
+    """Returns the tool. It finds only messages that the audience of the turn has seen."""
 
     async def find(context: ToolContext, arguments: SessionSearch) -> str:
         turn = context.turn
@@ -60,12 +60,12 @@ def session_search_tool(store: Store) -> Tool[SessionSearch]:
 
 
 def listed(found: Sequence[FoundMessage], longest: int) -> str:
-    """A line for each message."""
+    """Returns a line for each message."""
     return "\n".join(line(one, longest) for one in found)
 
 
 def line(found: FoundMessage, longest: int) -> str:
-    """`#7 2026-05-03 14:02 UTC, telegram:private:42, user: …`"""
+    """Formats a message: `#7 2026-05-03 14:02 UTC, telegram:private:42, user: …`"""
     when = datetime.fromtimestamp(found.at, UTC)
     conversation = found.session.split(":", 2)[-1]
     said = shorten(found.text, longest)

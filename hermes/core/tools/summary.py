@@ -1,4 +1,4 @@
-"""Summarizes tool calls for people: the arguments and the result, short and without secrets."""
+"""Summarizes the arguments and results of tool calls for people, without secrets."""
 
 import string
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,55 +9,62 @@ import anyio.to_thread
 import msgspec
 
 from hermes.core.tools.results import Redact
+from hermes.text.changes import short_diff
 from hermes.text.redact import mask, redact_assigned
 from hermes.text.redact import redact as redact_for_people
 from hermes.text.secret_files import is_secret_file, masked_values
 from hermes.types.value import Value
 
 SHOWN_ARGUMENTS = 2000
-"""Bytes of the arguments' JSON."""
+"""Most bytes of the arguments as JSON."""
 SHOWN_VALUE = 200
-"""Characters of one text in the arguments."""
+"""Most characters of one string in the arguments."""
 SHOWN_ITEMS = 20
-"""Items of one list or object in the arguments."""
+"""Most items of one list or object in the arguments."""
 SHOWN_RESULT = 300
-"""Characters of a result."""
+"""Most characters of a result."""
 LABEL_LENGTH = 80
 _MARGIN = 200
-"""Characters after the shown ones that are read at least, to recognise a secret at the cut."""
+"""Fewest characters that are read after the shown ones, to recognise a secret at the cut."""
 _TOKEN = string.ascii_letters + string.digits + "_.~+/=:@-"
-"""The characters of a secret that is recognised only when it is complete."""
+"""Characters that may occur in a token."""
 _LONGEST_PATH = 4096
 _NAME = 100
-"""Characters at the end of a name that tell whether it is the name of a secret."""
+"""Characters at the end of a name that decide whether it names a secret."""
 
 
 class CallSummary(Value):
     label: str = ""
-    """The first text of the arguments: the path, the command, the question, the first URL."""
+    """The first string of the arguments, such as the path, the command or the URL."""
     arguments: str = ""
-    """A JSON object; empty if the model gave none that is valid."""
+    """A JSON object; empty if the model's arguments are invalid."""
 
 
 async def summarize(arguments: str, redact: Redact, longest_secret: int = 0) -> CallSummary:
-    """The model's arguments with long texts cut, secrets masked, and large fields left out.
+    """Cuts long strings in the arguments, masks secrets and leaves out large fields.
 
-    `longest_secret` is the length of the longest secret that only `redact` knows.
+    `longest_secret` is the length of the longest configured secret.
     """
     margin = max(longest_secret, _MARGIN)
     if len(arguments) <= SHOWN_ARGUMENTS:
         return _summary(arguments, redact, margin)
-    # Redaction takes a millisecond for every few thousand characters.
+    # Redaction takes a millisecond per few thousand characters, so it runs in a thread.
     return await anyio.to_thread.run_sync(_summary, arguments, redact, margin)
 
 
 def summarize_result(text: str) -> str:
-    """The beginning of a result that is fit for the model, so that it has no known secrets."""
+    """Returns the beginning of a result in which known secrets are already masked."""
     head = text.strip()
     if len(head) > 2 * SHOWN_RESULT:
-        # Cut between words, because half a secret is not recognised.
+        # Cut between words, because a part of a secret is not recognised.
         head = head[: 2 * SHOWN_RESULT].rsplit(None, 1)[0]
     return _cut(redact_assigned(head), SHOWN_RESULT)
+
+
+def summarize_change(before: str, after: str, redact: Redact) -> str:
+    """A short diff of two versions of a text file, without secrets."""
+    # Redacted first: a secret of several lines is not recognised in a diff.
+    return short_diff(redact_assigned(redact(before)), redact_assigned(redact(after)))
 
 
 def _summary(arguments: str, redact: Redact, margin: int) -> CallSummary:
@@ -65,14 +72,14 @@ def _summary(arguments: str, redact: Redact, margin: int) -> CallSummary:
         return _shortened(text, redact, margin)
 
     def shorten_line(text: str) -> str:
-        if _is_secretive(text):
+        if _is_secret_path(text):
             return shorten(text)
         return _cut(redact(masked_values(text[: SHOWN_VALUE + margin])), SHOWN_VALUE)
 
     try:
         decoded = msgspec.json.decode(arguments or "{}", type=dict[str, object])
-        # The other texts of a call that names a file with secrets are lines of the file.
-        text_of = shorten_line if any(map(_is_secretive, _texts(decoded))) else shorten
+        # If an argument is the path of a secret file, the other strings are lines of that file.
+        text_of = shorten_line if any(map(_is_secret_path, _texts(decoded))) else shorten
         kept: dict[str, object] = {}
         for name, value in decoded.items():
             more = {**kept, shorten(name): _shown(value, name, shorten, text_of)}
@@ -85,7 +92,7 @@ def _summary(arguments: str, redact: Redact, margin: int) -> CallSummary:
 
 
 def _shown(value: object, name: str, name_of: Redact, text_of: Redact) -> object:
-    """The value, with the names and the texts in it as the two functions shorten them."""
+    """Returns the value with its names and strings shortened by the two functions."""
     match value:
         case str():
             return mask(value) if _names_secret(name[-_NAME:]) else text_of(value)
@@ -111,18 +118,18 @@ def _texts(value: object) -> Iterator[str]:
             pass
 
 
-def _is_secretive(text: str) -> bool:
-    """Whether the text is the path of a file that is there to hold secrets."""
+def _is_secret_path(text: str) -> bool:
+    """Returns whether the text is the path of a file that usually holds secrets."""
     return len(text) <= _LONGEST_PATH and is_secret_file(str(PurePosixPath(text)))
 
 
 def _shortened(text: str, redact: Redact, margin: int) -> str:
-    """The beginning of the text, without secrets or parts of them."""
+    """Returns the beginning of the text, without secrets or parts of them."""
     longest = SHOWN_VALUE - 1
     if len(text) <= SHOWN_VALUE + margin:
         return _cut(redact_assigned(redact(text)), SHOWN_VALUE)
     head = text[: longest + margin]
-    # A secret that the first cut left incomplete is at the very end.
+    # If the first cut split a secret, the rest of the secret is at the very end.
     complete = head.rstrip(_TOKEN)
     safe = redact_assigned(redact(complete))
     unsafe = max(0, margin - (len(head) - len(complete)))
@@ -131,7 +138,7 @@ def _shortened(text: str, redact: Redact, margin: int) -> str:
 
 @lru_cache(maxsize=256)
 def _names_secret(name: str) -> bool:
-    """Whether a value is masked where it is assigned to the name: `password=…` is."""
+    """Returns whether a value that is assigned to the name is masked, as in `password=…`."""
     return redact_for_people(f"{name}=abcdefgh") != f"{name}=abcdefgh"
 
 

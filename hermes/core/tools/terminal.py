@@ -11,9 +11,9 @@ from hermes.types.execution import CommandOutcome
 from hermes.types.tools import AnyTool, Tool, ToolContext
 
 LONGEST_COMMAND = 600.0
-"""Seconds that a call may ask for."""
+"""Longest timeout of a call in seconds."""
 LONG_SECONDS = 10.0
-"""For a command that took longer, the model is told how long."""
+"""The model is told the duration of a command that took longer than this."""
 
 
 class RunCommand(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -21,11 +21,11 @@ class RunCommand(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     timeout: Annotated[float, msgspec.Meta(gt=0)] | None = None
     background: bool = False
     workdir: str = "."
-    """Relative to the workspace."""
+    """A path relative to the workspace."""
 
 
 def terminal_tools(timeout: float, isolation: str) -> tuple[AnyTool, ...]:
-    """The tools that run commands. `timeout` is for calls that name none."""
+    """Returns the tools that run commands. `timeout` is the default for calls without a timeout."""
     where = f"in a sandbox ({isolation})."
     if isolation == "none":
         where = "on the user's machine, with the user's rights: there is no sandbox."
@@ -46,7 +46,7 @@ def terminal_tools(timeout: float, isolation: str) -> tuple[AnyTool, ...]:
 async def _terminal(timeout: float, context: ToolContext, arguments: RunCommand) -> str:
     command, workdir = arguments.command, arguments.workdir
     if arguments.background:
-        # It commits no handle: a restart ends commands with a handle, and this one must continue.
+        # No handle is committed, because a restart would end the command, and it must continue.
         async with watched(context.turn, context.call):
             process = await context.sandbox.start(command, workdir=workdir)
             await rename_watched(context.turn, context.call, process.id)

@@ -15,7 +15,7 @@ from hermes.types.tools import Tool, ToolContext
 TaskStatus = Literal["pending", "doing", "done", "dropped"]
 MARKS: dict[TaskStatus, str] = {"pending": "[ ]", "doing": "[>]", "done": "[x]", "dropped": "[-]"}
 MOST_TASKS = 50
-"""Tasks in a list."""
+"""Most tasks in a list."""
 
 
 class Item(msgspec.Struct, kw_only=True, frozen=True):
@@ -49,8 +49,8 @@ def todo_tool(folder: Path) -> Tool[Todo]:
     )
 
 
-def forget_todos(folder: Path, session: str, *, before: float) -> None:
-    """Drops the session's list, unless it was written later."""
+def delete_todos(folder: Path, session: str, *, before: float) -> None:
+    """Deletes the session's list, unless it was written after `before`."""
     path = _path(folder, session)
     with contextlib.suppress(FileNotFoundError):
         if path.stat().st_mtime < before:
@@ -58,7 +58,7 @@ def forget_todos(folder: Path, session: str, *, before: float) -> None:
 
 
 def merged(old: Sequence[Item], new: Sequence[Item]) -> list[Item]:
-    """The old tasks with their changes, then the new ones; without a text a task keeps its own."""
+    """Merges tasks by id. A change without a text keeps the old text, and new tasks come last."""
     tasks = {item.id: item for item in old}
     for item in new:
         known = tasks.get(item.id)
@@ -80,7 +80,7 @@ def _path(folder: Path, session: str) -> Path:
 
 
 def _kept(path: Path | None, wanted: Todo) -> list[Item]:
-    """The list as it is now; a new one replaces the file at once, where there is one."""
+    """Applies the change to the file, if there is one, and returns the list."""
     if wanted.todos is None:
         return _read(path)
     if len({item.id for item in wanted.todos}) < len(wanted.todos):

@@ -14,13 +14,13 @@ from hermes.types.tools import Tool, ToolContext
 from hermes.types.web import WebPage
 
 MOST_TEXT = 50_000
-"""Characters of a page that are shown."""
+"""Most characters of a page that are shown."""
 MOST_HTML = 2_000_000
-"""Characters of a page that are looked at."""
+"""Most characters of a page that are parsed."""
 PAGE_TITLE = 200
 
 Fetch = Callable[[str], Awaitable[WebPage]]
-"""Reads the page at a URL, whoever named it; ToolFailed when that can't or must not be."""
+"""Fetches the page at an untrusted URL. Raises ToolFailed if it is not allowed or fails."""
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 
@@ -64,7 +64,7 @@ def web_extract_tool(fetch: Fetch) -> Tool[WebExtract]:
 
 
 def shown(page: WebPage) -> str:
-    """The page as the model is given it: each line marked as not ours."""
+    """Formats the page for the model, with each line marked as a quotation."""
     title, text, cut = "", page.text, page.cut
     if page.media_type in _HTML:
         read = readable(page.text[:MOST_HTML], page.url)

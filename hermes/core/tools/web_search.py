@@ -27,10 +27,11 @@ class WebHit(Value):
 
 
 class Search(Protocol):
-    """Somebody who searches the web."""
+    """A service that searches the web."""
 
     async def find(self, query: str, limit: int) -> Sequence[WebHit]:
-        """The best first; ToolFailed with what to do when there is no answer."""
+        """Returns the hits, best first. Raises a ToolFailed that says what to do if the search
+        fails."""
         ...
 
 
@@ -53,12 +54,12 @@ class _BraveAnswer(msgspec.Struct):
 class _Refusal(NamedTuple):
     status: int
     holds: bytes
-    """Words in the answer that tell it from others of the same status."""
+    """Text in the response that distinguishes it from others with the same status."""
     advice: str
 
 
 class SearXNG:
-    """Asks a SearXNG of the operator's."""
+    """Searches with the operator's SearXNG server."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
         self._session = session
@@ -106,7 +107,7 @@ class Brave:
             _Refusal(422, b"SUBSCRIPTION_TOKEN", advice),
         ]
         answer = await _answer("Brave Search", request, _BraveAnswer, refusals)
-        # Brave's words are HTML.
+        # Titles and snippets from Brave contain HTML.
         return [
             WebHit(title=_unmarked(one.title), url=one.url, snippet=_unmarked(one.snippet))
             for one in map(_hit, answer.web.results if answer.web else ())
@@ -169,7 +170,7 @@ async def _answer(
 def _when(headers: Mapping[str, str]) -> str:
     if (said := headers.get("Retry-After", "")).isdigit():
         return f"in {said} s"
-    # Brave's, one number for each of its limits: `0, 1000` left, for `1, 86400` seconds.
+    # Brave sends one number per limit, such as `0, 1000` requests left for `1, 86400` seconds.
     left = headers.get("X-RateLimit-Remaining", "").split(",")
     resets = headers.get("X-RateLimit-Reset", "").split(",")
     pauses = [
@@ -198,7 +199,8 @@ def choose_search(
     brave_key: str,
     tavily_key: str,
 ) -> Search | None:
-    """The search of that kind, or for `auto` the first that is configured, if any is."""
+    """Returns the search service of that kind, or for `auto` the first that is configured, or
+    None."""
     configured: dict[str, Search] = {}
     if searxng_url:
         configured["searxng"] = SearXNG(session, searxng_url)

@@ -1,10 +1,14 @@
-"""Writes a file of the workspace."""
+"""The tool that writes a file of the workspace."""
 
 import msgspec
 
 from hermes.core.context_files import prepare_write
 from hermes.types.errors import ToolFailed
+from hermes.types.execution import Sandbox
 from hermes.types.tools import Tool, ToolContext
+
+COMPARED_BYTES = 200_000
+"""Bytes of an old file that is read to show what has changed."""
 
 
 class WriteFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -19,9 +23,24 @@ async def _write_file(context: ToolContext, arguments: WriteFile) -> str:
     except UnicodeEncodeError as error:
         raise ToolFailed(f"The text for {path!r} is not valid Unicode: {error}.") from error
     await prepare_write(path, context.turn)
+    before = await _old_text(context.sandbox, path)
     new = await context.sandbox.write(path, data)
+    if new or before is not None:
+        await context.show_change(path, before or "", content)
     lines = content.count("\n") + (not content.endswith("\n") and content != "")
     return f"{'Created' if new else 'Replaced'} {path!r}: {lines} lines, {len(data)} bytes."
+
+
+async def _old_text(sandbox: Sandbox, path: str) -> str | None:
+    """The text that will be replaced; None if there is none, or none that is worth comparing."""
+    try:
+        info = await sandbox.stat(path)
+        if info is None or info.kind != "file" or info.size > COMPARED_BYTES:
+            return None
+        return (await sandbox.read(path)).decode()
+    except (ToolFailed, UnicodeDecodeError):
+        # The write itself reports what is wrong with the path.
+        return None
 
 
 write_file = Tool(

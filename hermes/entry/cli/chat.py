@@ -1,42 +1,47 @@
-"""`hermes chat`: the agent in this terminal, or one question and its answer."""
+"""The `hermes chat` command: starts an interactive chat, or sends one question."""
 
 import io
 import logging
 import shlex
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import anyio
 import click
 
 from hermes import settings as configuration
-from hermes.entry.cli.conversation import TerminalConversation
 from hermes.entry.cli.folder import here
+from hermes.entry.cli.interactive_chat import InteractiveChat, SessionSelection, session_of
 from hermes.entry.cli.logs import start_logging
+from hermes.entry.cli.model_option import with_model
 from hermes.entry.cli.runtime import Runtime
-from hermes.entry.cli.talk import SessionWish, Talk, session_of
+from hermes.entry.cli.terminal_session import TerminalSession
 from hermes.entry.output import say
-from hermes.entry.terminal.plain import JsonScreen, PlainTerminal, words
+from hermes.entry.terminal.plain import JsonScreen, PlainTerminal, plain_screen
 from hermes.entry.terminal.protocols import AnswerScreen, ChatTerminal
 from hermes.settings import Settings
 from hermes.types.errors import HermesError
 
 DUMB = ("", "dumb", "unknown")
-"""Terminals that have no colors and can't move their cursor."""
+"""Values of TERM for terminals without colors and cursor movement."""
 
 log = logging.getLogger(__name__)
 
 
 class NotText(HermesError):
+    """Standard input is not UTF-8."""
+
     code = "not_text"
     status = 400
 
 
 @click.command()
-@click.option("-q", "--query", help="Ask this, print the answer, and leave.")
+@click.option("-q", "--query", help="Send this question, print the answer, and exit.")
 @click.option("-c", "--continue", "latest", is_flag=True, help="Go on with the last conversation.")
-@click.option("-r", "--resume", metavar="NAME", help="Go on with this one, or one that begins so.")
+@click.option("-r", "--resume", metavar="NAME", help="Go on with this number, id or name.")
 @click.option("-s", "--session", metavar="NAME", help="Go on with this one, or begin it.")
+@click.option("-m", "--model", metavar="ID", help="Let this model answer, for this chat.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @click.pass_obj
 def chat(
@@ -45,88 +50,93 @@ def chat(
     latest: bool,
     resume: str | None,
     session: str | None,
+    model: str | None,
     as_json: bool,
 ) -> None:
     """Talk to the agent in this terminal.
 
     With -q, or with text on standard input, the answer is printed and the command ends: with exit
-    code 0 when the turn was completed, 130 when it was stopped, 1 otherwise. What is not the answer
-    goes to standard error. With -q too standard input is read to its end, unless it is a terminal,
-    and added to the question: in a loop that reads a list, give it </dev/null.
+    code 0 when the turn was completed, 130 when it was stopped, 1 otherwise. Everything else is
+    printed to standard error. Unless it is a terminal, standard input is also read with -q, up to
+    its end, and added to the question: in a loop that reads a list, give it </dev/null.
 
     File tools work in the current directory, unless the setting `workspace` says otherwise.
     """
     if [latest, resume is not None, session is not None].count(True) > 1:
         raise click.UsageError("one conversation at a time: --continue, --resume or --session")
-    settings = here(configuration.load())
+    settings = configuration.load()
+    if model is not None:
+        settings = with_model(settings, runtime, model, configuration.ENVIRON)
+    settings = here(settings)
     start_logging("WARNING", runtime.secrets(settings))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
-    wish = SessionWish(name=session, resume=resume, latest=latest)
+    selection = SessionSelection(
+        name=session, resume=resume, latest=latest, own_model=model is not None
+    )
     color = can_draw() and not configuration.ENVIRON.get("NO_COLOR")
-    text = question(query)
-    if text is None:
+    piped = None if sys.stdin.isatty() else _piped()
+    if query is None and piped is None:
         if as_json:
             raise click.UsageError("--json needs a question: give it with -q or on standard input")
         if sys.stdout.isatty() and runtime.models(settings).main() is None:
             from hermes.entry.cli.embedded import offer  # noqa: PLC0415  # rarely needed
 
             settings = offer(settings, runtime)
-        anyio.run(Talk(runtime, settings, wish, terminal_of(runtime, settings, color=color)).run)
+        anyio.run(
+            InteractiveChat(
+                runtime, settings, selection, terminal_of(runtime, settings, color=color)
+            ).run
+        )
         return
-    if not text.strip():
+    if not f"{query or ''}{piped or ''}".strip():
         raise click.UsageError("there is nothing to ask: the question is empty")
-    asking = Asking(runtime, settings, wish)
-    new_screen = JsonScreen if as_json else lambda session: words(color=color)
-    sys.exit(anyio.run(asking.run, text, new_screen))
+    asking = SingleQuestion(runtime, settings, selection)
+    new_screen = JsonScreen if as_json else lambda name: plain_screen(color=color)
+    sys.exit(anyio.run(asking.run, query or "", piped or "", new_screen))
 
 
-class Asking:
-    """One question, and its answer."""
+class SingleQuestion:
+    """Sends one question and shows the answer."""
 
-    def __init__(self, runtime: Runtime, settings: Settings, wish: SessionWish) -> None:
+    def __init__(self, runtime: Runtime, settings: Settings, selection: SessionSelection) -> None:
         self._runtime = runtime
         self._settings = settings
-        self._wish = wish
+        self._selection = selection
 
-    async def run(self, text: str, new_screen: Callable[[str], AnswerScreen]) -> int:
-        """The exit code."""
+    async def run(self, text: str, piped: str, new_screen: Callable[[str], AnswerScreen]) -> int:
+        """Returns the exit code of the command."""
         async with self._runtime.open_gateway(self._settings, terminal=True) as gateway:
-            session = await session_of(gateway, self._wish)
-            conversation = TerminalConversation(gateway, session, lambda: new_screen(session))
-            async with conversation.interrupts.heard():
-                ending = await conversation.say(text)
+            name = await session_of(gateway, self._selection)
+            session = TerminalSession(gateway, name, lambda: new_screen(name), Path())
+            if self._selection.own_model:
+                await session.forget_model()
+            async with session.interrupts.handled():
+                ending = await session.say(text, piped)
         if ending == "suspended":
-            answer = f'hermes chat --session {shlex.quote(session)} -q "…"'
+            answer = f'hermes chat --session {shlex.quote(name)} -q "…"'
             say(f"The agent waits for your answer: {answer}", err=True)
         return {"completed": 0, "stopped": 130}.get(ending, 1)
 
 
-def question(query: str | None) -> str | None:
-    """What -q and a pipe ask together; None when a person sits at the terminal."""
-    piped = None if sys.stdin.isatty() else _piped()
-    if query is None:
-        return piped
-    return f"{query}\n\n{piped}" if piped and piped.strip() else query
-
-
 def _piped() -> str:
+    """The text on standard input, up to its end."""
     text = sys.stdin.read()
     try:
         text.encode()
     except UnicodeEncodeError:
         # Bytes that are not UTF-8 were decoded to lone surrogates.
-        raise NotText("the input is not text: only UTF-8 can be asked") from None
+        raise NotText("standard input is not text: only UTF-8 can be sent") from None
     return text
 
 
 def can_draw() -> bool:
-    """Whether stdout is a terminal that knows more than lines."""
+    """Whether stdout is a terminal that can move its cursor."""
     return sys.stdout.isatty() and configuration.ENVIRON.get("TERM", "").lower() not in DUMB
 
 
 def terminal_of(runtime: Runtime, settings: Settings, *, color: bool) -> ChatTerminal:
-    """The best that this terminal can do."""
+    """The interactive terminal, or the plain one where that can't be used."""
     if not can_draw():
         return PlainTerminal(color=color)
     try:
@@ -138,6 +148,9 @@ def terminal_of(runtime: Runtime, settings: Settings, *, color: bool) -> ChatTer
         return PlainTerminal(color=color)
     commands = {one.name: one.help for one in runtime.commands()}
     history = settings.home.root / "history"
-    terminal = InteractiveTerminal(history, {**commands, "exit": "leave"}, color=color)
+    aliases = {one.name: one.aliases for one in runtime.commands()}
+    terminal = InteractiveTerminal(
+        history, {**commands, "exit": "leave"}, {**aliases, "exit": ("quit",)}, color=color
+    )
     start_logging("WARNING", runtime.secrets(settings), terminal.log)
     return terminal

@@ -39,10 +39,12 @@ def show(as_json: bool) -> None:
 
 @config.command()
 @click.argument("key")
+@click.option("--reveal", is_flag=True, help="Print a secret in full, for a script.")
 @plainly
-def get(key: str) -> None:
-    """Print the value of KEY, a setting or a variable."""
-    say(_text(_shown(explain_key(configuration.load(), key))))
+def get(key: str, reveal: bool) -> None:
+    """Print the value of KEY, a setting or a variable. A secret is masked."""
+    explanation = explain_key(configuration.load(), key)
+    say(_text(explanation.value if reveal else _shown(explanation)))
 
 
 # A negative number is a value and no option.
@@ -160,6 +162,8 @@ def _text(value: object) -> str:
     match value:
         case None | "" | ():
             return ""
+        case dict():
+            return ",".join(f"{name}={text}" for name, text in value.items())
         case bool():
             return str(value).lower()
         case tuple():

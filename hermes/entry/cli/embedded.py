@@ -52,7 +52,7 @@ def fetch(settings: Settings, runtime: Runtime) -> str:
     """Downloads the embedded model if it is not here, with a bar on stderr; its name."""
     bar = Bar(sys.stderr)
     try:
-        return anyio.run(runtime.fetch_model, settings, bar)
+        return anyio.run(runtime.download_model, settings, bar)
     finally:
         bar.close()
 

@@ -6,8 +6,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 
 import anyio
 import anyio.abc
@@ -29,7 +29,7 @@ from hermes.entry.http.waiting import waiting_app
 from hermes.entry.messaging import configured_routes, make_adapters, serve
 from hermes.entry.output import say, say_json
 from hermes.settings import Settings
-from hermes.settings.keys import make_key
+from hermes.settings.keys import create_key
 from hermes.settings.platforms import check_platforms
 from hermes.settings.sources import ENVIRONMENT
 from hermes.types.deployment import GatewayRegistration, RunningGateway
@@ -86,11 +86,12 @@ def run(
     if embedded:
         settings = stand_in(settings, runtime, environ)
     key = runtime.api_key(settings) if settings.api_server.enabled else ""
-    start_service_log(settings, runtime.secrets(settings) | {key})
+    service_log = start_service_log(settings, runtime.secrets(settings) | {key})
     _refuse_twin(runtime, settings)
     _log_findings(runtime, settings)
     with runtime.register_gateway(settings.home.run) as registration:
         service = GatewayService(runtime, settings, registration, hello)
+        service.pause_log = service_log.paused_on_screen
         try:
             uvloop = {"use_uvloop": sys.platform != "win32"}
             anyio.run(service.run, backend_options=uvloop)
@@ -159,7 +160,9 @@ class GatewayService:
         self._settings = settings
         self._registration = registration
         self._hello = hello
-        """What is asked over the API once it listens."""
+        """The question that is put to the API once it listens."""
+        self.pause_log: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Keeps lines of the log out of the answer to that question."""
 
     async def run(self) -> None:
         port = self._settings.api_server.port
@@ -257,7 +260,8 @@ class GatewayService:
         say(f"Hermes {__version__} listens on {url}")
         say(model_line(self._settings, self._runtime.models(self._settings)))
         if self._hello:
-            await say_hello(url, self._runtime.api_key(self._settings), self._hello)
+            with self.pause_log():
+                await say_hello(url, self._runtime.api_key(self._settings), self._hello)
         say("\n".join(ways_in(self._settings, url)))
 
 
@@ -301,7 +305,7 @@ def new_key() -> None:
     It replaces the one in the home's key file. A running service uses it after a restart.
     """
     home = configuration.locate()
-    make_key(home)
+    create_key(home)
     say(f"A new key is in {home.api_key}")
     try:
         source = configuration.load().explain("api_server.key").source

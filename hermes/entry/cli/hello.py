@@ -12,6 +12,7 @@ import msgspec
 from hermes import settings as configuration
 from hermes.entry.output import say
 from hermes.settings import Settings
+from hermes.settings.sources import ENVIRONMENT
 from hermes.text.event_stream import EventStreamParser
 from hermes.text.redact import redact_tokens
 from hermes.types.errors import Disconnected, HermesError, Rejected
@@ -44,17 +45,22 @@ def model_line(settings: Settings, models: ModelResolver) -> str:
 def ways_in(settings: Settings, url: str) -> list[str]:
     """How to talk to the service."""
     return [
-        f"key:   {key_place(settings)}",
-        f"talk:  {own_command(settings)} chat, in another terminal",
-        f"try:   {curl(settings, url)}",
+        f"The API key is in {key_place(settings)}. In another terminal:",
+        f"  {own_command(settings)} chat",
+        f"  {curl(settings, url)}",
     ]
 
 
 def own_command(settings: Settings) -> str:
-    """What starts `hermes` in another terminal, in the same home."""
+    """The command that starts `hermes` in any other shell, in the same home."""
     typed, found = Path(sys.argv[0]), shutil.which("hermes")
-    elsewhere = typed.name == "hermes" and not (found and typed.samefile(found))
-    command = str(typed) if elsewhere else "hermes"
+    # Another shell has not activated this shell's virtual environment.
+    on_path = found and typed.samefile(found) and not configuration.ENVIRON.get("VIRTUAL_ENV")
+    command = "hermes"
+    if typed.parts[-2:] == ("hermes", "__main__.py"):
+        command = f"{shlex.quote(sys.executable)} -m hermes"
+    elif typed.name == "hermes" and not on_path:
+        command = shlex.quote(str(typed.absolute()))
     usual = configuration.locate(environ={}) == settings.home
     return command if usual else f"HERMES_HOME={shlex.quote(str(settings.home.root))} {command}"
 
@@ -67,10 +73,13 @@ def key_place(settings: Settings) -> str:
 
 
 def curl(settings: Settings, url: str) -> str:
-    """A request that can be pasted into a shell."""
-    key = "$API_SERVER_KEY"
+    """A request that can be pasted into any shell; it needs the environment if the key is there."""
     if not settings.api_server.key:
         key = f"$(cat {shlex.quote(str(settings.home.api_key))})"
+    elif settings.sources.layer("api_server.key") == ENVIRONMENT:
+        key = "$API_SERVER_KEY"
+    else:
+        key = f"$({own_command(settings)} config get --reveal api_server.key)"
     body = TRY_BODY.format(model=settings.api_server.model_name)
     return (
         f'curl -sN {url}/v1/chat/completions -H "Authorization: Bearer {key}"'

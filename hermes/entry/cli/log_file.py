@@ -50,6 +50,7 @@ class LogFile:
             self._descriptor = None
 
     def _open(self) -> None:
+        self._path.parent.mkdir(mode=0o700, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         self._descriptor = os.open(self._path, flags, 0o600)
         os.fchmod(self._descriptor, 0o600)
@@ -69,6 +70,10 @@ class LogFile:
 
     def _rotate(self) -> None:
         self._check()
+        if self._descriptor is None:
+            # Another process has rotated the file, or it was moved away.
+            self._open()
+            return
         self.close()
         for number in range(self._backups, 0, -1):
             older = self._numbered(number - 1) if number > 1 else self._path

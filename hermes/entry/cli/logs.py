@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 from hermes.entry.cli.log_file import LogFile
@@ -30,14 +30,49 @@ def start_logging(level: str, secrets: Iterable[str], out: TextIO | None = None)
     lines.addFilter(lambda record: record.name not in ON_SCREEN)
 
 
-def start_service_log(settings: Settings, secrets: Iterable[str]) -> None:
+def start_service_log(settings: Settings, secrets: Iterable[str]) -> "ServiceLog":
     """From now on the log is written to stderr and to `logs/hermes.log` in the home."""
     own = settings.logging
     form: LogFormat = json_format if own.format == "json" else text_format
     path = settings.home.logs / "hermes.log"
     file = LogFile(path, int(own.max_size_mb * 1_000_000), own.backup_count)
-    sinks = [_stream(sys.stderr), lambda text: file.write(text.encode(errors="replace"))]
-    _log_to(sinks, form, own.level, secrets)
+    screen = PausableStream(sys.stderr)
+    sinks = [screen.write, lambda text: file.write(text.encode(errors="replace"))]
+    return ServiceLog(_log_to(sinks, form, own.level, secrets), screen)
+
+
+class ServiceLog:
+    """The log of a service, which pauses on stderr while an answer is printed to stdout."""
+
+    def __init__(self, lines: "LogWriter", screen: "PausableStream") -> None:
+        self._lines = lines
+        self._screen = screen
+
+    @contextmanager
+    def paused_on_screen(self) -> Iterator[None]:
+        """Holds the lines for stderr back until the block ends; the file gets them at once."""
+        self._screen.paused = True
+        try:
+            yield
+        finally:
+            self._screen.paused = False
+            self._lines.flush()
+            self._screen.write("")
+
+
+class PausableStream:
+    """Writes to a stream, or collects the text while it is paused."""
+
+    def __init__(self, out: TextIO) -> None:
+        self.paused = False
+        self._write = _stream(out)
+        self._held = ""
+
+    def write(self, text: str) -> None:
+        self._held += text
+        if self._held and not self.paused:
+            text, self._held = self._held, ""
+            self._write(text)
 
 
 def _log_to(

@@ -1,6 +1,7 @@
 """The `hermes` command: its subcommands are imported when they are used."""
 
 import errno
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -13,6 +14,7 @@ from hermes import __version__
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.output import say
 from hermes.text.console import printable
+from hermes.text.spelling import nearest
 from hermes.types.errors import ConfigError, HermesError
 
 P = ParamSpec("P")
@@ -62,6 +64,20 @@ class Commands(click.Group):
         command: click.Command = vars(import_module(module))[name]
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is named; a mistake is answered with the one that was meant."""
+        if self.get_command(ctx, args[0]) is None:
+            ctx.fail(f"No such command {args[0]!r}. {self.advice(ctx, args)}")
+        return super().resolve_command(ctx, args)
+
+    def advice(self, ctx: click.Context, args: list[str]) -> str:
+        """What to type instead of a command that does not exist."""
+        if near := nearest(args[0], self.list_commands(ctx), 0.7):
+            return f"Did you mean `{ctx.command_path} {near}`?"
+        return f"`{ctx.command_path} --help` lists the commands."
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own = {name for option in self.get_params(ctx) for name in option.opts}
         if not args or (args[0].startswith("-") and args[0] not in own):
@@ -75,11 +91,23 @@ class Commands(click.Group):
             formatter.write_dl(list(listed.items()))
 
 
+class HermesCommands(Commands):
+    """The commands of `hermes`. Words that are no command were probably meant as a question."""
+
+    def advice(self, ctx: click.Context, args: list[str]) -> str:
+        words = shlex.quote(" ".join(args))
+        question = f"To ask the agent: {ctx.command_path} -q {words}"
+        near = nearest(args[0], self.list_commands(ctx), 0.7) if len(args) == 1 else None
+        return f"Did you mean `{ctx.command_path} {near}`? {question}" if near else question
+
+
 SUBCOMMANDS = {
     "chat": Lazy("hermes.entry.cli.chat:chat", "Talk to the agent in this terminal."),
     "gateway": Lazy("hermes.entry.cli.gateway:gateway", "Run the service, and look after it."),
     "sessions": Lazy("hermes.entry.cli.sessions:sessions", "Look at earlier conversations."),
     "model": Lazy("hermes.entry.cli.model:model", "Show and change the model that answers."),
+    "status": Lazy("hermes.entry.cli.status:status", "Show the model, the service and the home."),
+    "logs": Lazy("hermes.entry.cli.log_reader:logs", "Show the log of the service."),
     "prompt": Lazy("hermes.entry.cli.prompt:prompt", "Look at what the model is told first."),
     "context": Lazy("hermes.entry.cli.context:context", "Decide about context files."),
     "config": Lazy("hermes.entry.cli.config:config", "Show, explain and change the configuration."),
@@ -87,7 +115,7 @@ SUBCOMMANDS = {
 
 
 @click.command(
-    cls=Commands,
+    cls=HermesCommands,
     default="chat",
     lazy=SUBCOMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -95,6 +123,21 @@ SUBCOMMANDS = {
 @click.version_option(__version__, "-V", "--version", message="hermes %(version)s")
 def cli() -> None:
     """One agent, every door. Without a command: `hermes chat`."""
+
+
+@cli.command(name="help")
+@click.argument("names", nargs=-1, metavar="[COMMAND]...")
+@click.pass_context
+def help_(ctx: click.Context, names: tuple[str, ...]) -> None:
+    """Show the help of hermes, or of a command."""
+    command: click.Command = cli
+    shown = click.Context(command, info_name="hermes", **cli.context_settings)
+    for name in names:
+        found = command.get_command(shown, name) if isinstance(command, click.Group) else None
+        if found is None:
+            ctx.fail(f"{shown.command_path} has no command {name!r}: try `hermes help`")
+        command, shown = found, click.Context(found, info_name=name, parent=shown)
+    say(command.get_help(shown))
 
 
 def run(runtime: Runtime) -> None:

@@ -19,6 +19,7 @@ from hermes.text.redact import redact_tokens
 from hermes.types.errors import ConfigError, HermesError
 from hermes.types.offers import ChosenModel, ModelName, ModelOffers, ProviderOffer
 from hermes.types.profile import ModelChoice, Price
+from hermes.types.providers import CUSTOM
 
 
 class ModelCommands(Commands):
@@ -61,11 +62,11 @@ def show(runtime: Runtime, as_json: bool) -> None:
             "auxiliary": _described(auxiliary.choice) if auxiliary else None,
             "fallbacks": [_described(one) for one in fallbacks],
         }
-        say_json(_json({**_described(chosen.choice), "why": chosen.why, **beside}))
+        say_json(_json({**_described(chosen.choice), "why": chosen.sources, **beside}))
         return
     rows = [*_rows(chosen)]
     if auxiliary:
-        rows.append(("summaries", _name(auxiliary.choice), auxiliary.why["model"]))
+        rows.append(("summaries", _name(auxiliary.choice), auxiliary.sources["model"]))
     else:
         rows.append(("summaries", "the same model", "auxiliary.* is empty"))
     rows += [("fallback", _name(one), "model.fallbacks") for one in fallbacks]
@@ -88,30 +89,41 @@ def use(runtime: Runtime, name: str, provider: str, force: bool) -> None:
     settings = configuration.load()
     offers = runtime.offers(settings)
     meant = offers.read_name(name, provider)
-    if not force and (reason := offers.doubt(meant)):
+    if not force and (reason := offers.why_unlikely(meant)):
         raise ConfigError(f"{reason} (--force takes it anyway)")
-    changes = [("model.default", meant.model)]
-    if offers.moves(meant):
-        changes = [*_leaving(settings, meant), ("model.provider", meant.provider), *changes]
+    changes, left = [("model.default", meant.model)], offers.used()
+    if offers.changes_provider(meant):
+        custom = left is not None and left.provider == CUSTOM
+        leaving = _leaving(settings, meant, custom=custom)
+        changes = [*leaving, ("model.provider", meant.provider), *changes]
     for key, value in changes:
         change = set_value(key, value)
-        say(f"{change.name} = {value}" if value else f"{change.name} is removed")
+        say(f"{change.name} = {redact_tokens(value)}" if value else f"{change.name} is removed")
         if change.backup:
             say(f"comments were not kept: the file as it was is {change.backup}")
         if change.overruled_by:
             say(f"note: {change.overruled_by} overrules it", err=True)
+        if change.name == "model.custom_base_url" and left:
+            say(f"`hermes model {CUSTOM}/{left.model}` goes back to it")
     _confirm(runtime, meant)
 
 
-def _leaving(settings: Settings, meant: ModelName) -> list[tuple[str, str]]:
-    """What must not go along to another provider: the address, and never a key."""
+def _leaving(settings: Settings, meant: ModelName, *, custom: bool) -> list[tuple[str, str]]:
+    """Changes that keep the address, and a key, from the new provider.
+
+    The address of a `custom` endpoint is kept under another name, for the way back.
+    """
     if settings.sources.layer("model.api_key") == CONFIG:
         raise ConfigError(
             f"{settings.home.config} has a model.api_key that {meant.provider} would be sent:"
             " remove it there first"
         )
-    kept = settings.sources.layer("model.base_url") == CONFIG and settings.model.base_url
-    return [("model.base_url", "")] if kept and meant.provider != "custom" else []
+    address = settings.model.base_url
+    written = settings.sources.layer("model.base_url") == CONFIG and address
+    if not written or meant.provider == CUSTOM:
+        return []
+    kept = [("model.custom_base_url", address)] if custom else []
+    return [*kept, ("model.base_url", "")]
 
 
 def _confirm(runtime: Runtime, meant: ModelName) -> None:
@@ -126,7 +138,7 @@ def _confirm(runtime: Runtime, meant: ModelName) -> None:
         return
     say(f"{_name(chosen.choice)} answers; a running gateway asks it after its next start")
     if meant.provider and meant.provider != chosen.choice.provider:
-        say(f"note: it is chosen by {chosen.why['provider']}", err=True)
+        say(f"note: it is chosen by {chosen.sources['provider']}", err=True)
 
 
 @model.command(name="list")
@@ -144,15 +156,16 @@ def list_(runtime: Runtime, provider: str | None, refresh: bool, as_json: bool) 
     offers = runtime.offers(settings)
     shown = [offers.of(provider)] if provider else list(offers.all())
     if provider or refresh:
-        places = [shown[0].place] if provider else offers.places()
-        anyio.run(_refresh, runtime, settings, places, refresh)
+        endpoints = [shown[0].endpoint] if provider else offers.endpoints()
+        anyio.run(_refresh, runtime, settings, endpoints, refresh)
     if provider and not offers.models(shown[0].name):
         raise ConfigError(f"{shown[0].label} has not said which models it has")
     if as_json:
         say_json(_json({"providers": [_described_offer(offers, one) for one in shown]}))
         return
+    width = max(len(_state(one)) for one in shown)
     for one in [] if provider else shown:
-        say(f"{one.name:<14} {_state(one):<26} {one.label}")
+        say(f"{one.name:<14} {_state(one):<{width}}  {one.label}")
     for one in shown:
         for choice in offers.models(one.name):
             say("  ".join((f"{one.name}/{choice.model}", *_facts(choice))))
@@ -161,16 +174,16 @@ def list_(runtime: Runtime, provider: str | None, refresh: bool, as_json: bool) 
 def _state(one: ProviderOffer) -> str:
     if one.ready:
         return "ready" if one.key else "needs no key"
-    return f"set {one.key or 'model.base_url'}"
+    return f"no key (set {one.key})" if one.key else "no address (set model.base_url)"
 
 
 async def _refresh(
-    runtime: Runtime, settings: Settings, places: Iterable[ModelChoice | None], fresh: bool
+    runtime: Runtime, settings: Settings, endpoints: Iterable[ModelChoice | None], fresh: bool
 ) -> None:
-    for place in places:
+    for endpoint in endpoints:
         try:
-            if place is not None:
-                await runtime.refresh_models(settings, place, fresh=fresh)
+            if endpoint is not None:
+                await runtime.refresh_models(settings, endpoint, fresh=fresh)
         except HermesError as error:
             say(f"note: {error}", err=True)
 
@@ -188,7 +201,7 @@ def test(runtime: Runtime, name: str | None, as_json: bool) -> None:
         settings = configuration.load()
         choice = _wanted(runtime, settings, name)
         trial = Trial()
-        anyio.run(trial.run, partial(runtime.ask_model, settings), choice)
+        anyio.run(trial.run, partial(runtime.call_model, settings), choice)
     except HermesError as error:
         if as_json:
             say_json(_json({"error": str(error)}))
@@ -218,14 +231,14 @@ def _wanted(runtime: Runtime, settings: Settings, name: str | None) -> ModelChoi
 
 
 def _rows(chosen: ChosenModel) -> Iterator[tuple[str, str, str]]:
-    choice, why = chosen.choice, chosen.why
+    choice, why = chosen.choice, chosen.sources
     yield "model", choice.model, why["model"]
     yield "provider", choice.provider, why["provider"]
     yield "address", redact_tokens(choice.base_url) or "this machine", why["base_url"]
     yield "key", "set" if choice.api_key else "none", why["api_key"]
     yield "wire", choice.wire, why["wire"]
-    window = f"{choice.context_length:,} tokens" if choice.context_length else "not known"
-    yield "window", window, why.get("context_length", "")
+    assumed = "assumed; model.context_length sets another"
+    yield "window", f"{choice.window:,} tokens", why.get("context_length", assumed)
     if choice.max_tokens:
         yield "answers", f"up to {choice.max_tokens:,} tokens", why["max_tokens"]
     yield "price", _priced(choice.price) or "not known", why.get("price", "")
@@ -243,8 +256,7 @@ def _priced(price: Price | None) -> str:
 
 
 def _facts(choice: ModelChoice) -> Iterator[str]:
-    if choice.context_length:
-        yield f"{choice.context_length:,} tokens"
+    yield f"{choice.window:,} tokens" + (" (assumed)" * (choice.context_length is None))
     if price := _priced(choice.price):
         yield price
 
@@ -255,7 +267,7 @@ def _described(choice: ModelChoice) -> dict[str, object]:
         "model": choice.model,
         "base_url": redact_tokens(choice.base_url),
         "wire": choice.wire,
-        "context_length": choice.context_length,
+        "context_length": choice.window,
         "max_tokens": choice.max_tokens,
         "price": choice.price,
         "tools": choice.tools,
@@ -264,7 +276,7 @@ def _described(choice: ModelChoice) -> dict[str, object]:
 
 def _described_offer(offers: ModelOffers, one: ProviderOffer) -> dict[str, object]:
     known = [
-        {"id": choice.model, "context_length": choice.context_length, "price": choice.price}
+        {"id": choice.model, "context_length": choice.window, "price": choice.price}
         for choice in offers.models(one.name)
     ]
     return {

@@ -5,9 +5,9 @@ import click
 import msgspec
 
 from hermes import settings as configuration
-from hermes.entry.cli.conversation import PLATFORM, TERMINAL_ORIGIN
 from hermes.entry.cli.folder import here
 from hermes.entry.cli.runtime import Runtime
+from hermes.entry.cli.terminal_session import PLATFORM, TERMINAL_ORIGIN
 from hermes.entry.output import say, say_heading, say_json
 from hermes.types.identity import OWNER, Principal
 from hermes.types.messages import Origin

@@ -52,7 +52,7 @@ class Runtime(Protocol):
         """The gateways that are listed there and run, in the order of their ports."""
         ...
 
-    def forget_session(self, settings: Settings, session: str) -> None:
+    def delete_session_files(self, settings: Settings, session: str) -> None:
         """Deletes the files of a session that was deleted."""
         ...
 
@@ -116,16 +116,18 @@ class Runtime(Protocol):
         """
         ...
 
-    async def refresh_models(self, settings: Settings, place: ModelChoice, *, fresh: bool) -> None:
+    async def refresh_models(
+        self, settings: Settings, endpoint: ModelChoice, *, fresh: bool
+    ) -> None:
         """Asks a provider for its list of models: once a day, or now when `fresh`."""
         ...
 
-    async def ask_model(
+    async def call_model(
         self, settings: Settings, choice: ModelChoice, text: str, emit: Emit
     ) -> AssistantMessage:
         """Puts one question to a model, with neither tools nor a second try."""
         ...
 
-    async def fetch_model(self, settings: Settings, progress: Callable[[int, int], None]) -> str:
+    async def download_model(self, settings: Settings, progress: Callable[[int, int], None]) -> str:
         """Downloads the embedded model unless it is here; its name, as `model.default` has it."""
         ...

@@ -1,6 +1,7 @@
-"""`hermes sessions`: earlier conversations, listed, shown, searched, exported and deleted."""
+"""`hermes sessions`: lists, shows, searches, renames, exports and deletes conversations."""
 
 import sys
+import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -13,9 +14,11 @@ import msgspec
 from hermes import settings as configuration
 from hermes.control import sessions as conversations
 from hermes.control.sessions import Entry, Summary
+from hermes.entry.cli.main import plainly
 from hermes.entry.cli.runtime import Runtime
+from hermes.entry.cli.session_export import ExportFormat, exported
 from hermes.entry.output import confirm, say, say_json, say_line
-from hermes.text.console import printable_json, printable_line
+from hermes.text.console import printable_line
 from hermes.types.errors import HermesError
 from hermes.types.messages import AssistantMessage, ToolMessage, UserMessage
 from hermes.types.store import Work
@@ -28,6 +31,8 @@ COUNT = click.IntRange(min=1)
 
 RESULT_LINES = 4
 """Lines of a tool's result that are shown."""
+DAY_SECONDS = 24 * 3600.0
+MARKDOWN_SUFFIXES = (".md", ".markdown")
 WIDEST_NAME = 24
 """Characters of a name that the list makes room for."""
 
@@ -36,22 +41,12 @@ class NotWritten(HermesError):
     code = "not_written"
 
 
-class Line(Value):
-    """One message of an export."""
-
-    session: str
-    at: str
-    conversation: int
-    """How often the session had been begun anew."""
-    turn: str
-    message: UserMessage | AssistantMessage | ToolMessage
-
-
 @click.group()
 def sessions() -> None:
     """Look at earlier conversations, and look after them.
 
-    NAME is the name that `list` shows, the beginning of one, or a whole session key.
+    NAME is a number or an id that `list` shows, the name of a session or the beginning of it, or a
+    whole session key.
     """
 
 
@@ -75,11 +70,13 @@ def list_(runtime: Runtime, platform: str | None, limit: int, as_json: bool) -> 
         say(f"No conversations{where} yet: `hermes chat` begins one.")
         return
     kind = max(len(one.platform) for one in found)
-    names = [printable_line(one.chat) for one in found]
-    name = min(max(map(len, names)), WIDEST_NAME)
-    for one, chat in zip(found, names, strict=True):
+    ids = [printable_line(one.id) for one in found]
+    width = min(max(map(len, ids)), WIDEST_NAME)
+    digits = max(len(str(one.number)) for one in found)
+    for one, id in zip(found, ids, strict=True):
         used = f"{when(one.updated_at)}  {counted(one.messages):>14}"
-        say_line(f"{used}  {one.platform:<{kind}}  {chat:<{name}}  {one.title}".rstrip())
+        name = f"{one.number:>{digits}}  {id:<{width}}"
+        say_line(f"{name}  {used}  {one.platform:<{kind}}  {one.title}".rstrip())
 
 
 @sessions.command()
@@ -90,13 +87,9 @@ def show(runtime: Runtime, name: str, as_json: bool) -> None:
     """Show what was said, as it was said."""
     if as_json:
         found = _run(runtime, conversations.find, name)
-        say_json(_run(runtime, _exported, [found]), nl=False)
+        say_json(_run(runtime, exported, [found], "json"), nl=False)
         return
-    begun = 0
-    for number, entry in enumerate(_run(runtime, conversations.entries, name)):
-        if number and entry.generation != begun:
-            say("\n── a new conversation")
-        begun = entry.generation
+    for entry in _run(runtime, conversations.entries, name):
         say(told(entry))
 
 
@@ -122,18 +115,35 @@ def search(runtime: Runtime, words: tuple[str, ...], limit: int, as_json: bool) 
 @click.argument("name", required=False)
 @click.option("--all", "everything", is_flag=True, help="Every conversation.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="A file, instead of stdout.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["json", "markdown"]),
+    help="json, or markdown; without it, the name of the file decides.",
+)
 @click.pass_obj
-def export(runtime: Runtime, name: str | None, everything: bool, output: Path | None) -> None:
-    """Write conversations as JSON, one message a line. Only you can read the file."""
+def export(
+    runtime: Runtime,
+    name: str | None,
+    everything: bool,
+    output: Path | None,
+    form: ExportFormat | None,
+) -> None:
+    """Write conversations as JSON, one message a line, or as Markdown.
+
+    Only you can read the file. A file whose name ends in .md is Markdown.
+    """
     if (name is None) == (not everything):
         raise click.UsageError("name one conversation, or say --all")
+    if form is None:
+        form = "markdown" if output and output.suffix in MARKDOWN_SUFFIXES else "json"
     if everything:
         found = _run(runtime, conversations.listed, limit=sys.maxsize)
     else:
         found = [_run(runtime, conversations.find, name or "")]
-    text = _run(runtime, _exported, found)
+    text = _run(runtime, exported, found, form)
     if output is None:
-        say_json(text, nl=False)
+        (say_json if form == "json" else say)(text, nl=False)
         return
     try:
         # A pipe is written to and not replaced by a file, and no folder is created.
@@ -144,8 +154,20 @@ def export(runtime: Runtime, name: str | None, everything: bool, output: Path | 
     except OSError as error:
         raise NotWritten(f"{output} can't be written: {error.strerror}") from error
     talks = f"{len(found)} conversation{'s' * (len(found) != 1)}"
-    verb = "is" if (lines := text.count("\n")) == 1 else "are"
-    say(f"{counted(lines)} of {talks} {verb} in {output}", err=True)
+    messages = sum(one.messages for one in found)
+    verb = "is" if messages == 1 else "are"
+    say(f"{counted(messages)} of {talks} {verb} in {output}", err=True)
+
+
+@sessions.command()
+@click.argument("name")
+@click.argument("title", nargs=-1, required=True)
+@click.pass_obj
+@plainly
+def rename(runtime: Runtime, name: str, title: tuple[str, ...]) -> None:
+    """Give a conversation another title."""
+    found = _run(runtime, conversations.rename, name, " ".join(title))
+    say_line(f"{found.id} is now {found.title!r}")
 
 
 @sessions.command()
@@ -156,19 +178,71 @@ def delete(runtime: Runtime, name: str, yes: bool) -> None:
     """Delete a conversation and all that was said in it."""
     found = _run(runtime, conversations.find, name)
     if not yes:
-        question = f"Delete {found.key} with {counted(found.messages)}? This can't be undone."
+        question = f"Delete {_described(found)}? This can't be undone."
         if not confirm(printable_line(question)):
             raise click.Abort
-    _run(runtime, conversations.delete, found.key)
-    runtime.forget_session(configuration.load(), found.key)
-    say(f"deleted {found.key}")
+    _delete(runtime, found)
+    say(f"deleted {found.key if found.current else found.id}")
+
+
+def _delete(runtime: Runtime, found: Summary) -> None:
+    # By its key and generation: numbers change with every message.
+    _run(runtime, conversations.delete, f"{found.key}.{found.generation + 1}")
+    if not _run(runtime, conversations.is_known, found.key):
+        runtime.delete_session_files(configuration.load(), found.key)
+
+
+def _described(one: Summary) -> str:
+    title = f" ({one.title})" if one.title else ""
+    return f"{one.id}{title} with {counted(one.messages)}"
+
+
+@sessions.command()
+@click.option(
+    "--older-than",
+    "days",
+    type=click.FloatRange(min=0),
+    default=90,
+    show_default=True,
+    metavar="DAYS",
+    help="Days since the last message.",
+)
+@click.option("--platform", metavar="NAME", help="Only those of one platform.")
+@click.option("--dry-run", is_flag=True, help="Only list them.")
+@click.option("-y", "--yes", is_flag=True, help="Don't ask.")
+@click.pass_obj
+def prune(runtime: Runtime, days: float, platform: str | None, dry_run: bool, yes: bool) -> None:
+    """Delete conversations that were not used for a long time.
+
+    Sessions at work are left alone.
+    """
+    before = time.time() - days * DAY_SECONDS
+    found = _run(runtime, conversations.listed, platform, limit=sys.maxsize)
+    old = [one for one in found if one.updated_at < before]
+    if not old:
+        say(f"No conversation is older than {days:g} days.")
+        return
+    for one in old:
+        say_line(f"{when(one.updated_at)}  {_described(one)}")
+    if dry_run:
+        return
+    if not yes and not confirm(f"Delete these {len(old)}? This can't be undone."):
+        raise click.Abort
+    deleted = 0
+    for one in old:
+        try:
+            _delete(runtime, one)
+            deleted += 1
+        except conversations.SessionBusy as error:
+            say(f"kept: {error}", err=True)
+    say(f"deleted {deleted} conversation{'s' * (deleted != 1)}")
 
 
 @sessions.command()
 @click.argument("name")
 @click.pass_obj
 def restore(runtime: Runtime, name: str) -> None:
-    """Put back what summaries stand for; the model then reads it all again."""
+    """Remove the summaries of a conversation; the model then reads all messages again."""
     count = _run(runtime, conversations.restore, name)
     say(f"restored: {count} summaries removed" if count else "there was no summary")
 
@@ -195,21 +269,6 @@ def counted(messages: int) -> str:
 
 def when(instant: float) -> str:
     return f"{datetime.fromtimestamp(instant).astimezone():%Y-%m-%d %H:%M}"
-
-
-def _exported(found: Sequence[Summary]) -> Work[str]:
-    lines: list[str] = []
-    for one in found:
-        for entry in (yield from conversations.entries(one.key)):
-            line = Line(
-                session=one.key,
-                at=datetime.fromtimestamp(entry.at).astimezone().isoformat(),
-                conversation=entry.generation,
-                turn=entry.turn,
-                message=entry.message,
-            )
-            lines.append(f"{printable_json(msgspec.json.encode(line).decode())}\n")
-    return "".join(lines)
 
 
 def _print_json(found: Sequence[Value]) -> None:

@@ -32,14 +32,15 @@ from hermes.entry.http.models import Models
 from hermes.entry.http.response_format import response_format
 from hermes.entry.http.responses import JsonResponse
 from hermes.entry.http.sse import EventStream, EventStreamResponse, next_or_keepalive
-from hermes.streaming.final import spoken
+from hermes.streaming.final import answer_with_questions
 from hermes.streaming.fold import EventFold, View
 from hermes.streaming.sse import ChatStream, plain_completion
 from hermes.types.events import AgentEvent, TextDelta, TurnFinished
-from hermes.types.identity import Source, TurnId, call_place, new_id
+from hermes.types.identity import Source, TurnId, new_id, parse_call_id
 from hermes.types.messages import (
     Accepted,
     Asked,
+    ClientKey,
     Duplicate,
     MessageEvent,
     Origin,
@@ -121,7 +122,7 @@ class ChatCompletions:
         finish = view.outcome or UNFINISHED
         if finish.outcome == "failed":
             raise failed_turn(finish)
-        if finish.outcome == "stopped" and not spoken(view):
+        if finish.outcome == "stopped" and not answer_with_questions(view):
             raise stopped_turn(finish)
         return view
 
@@ -219,15 +220,18 @@ def to_event(
         chat_id=session if session else f"request/{new_id()}",
         user_id=principal.name,
     )
+    unique = f"key:{key}" if key else f"request:{new_id()}"
+    mark, client_key = fingerprint(session, body) if key else "", None
+    scope = f"api:{quote(principal.name, safe='')}"
     if said.results:
+        if key:
+            client_key = ClientKey(dedupe_key=f"{scope}:{unique}", fingerprint=mark)
         # An SDK that repeats its request must not make the model answer twice.
         unique, mark = _results_key(said)
-    else:
-        unique = f"key:{key}" if key else f"request:{new_id()}"
-        mark = fingerprint(session, body) if key else ""
     return MessageEvent(
-        dedupe_key=f"api:{quote(principal.name, safe='')}:{unique}",
+        dedupe_key=f"{scope}:{unique}",
         fingerprint=mark,
+        client_key=client_key,
         source=source,
         origin=Origin(trigger="api", principal=principal),
         received_at=time.time(),
@@ -249,7 +253,7 @@ def to_event(
 
 def _results_key(said: ReadMessages) -> tuple[str, str]:
     """A name for the results of one step, and a fingerprint of what they say."""
-    place = call_place(said.results[0].call)
+    place = parse_call_id(said.results[0].call)
     assert place is not None, "only results for calls of ours are read as results"
     ordered = sorted(said.results, key=lambda result: result.call)
     content = msgspec.json.encode((ordered, said.messages))

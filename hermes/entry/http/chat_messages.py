@@ -16,7 +16,7 @@ from hermes.entry.http.content_parts import (
     user_message,
 )
 from hermes.entry.http.errors import bad_request
-from hermes.types.identity import CallId, call_place
+from hermes.types.identity import CallId, parse_call_id
 from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from hermes.types.value import Value
 
@@ -82,7 +82,7 @@ def attached_contents(
     )
     last = max(spoke, default=-1)
     news = given[last + 1 :]
-    resumes = any(one.role == "tool" and call_place(one.tool_call_id or "") for one in news)
+    resumes = any(one.role == "tool" and parse_call_id(one.tool_call_id or "") for one in news)
     first = last + 1 if in_session or resumes else 0
     return {
         index: one.content
@@ -174,7 +174,7 @@ def _calls(message: RequestMessage, index: int) -> tuple[ToolCall, ...]:
 def _results(news: Sequence[Numbered]) -> tuple[ToolMessage, ...]:
     """The results among new messages that resume a turn of this gateway; empty if none do."""
     results = [(index, one) for index, one in news if isinstance(one, ToolMessage)]
-    places = [call_place(one.call) for _, one in results]
+    places = [parse_call_id(one.call) for _, one in results]
     if not any(places):
         return ()
     steps = {(place.turn, place.step) if place else None for place in places}

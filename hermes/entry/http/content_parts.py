@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hermes.entry.http.errors import ApiError, bad_request
+from hermes.text.file_types import BEGINNINGS, framed, kind_of
 from hermes.types.errors import Rejected
 from hermes.types.messages import Attachment, AttachmentKind, UserMessage
 from hermes.types.value import Value
@@ -29,16 +30,6 @@ TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 ATTACHED_PARTS = frozenset({"image_url", "input_audio", "file"})
 _AUDIO = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 _SAME_TYPE = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg"}
-_BEGINNINGS = {
-    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
-    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
-    "image/gif": re.compile(rb"GIF8[79]a"),
-    "image/webp": re.compile(rb"RIFF....WEBP", re.DOTALL),
-    "audio/wav": re.compile(rb"RIFF....WAVE", re.DOTALL),
-    "audio/mpeg": re.compile(rb"ID3|\xff[\xe2-\xff]"),
-    "application/pdf": re.compile(rb"%PDF-"),
-}
-"""How the content of a file of each type begins."""
 _TEXTUAL = re.compile(r"text/[\w.+-]+|application/(?:json|xml|yaml|x-yaml|toml)")
 _UNPRINTABLE = re.compile(r"[^\S ]|[\x00-\x1f\x7f\[\]]")
 
@@ -267,24 +258,14 @@ def _check(file: GivenFile, param: str) -> None:
     if not file.data:
         raise bad_request("The attachment is empty.", "empty_attachment", param)
     text = file.kind == "file" and _TEXTUAL.fullmatch(file.media_type)
-    known = [name for name in _BEGINNINGS if _kind_of(name) == file.kind]
+    known = [name for name in BEGINNINGS if kind_of(name) == file.kind]
     if not text and file.media_type not in known:
         accepted = ", ".join([*known, "text/*"] if file.kind == "file" else known)
         message = f"The type {file.media_type[:100]!r} is not accepted here; send {accepted}."
         raise bad_request(message, "unsupported_media_type", param)
-    if not text and not _BEGINNINGS[file.media_type].match(file.data):
+    if not text and not BEGINNINGS[file.media_type].match(file.data):
         message = f"The content is not of the type {file.media_type!r}."
         raise bad_request(message, "media_type_mismatch", param)
-
-
-def _kind_of(media_type: str) -> AttachmentKind:
-    match media_type.partition("/")[0]:
-        case "image":
-            return "image"
-        case "audio":
-            return "audio"
-        case _:
-            return "file"
 
 
 def _framed(file: GivenFile, param: str) -> str:
@@ -294,8 +275,7 @@ def _framed(file: GivenFile, param: str) -> str:
     except UnicodeDecodeError as error:
         message = "A text file must be in UTF-8."
         raise bad_request(message, "media_type_mismatch", param) from error
-    name = f" {file.name}" if file.name else ""
-    return f"[file{name}]\n{text}\n[end of file{name}]"
+    return framed(text, file.name)
 
 
 def _plain(media_type: str) -> str:

@@ -131,11 +131,17 @@ class HostMiddleware:
             return ApiError(400, "Send one Host header.", "invalid_host")
         if not self._local or scope["path"] in self._public_paths:
             return None
-        name = str(given[0], "latin-1") if given else ""
-        name = name.rsplit(":", 1)[0].strip("[]").lower()
+        name = _host_name(str(given[0], "latin-1")) if given else ""
         if name in self._names or is_loopback_address(name):
             return None
         return ApiError(403, f"This server is not {name!r}.", "foreign_host")
+
+
+def _host_name(host: str) -> str:
+    """The name or address in a Host header, without the port: `::1` for `[::1]:8642`."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.rsplit(":", 1)[0].lower()
 
 
 def is_loopback(host: str) -> bool:
@@ -144,7 +150,7 @@ def is_loopback(host: str) -> bool:
         return True
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except OSError:
+    except (OSError, UnicodeError):
         return host.lower() == "localhost"
     return all(is_loopback_address(str(address[0])) for *_, address in found)
 
@@ -169,6 +175,21 @@ PREFLIGHT = {
     " X-Hermes-Session-Id, X-Hermes-Chat-Id, X-Hermes-User-Id, X-Hermes-Thread-Id, X-Request-Id",
     "access-control-max-age": "600",
 }
+
+
+SDK_HEADER = re.compile(r"x-stainless-[a-z0-9-]{1,40}")
+"""Headers with which the SDKs of OpenAI describe themselves; their set grows with each version."""
+
+
+def preflight_headers(requested: str) -> dict[str, str]:
+    """The answer to a preflight request; `requested` are the headers that the page wants to send.
+
+    A list of allowed headers has no patterns, so those of the SDKs are named one by one.
+    """
+    names = (name.strip().lower() for name in requested.split(","))
+    extra = [name for name in names if SDK_HEADER.fullmatch(name)]
+    allowed = ", ".join([PREFLIGHT["access-control-allow-headers"], *extra])
+    return {**PREFLIGHT, "access-control-allow-headers": allowed}
 
 
 class OriginMiddleware:
@@ -196,7 +217,8 @@ class OriginMiddleware:
             return send(message)
 
         if scope["method"] == "OPTIONS":
-            await Response(status_code=204, headers=PREFLIGHT)(scope, receive, send_allowed)
+            headers = preflight_headers(header(scope, b"access-control-request-headers") or "")
+            await Response(status_code=204, headers=headers)(scope, receive, send_allowed)
             return
         await self._app(scope, receive, send_allowed)
 

@@ -211,6 +211,11 @@ def bind(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+    except (socket.gaierror, TypeError) as error:  # TypeError: the name can't be encoded
+        listening.close()
+        raise ConfigError(
+            f"{host!r} is no host name that is known: set another API_SERVER_HOST"
+        ) from error
     except OSError as error:
         listening.close()
         raise ConfigError(

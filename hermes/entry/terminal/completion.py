@@ -1,4 +1,4 @@
-"""What can be completed at the prompt: slash commands, and names of files."""
+"""Completes slash commands and the names of files at the prompt."""
 
 import os
 import re
@@ -11,17 +11,19 @@ from prompt_toolkit.document import Document
 from hermes.text.console import printable
 
 LISTED = 200
-"""Names that a folder offers at most."""
+"""Most names that are offered for one folder."""
 _COMMAND = re.compile(r"/[\w-]*")
+_SPACE = re.compile(r"\s")
+_MENTION = re.compile(r'(?<!\S)@(?P<quote>"?)(?P<path>(?<=")[^"\n]*|(?<!")\S*)\Z')
 _WORD = re.compile(r"\S*\Z")
 
 
 class Completions(Completer):
-    """Commands at the beginning of a message; files after @, and in words that look like paths."""
+    """Completes commands at the beginning of a message, files after @, and paths."""
 
     def __init__(self, commands: Mapping[str, str], folder: Path) -> None:
         self._commands = commands
-        """Their help, by name."""
+        """The help of each command, by its name."""
         self._folder = folder
 
     def get_completions(
@@ -33,17 +35,32 @@ class Completions(Completer):
                 if name.startswith(text[1:].lower()):
                     yield Completion(f"/{name}", -len(text), display_meta=meaning)
             return
+        if mention := _MENTION.search(text):
+            yield from self._mentions(mention["path"], len(mention["quote"]))
+            return
         found = _WORD.search(text)
-        word = found[0] if found else ""
-        if word.startswith("@") or _is_path(word):
-            path = word.removeprefix("@")
+        path = found[0] if found else ""
+        if _is_path(path):
             start = -len(path.rpartition("/")[2])
             for name in names(self._folder, path):
                 yield Completion(name, start, display=printable(name))
 
+    def _mentions(self, path: str, quote: int) -> Iterable[Completion]:
+        """Files after @; a path with a space is put into quotes."""
+        folder, slash, _ = path.rpartition("/")
+        for name in names(self._folder, path):
+            whole = f"{folder}{slash}{name}"
+            if quote or _SPACE.search(whole):
+                # The quotes of a folder stay open, so that its files can follow.
+                whole = f'"{whole}' if name.endswith("/") else f'"{whole}"'
+            yield Completion(whole, -len(path) - quote, display=printable(name))
+
 
 def names(folder: Path, begun: str) -> Iterator[str]:
-    """What the last part of a path can become, folders with a slash behind; hidden when asked."""
+    """Names that begin like the last part of a path. A folder ends with a slash.
+
+    Hidden files are left out, unless the last part begins with a dot.
+    """
     place, _, start = begun.rpartition("/")
     try:
         where = folder / Path(f"{place}/" if "/" in begun else "").expanduser()
@@ -55,9 +72,14 @@ def names(folder: Path, begun: str) -> Iterator[str]:
                 and (start.startswith(".") or not entry.name.startswith("."))
             )
     except (OSError, RuntimeError):
-        # No such folder, not ours to read, or the home of nobody.
+        # The folder does not exist or can't be read, or it is the home of an unknown user.
         return
     yield from found[:LISTED]
+
+
+def offers_menu(text: str) -> bool:
+    """Whether completions are shown without Tab: for commands and after @."""
+    return text.startswith("/") or _MENTION.search(text) is not None
 
 
 def _is_path(word: str) -> bool:

@@ -1,10 +1,10 @@
-"""The terminal of a person who sits at it: drawn answers, an editable prompt."""
+"""The terminal of an interactive chat: answers that are drawn live, and a line editor."""
 
 import io
 import os
 import sys
 import termios
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -12,51 +12,71 @@ from typing import TextIO
 import anyio
 from rich.text import Text
 
+from hermes.control.context_use import ContextUse
 from hermes.entry.output import write
 from hermes.entry.terminal.completion import Completions
-from hermes.entry.terminal.draft import Draft
-from hermes.entry.terminal.page import Page
+from hermes.entry.terminal.line_editor import LineEditor
+from hermes.entry.terminal.live_output import LiveOutput
+from hermes.entry.terminal.live_screen import LiveScreen
 from hermes.entry.terminal.plain import PlainTerminal
-from hermes.entry.terminal.prompt import MARK, LinePrompt
-from hermes.entry.terminal.screen import Screen
+from hermes.entry.terminal.protocols import MARK
+from hermes.entry.terminal.suggestions import HistorySuggestions
+from hermes.entry.terminal.type_ahead import TypeAhead
 from hermes.text.console import printable
 
 RECALLED = 600
-"""Characters of what was said before that are shown again."""
+"""Characters of an earlier question and of its answer that are shown again."""
+ESCAPE_SECONDS = 0.1
+"""Time in which the other bytes of a key follow its Esc byte."""
 _PASTE_ON, _PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"
 
 
 class InteractiveTerminal:
-    """Draws answers as they grow, and lets messages be edited before they go."""
+    """Draws answers as they grow, and reads messages with a line editor."""
 
-    def __init__(self, history: Path, commands: Mapping[str, str], *, color: bool) -> None:
+    def __init__(
+        self,
+        history: Path,
+        commands: Mapping[str, str],
+        aliases: Mapping[str, Collection[str]],
+        *,
+        color: bool,
+    ) -> None:
+        """`commands` has the help of each slash command, `aliases` its other names."""
         self._history = history
+        self._suggestions = HistorySuggestions(aliases)
         self._completions = Completions(commands, Path.cwd())
         self._color = color
-        self._page = Page(sys.stdout, color=color)
-        self._draft = Draft()
-        self._reader: LinePrompt | PlainTerminal | None = None
-        self.log: TextIO = _Notes(self._page)
-        """Where log lines don't disturb what is drawn."""
+        self._output = LiveOutput(sys.stdout, color=color)
+        self._type_ahead = TypeAhead()
+        self._reader: LineEditor | PlainTerminal | None = None
+        self.log: TextIO = _Notes(self._output)
+        """Takes log lines, and writes them above the part that is redrawn."""
 
     def greet(self, title: str, notes: Sequence[str]) -> None:
         name, _, rest = printable(title).partition(" · ")
-        self._page.put(Text.assemble((name, "bold"), f" · {rest}"))
-        self._page.put(*(Text(printable(note), "dim") for note in notes))
+        self._output.put(Text.assemble((name, "bold"), f" · {rest}"))
+        self._output.put(*(Text(printable(note), "dim") for note in notes))
 
     def remark(self, text: str) -> None:
-        self._page.put(Text(printable(text), "dim"))
+        self._output.put(Text(printable(text), "dim"))
 
-    def recall(self, asked: str, answer: str) -> None:
+    def show_exchange(self, asked: str, answer: str) -> None:
         said = f"{MARK}{cut(asked)}\n{cut(answer)}".rstrip()
-        self._page.put(Text(), Text(printable(said), "dim"))
+        self._output.put(Text(), Text(printable(said), "dim"))
 
-    def new_screen(self) -> Screen:
-        return Screen(self._page)
+    def new_screen(self) -> LiveScreen:
+        return LiveScreen(self._output)
+
+    def show_context(self, use: ContextUse) -> None:
+        self._output.context = use
+
+    def skip_suggestion(self, text: str) -> None:
+        self._suggestions.skip(text)
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """What is typed meanwhile is not echoed into the answer."""
+        """Turns off the echo, which would be written into the answer."""
         descriptor = sys.stdin.fileno()
         before = termios.tcgetattr(descriptor)
         quiet = termios.tcgetattr(descriptor)
@@ -70,21 +90,34 @@ class InteractiveTerminal:
             write(_PASTE_OFF)
             termios.tcsetattr(descriptor, termios.TCSANOW, before)
 
-    async def overhear(self, say: Callable[[str], Awaitable[None]]) -> None:
-        while keys := await _typed(sys.stdin.fileno()):
-            for line in self._draft.feed(keys):
-                await say(line)
-            self._page.typed = self._draft.text
+    async def read_ahead(
+        self, send: Callable[[str], Awaitable[None]], stop: Callable[[], Awaitable[None]]
+    ) -> None:
+        typed, descriptor = self._type_ahead, sys.stdin.fileno()
+        while keys := await _typed(descriptor):
+            lines = typed.feed(keys)
+            self._output.typed = typed.text
+            for line in lines:
+                await send(line)
+            if typed.pending and not await _more_follows(descriptor):
+                typed.end_pending()
+                await stop()
 
     async def read(self) -> str | None:
-        self._page.put(Text())
-        self._page.typed = ""
+        self._output.put(Text())
+        self._output.typed = ""
         try:
             if self._reader is None:
-                self._reader = LinePrompt(self._history, self._completions, color=self._color)
+                self._reader = LineEditor(
+                    self._history,
+                    self._completions,
+                    self._suggestions,
+                    self._output.status,
+                    color=self._color,
+                )
             if isinstance(self._reader, PlainTerminal):
                 return await self._reader.read()
-            return await self._reader.read(self._draft.take())
+            return await self._reader.read(self._type_ahead.take())
         except OSError as error:
             self.remark(f"The prompt does not work here ({error}); lines are read plainly.")
             self._reader = PlainTerminal(color=self._color)
@@ -100,18 +133,26 @@ async def _typed(descriptor: int) -> bytes:
     return os.read(descriptor, 65536)
 
 
+async def _more_follows(descriptor: int) -> bool:
+    """Whether more keys come within the time that the parts of one key take."""
+    with anyio.move_on_after(ESCAPE_SECONDS):
+        await anyio.wait_readable(descriptor)
+        return True
+    return False
+
+
 def cut(text: str) -> str:
     return text if len(text) <= RECALLED else f"{text[:RECALLED].rstrip()} …"
 
 
 class _Notes(io.StringIO):
-    """Takes lines for a page, from any thread."""
+    """Passes lines on to the output, from any thread."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, output: LiveOutput) -> None:
         super().__init__()
-        self._page = page
+        self._output = output
 
     def write(self, text: str) -> int:
         if text.strip():
-            self._page.note(printable(text.rstrip()))
+            self._output.note(printable(text.rstrip()))
         return len(text)

@@ -1,4 +1,4 @@
-"""How Markdown looks in a terminal."""
+"""Renders Markdown for a terminal."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -18,24 +18,24 @@ from hermes.types import nodes
 
 CODE, LINK, QUOTE = "bold cyan", "underline", "dim"
 HEADINGS = ("bold underline", "bold")
-"""Of the first level, and of all below."""
+"""Styles of headings of the first level, and of all other levels."""
 COLORS = "ansi_dark"
-"""Those of the terminal itself, whatever its background."""
+"""The theme for code, which uses the terminal's own colors."""
 CONTEXT = 100
-"""Lines of code that are read again to color those that follow."""
+"""Lines of code before the new ones that are highlighted again, so that the new ones are right."""
 INDENT = "  "
 BAR = "▌ "
 
 
 def render(piece: Piece) -> RenderableType:
-    """The piece without the blank line before it."""
+    """Renders a piece, without the blank line before it."""
     if isinstance(piece.block, nodes.Fence):
         return _code(piece.block, piece.shown)
     return _block(piece.block)
 
 
 class Margin:
-    """Something with a mark before its first line and another before the rest."""
+    """Puts one mark before the first line of its content and another one before the rest."""
 
     def __init__(self, inside: RenderableType, first: Text, rest: Text) -> None:
         self._inside = inside
@@ -96,7 +96,7 @@ def _code(fence: nodes.Fence, shown: int = 0) -> RenderableType:
 
 @lru_cache(maxsize=64)
 def _syntax(language: str) -> Syntax:
-    # Kept: to find that a language isn't known takes long.
+    # Cached, because the search for an unknown language takes long.
     syntax = Syntax("", language, theme=COLORS, background_color="default")
     return syntax if syntax.lexer else Syntax("", "text", theme=COLORS, background_color="default")
 
@@ -151,7 +151,7 @@ def _inline(inline: nodes.Inline) -> Text:
 
 
 def _link(url: str, name: Text) -> Text:
-    # Said in full: not every terminal can follow what it doesn't show.
+    # The URL is written out, because not every terminal has links that can be clicked.
     if name.plain in (url, url.removeprefix("mailto:")):
         return name
     return name.append(f" ({url})", "dim not underline")

@@ -1,4 +1,4 @@
-"""The plain terminal: for scripts, pipes, and terminals that can't do more."""
+"""Plain output for scripts, pipes and terminals without cursor movement."""
 
 import math
 import os
@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 import anyio
 
+from hermes.control.context_use import ContextUse
 from hermes.entry.output import say, write
-from hermes.entry.terminal.protocols import AnswerScreen
+from hermes.entry.terminal.protocols import MARK, AnswerScreen
 from hermes.streaming.stdout import JsonLines, Session, SplitStream, StdoutStream
 from hermes.types.events import AgentEvent, Notice
 
-PROMPT = "› "
 PASTE_SECONDS = 0.02
 """Lines that follow this closely were pasted: they are one message."""
 
@@ -24,10 +24,13 @@ class PlainScreen:
     def __init__(self, *, color: bool) -> None:
         self._stream = StdoutStream(color)
 
+    def show_question(self, text: str) -> None:
+        say(f"{MARK}{text}")
+
     def show(self, event: AgentEvent) -> None:
         write(self._stream.feed(event))
 
-    def tell(self, text: str) -> None:
+    def show_reply(self, text: str) -> None:
         say(text)
 
     def remark(self, text: str) -> None:
@@ -46,12 +49,15 @@ class SplitScreen:
     def __init__(self) -> None:
         self._stream = SplitStream()
 
+    def show_question(self, text: str) -> None:
+        say(f"{MARK}{text}", err=True)
+
     def show(self, event: AgentEvent) -> None:
         written = self._stream.feed(event)
         write(written.answer)
         say(written.aside, nl=False, err=True)
 
-    def tell(self, text: str) -> None:
+    def show_reply(self, text: str) -> None:
         say(text)
 
     def remark(self, text: str) -> None:
@@ -71,10 +77,13 @@ class JsonScreen:
         self._lines = JsonLines()
         write(self._lines.feed(Session(name=session)))
 
+    def show_question(self, text: str) -> None:
+        self.show(Notice(text=f"{MARK}{text}"))
+
     def show(self, event: AgentEvent) -> None:
         write(self._lines.feed(event))
 
-    def tell(self, text: str) -> None:
+    def show_reply(self, text: str) -> None:
         self.show(Notice(text=text))
 
     def remark(self, text: str) -> None:
@@ -87,7 +96,7 @@ class JsonScreen:
         return math.inf
 
 
-def words(*, color: bool) -> AnswerScreen:
+def plain_screen(*, color: bool) -> AnswerScreen:
     """The screen for plain text: one stream if stdout and stderr are both a terminal."""
     together = sys.stdout.isatty() and sys.stderr.isatty()
     return PlainScreen(color=color) if together else SplitScreen()
@@ -107,26 +116,35 @@ class PlainTerminal:
     def remark(self, text: str) -> None:
         say(text)
 
-    def recall(self, asked: str, answer: str) -> None:
-        say(f"{PROMPT}{asked}\n{answer}")
+    def show_exchange(self, asked: str, answer: str) -> None:
+        say(f"{MARK}{asked}\n{answer}")
 
     def new_screen(self) -> AnswerScreen:
-        return words(color=self._color)
+        return plain_screen(color=self._color)
+
+    def show_context(self, use: ContextUse) -> None:
+        """Does nothing: a line that changes needs a cursor that moves."""
+
+    def skip_suggestion(self, text: str) -> None:
+        """Does nothing: there are no suggestions."""
 
     @contextmanager
     def working(self) -> Iterator[None]:
         yield
 
-    async def overhear(self, say: Callable[[str], Awaitable[None]]) -> None:
+    async def read_ahead(
+        self, send: Callable[[str], Awaitable[None]], stop: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Sends complete lines. A terminal that is read by lines has no Esc key."""
         while (typed := await read_lines(sys.stdin.fileno())) is not None:
             if typed.strip():
-                await say(typed.strip("\n"))
+                await send(typed.strip("\n"))
         self._ended = True
 
     async def read(self) -> str | None:
         if self._ended:
             return None
-        say(PROMPT, nl=False)
+        say(MARK, nl=False)
         typed: str | None = None
         with anyio.CancelScope() as self._reading:
             typed = await read_lines(sys.stdin.fileno())
@@ -140,7 +158,7 @@ class PlainTerminal:
 
 
 async def read_lines(descriptor: int) -> str | None:
-    """A line of the terminal, with those pasted behind it; None at its end."""
+    """The next line of input, with lines that were pasted after it; None at the end of input."""
     read = b""
     while True:
         await anyio.wait_readable(descriptor)

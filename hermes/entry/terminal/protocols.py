@@ -4,15 +4,23 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from hermes.control.context_use import ContextUse
 from hermes.types.events import AgentEvent
+
+MARK = "› "
+"""Stands before everything that the person types."""
 
 
 class AnswerScreen(Protocol):
     """Shows one answer."""
 
+    def show_question(self, text: str) -> None:
+        """Shows a queued message above its answer, as if it had just been typed."""
+        ...
+
     def show(self, event: AgentEvent) -> None: ...
 
-    def tell(self, text: str) -> None:
+    def show_reply(self, text: str) -> None:
         """Shows a reply of the gateway itself, outside any turn."""
         ...
 
@@ -38,18 +46,31 @@ class ChatTerminal(Protocol):
         """Shows a line from Hermes, not from the agent."""
         ...
 
-    def recall(self, asked: str, answer: str) -> None:
+    def show_exchange(self, asked: str, answer: str) -> None:
         """Shows the last exchange of the session."""
         ...
 
     def new_screen(self) -> AnswerScreen: ...
 
-    def working(self) -> AbstractContextManager[None]:
-        """Shows that the agent is working, until the block ends."""
+    def show_context(self, use: ContextUse) -> None:
+        """Updates the status line, if there is one."""
         ...
 
-    async def overhear(self, say: Callable[[str], Awaitable[None]]) -> None:
-        """Passes on lines sent while the agent works; `read` begins with an unfinished one."""
+    def skip_suggestion(self, text: str) -> None:
+        """Does not suggest a line that was typed: it is a command that failed."""
+        ...
+
+    def working(self) -> AbstractContextManager[None]:
+        """Prepares the terminal for `read_ahead`, until the block ends."""
+        ...
+
+    async def read_ahead(
+        self, send: Callable[[str], Awaitable[None]], stop: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Reads keys while the agent works: sends complete lines, and calls `stop` for Esc.
+
+        `read` begins with a line that is not complete.
+        """
         ...
 
     async def read(self) -> str | None:

@@ -3,10 +3,11 @@
 import contextlib
 import os
 import sqlite3
+import threading
 from pathlib import Path
 
 from hermes.state.sqlite.connection import connect
-from hermes.state.sqlite.files import suspect, wal_of
+from hermes.state.sqlite.files import is_emptied, suspect, wal_of
 from hermes.types.errors import StoreUnavailable
 
 
@@ -21,21 +22,27 @@ class FileWatch:
         self._path = path
         self._files = [_WatchedFile(one) for one in (path, wal_of(path))]
         self._truncated = False
+        self._checking = threading.Lock()
 
     def check(self) -> None:
         """StoreUnavailable unless the files are still those of this process, and whole."""
-        sizes = [file.current_size() for file in self._files]
-        for file, size in zip(self._files, sizes, strict=True):
-            if size is None:
-                raise self._lost(f"{file.path} was removed or replaced")
-            if size < file.size and not self._truncated:
-                self._truncated = not self._is_whole()
-            file.size = size
+        # One thread at a time: a size that another thread has read earlier looks like a truncation.
+        with self._checking:
+            sizes = [file.current_size() for file in self._files]
+            for file, size in zip(self._files, sizes, strict=True):
+                if size is None:
+                    raise self._lost(f"{file.path} was removed or replaced")
+                if size < file.size and not self._truncated:
+                    self._truncated = not self._is_whole()
+                file.size = size
         if self._truncated:
             raise self._lost(f"{self._path} or its WAL was truncated")
 
     def _is_whole(self) -> bool:
         """Whether every page can be read: `VACUUM` and a checkpoint may truncate files too."""
+        if is_emptied(self._path):
+            suspect(self._path)
+            return False
         try:
             # A new connection, because the pages of an old one may come from its cache.
             with contextlib.closing(connect(self._path)) as connection:

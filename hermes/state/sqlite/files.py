@@ -40,6 +40,14 @@ def parts_of(path: Path) -> tuple[Path, Path]:
     return wal_of(path), path.with_name(path.name + "-shm")
 
 
+def is_emptied(path: Path) -> bool:
+    """Whether another program has truncated the database to nothing, beside its WAL.
+
+    Ask before SQLite opens the file: SQLite deletes the WAL of an empty database.
+    """
+    return path.exists() and not path.stat().st_size and wal_of(path).exists()
+
+
 def suspicion(path: Path) -> Path:
     """The mark that makes the next start check the whole database, however large it is."""
     return path.with_name(path.name + "-suspect")

@@ -14,7 +14,7 @@ from pathlib import Path
 from hermes.state.locks import FileLock
 from hermes.state.paths import Home
 from hermes.state.sqlite.connection import connect, translated
-from hermes.state.sqlite.files import suspicion, wal_of
+from hermes.state.sqlite.files import is_emptied, suspicion, wal_of
 from hermes.state.sqlite.migration import is_blank, outdated
 from hermes.state.sqlite.owner_locks import sweep_up, unclean
 from hermes.state.sqlite.quarantine import finish_restore, is_restore_pending, quarantine
@@ -98,6 +98,8 @@ def damage_of(path: Path) -> str | None:
     """A description of the damage to the file; None if it is sound or missing."""
     if not path.exists():
         return None
+    if is_emptied(path):
+        return f"{path} was truncated"
     closely = suspicion(path).exists()
     # A process that is killed during a checkpoint may leave a part of a page, and a WAL.
     size = 0 if wal_of(path).exists() else path.stat().st_size

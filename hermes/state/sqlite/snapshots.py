@@ -6,6 +6,7 @@ import sqlite3
 import time
 from pathlib import Path
 
+from hermes.state.locks import FileLock
 from hermes.state.paths import Home
 from hermes.state.sqlite.connection import connect, translated
 from hermes.state.sqlite.file_watch import FileWatch
@@ -38,6 +39,14 @@ def snapshot_due(home: Home, age: float) -> bool:
     return newest < min(changed, time.time() - age)
 
 
+def take_due_snapshot(home: Home, watch: FileWatch, age: float) -> None:
+    """Takes a snapshot if one is due, unless another process is taking one."""
+    with FileLock(home.run / "snapshot.lock") as lock:
+        if lock.try_acquire() and snapshot_due(home, age):
+            _remove_unfinished(home)
+            take_snapshot(home, watch)
+
+
 def take_snapshot(home: Home, watch: FileWatch) -> Path:
     """A consistent copy of the store beside the older ones.
 
@@ -58,6 +67,12 @@ def take_snapshot(home: Home, watch: FileWatch) -> Path:
     for old in snapshots(home)[kept:]:
         old.unlink(missing_ok=True)
     return target
+
+
+def _remove_unfinished(home: Home) -> None:
+    """Removes the copies of processes that were killed while they took a snapshot."""
+    for path in home.backups.glob(f"{SNAPSHOT_PREFIX}*.part*"):
+        path.unlink(missing_ok=True)
 
 
 def _room(home: Home) -> int:

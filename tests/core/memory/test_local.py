@@ -1,4 +1,4 @@
-"""What the local memory recalls of earlier conversations."""
+"""The local memory recalls earlier conversations."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -34,11 +34,11 @@ async def say(store: Store, *texts: str, generation: int = 0, turn: str = "earli
 
 
 def asking(text: str) -> Turn:
-    """A turn in another conversation with the same person."""
+    """Returns a turn in another conversation with the same person."""
     return a_turn(UserMessage(text=text), person=ANN)
 
 
-async def test_what_fits_the_new_message_is_recalled(store: Store) -> None:
+async def test_messages_that_match_the_new_message_are_recalled(store: Store) -> None:
     await say(store, "Our hotel in Oslo is the Grand", "The weather is fine")
     recalled = await LocalMemory(store).recall(asking("Which hotel was it in Oslo again?"))
     assert recalled.splitlines() == [
@@ -47,7 +47,7 @@ async def test_what_fits_the_new_message_is_recalled(store: Store) -> None:
     ]
 
 
-async def test_one_word_in_common_is_chance(store: Store) -> None:
+async def test_a_message_with_only_one_common_word_is_not_recalled(store: Store) -> None:
     await say(store, "Our hotel is the Grand")
     local = LocalMemory(store)
     assert await local.recall(asking("Write a novel about a hotel")) == ""
@@ -71,7 +71,7 @@ async def test_the_conversation_itself_is_not_recalled(store: Store) -> None:
     assert "of today" not in recalled
 
 
-async def test_a_turn_that_is_gone_on_with_recalls_for_its_question(store: Store) -> None:
+async def test_a_resumed_turn_recalls_for_its_last_request(store: Store) -> None:
     await say(store, "Our hotel in Oslo")
     asked = asking("hotel in Oslo")
     answered = (AssistantMessage(text="Let me see"), ToolMessage(call=asked.id, text="?"))  # type: ignore[arg-type]
@@ -80,14 +80,14 @@ async def test_a_turn_that_is_gone_on_with_recalls_for_its_question(store: Store
     assert "Our hotel" in await LocalMemory(store).recall(turn)
 
 
-async def test_what_is_recalled_has_a_bound(store: Store) -> None:
+async def test_the_recalled_text_is_limited(store: Store) -> None:
     await say(store, *(f"hotel Oslo {n} " + "x" * 5000 for n in range(20)))
     recalled = await LocalMemory(store).recall(asking("hotel Oslo"))
     assert len(recalled) <= RECALL_CHARS
     assert len(recalled.splitlines()) > 3
 
 
-def test_the_longest_words_say_most() -> None:
+def test_the_longest_words_are_the_keywords() -> None:
     text = "please tell me about the refrigerator and the refrigerator's temperature"
     assert keywords(text)[:2] == ["refrigerator", "temperature"]
     assert "tell" in keywords(text)
@@ -95,7 +95,7 @@ def test_the_longest_words_say_most() -> None:
     assert len(keywords(" ".join(f"word{n}" for n in range(99)))) == WORDS
 
 
-async def test_it_is_a_memory_provider(store: Store) -> None:
+async def test_local_memory_is_a_memory_provider(store: Store) -> None:
     provider: MemoryProvider = LocalMemory(store)
     assert provider.name == "local"
     assert [tool.name for tool in provider.tools()] == ["session_search"]

@@ -1,10 +1,10 @@
-"""Notes as the model is shown them."""
+"""Notes in the prompt."""
 
 from hermes.core.memory.notes import NOTES_FRAME, as_prompt
 from hermes.state.memory import Remembered
 
 
-def test_a_file_that_holds_nothing_takes_no_room() -> None:
+def test_an_empty_file_has_no_prompt_part() -> None:
     assert as_prompt(Remembered()) == ()
     assert [part.name for part in as_prompt(Remembered(user="x"))] == ["user"]
 

@@ -1,4 +1,4 @@
-"""Answers as they arrive."""
+"""The collection of a streamed answer."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def started(choice: ModelChoice = CHOICE) -> tuple[StreamedAnswer, list[AgentEve
     return StreamedAnswer(choice, events.append), events
 
 
-def test_what_is_new_is_told_as_one_and_thoughts_apart() -> None:
+def test_new_text_is_emitted_as_one_event_and_reasoning_separately() -> None:
     answer, events = started()
     answer.think("hm")
     answer.say("a")
@@ -42,7 +42,7 @@ def test_an_answer_that_did_not_finish_was_cut() -> None:
     assert events == []
 
 
-def test_calls_get_our_ids_and_those_without_a_name_do_not_count() -> None:
+def test_calls_get_our_ids_and_calls_without_a_name_are_dropped() -> None:
     answer, _ = started()
     answer.call()
     answer.call("look").arguments += ["{", "}"]
@@ -55,7 +55,7 @@ def test_calls_get_our_ids_and_those_without_a_name_do_not_count() -> None:
     ]
 
 
-def test_parts_are_a_text_that_says_something_and_the_calls() -> None:
+def test_visible_text_and_each_call_count_as_parts() -> None:
     answer, _ = started()
     answer.think("hm")
     answer.say("\n")
@@ -69,7 +69,7 @@ def test_parts_are_a_text_that_says_something_and_the_calls() -> None:
     assert answer.parts == 2
 
 
-def test_an_echo_is_kept_only_while_tools_are_to_be_answered() -> None:
+def test_an_echo_is_kept_only_if_the_answer_calls_tools() -> None:
     answer, _ = started()
     answer.finished, answer.echo = True, b"[]"
     assert answer.message("t_1").echo is None
@@ -77,7 +77,7 @@ def test_an_echo_is_kept_only_while_tools_are_to_be_answered() -> None:
     assert answer.message("t_1").echo == Echo(wire="anthropic", model=CHOICE.model, body="[]")
 
 
-def test_usage_is_told_at_the_end_with_its_price() -> None:
+def test_usage_is_emitted_at_the_end_with_its_cost() -> None:
     priced = ModelChoice(
         provider="acme", model="m", base_url="", price=Price(input=1.0, output=2.0)
     )

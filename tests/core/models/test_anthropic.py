@@ -104,7 +104,9 @@ def blocks(said: Said) -> list[Block]:
 
 @settings(deadline=None)
 @given(histories())
-def test_no_more_is_marked_than_the_provider_allows(found: tuple[ScriptedHistory, ...]) -> None:
+def test_no_more_cache_markers_are_sent_than_the_provider_allows(
+    found: tuple[ScriptedHistory, ...],
+) -> None:
     assert encode(request_to(CHOICE, *found[-1])).count(MARK) <= 4
 
 
@@ -120,7 +122,7 @@ def test_every_request_names_the_version_of_the_protocol() -> None:
     assert AnthropicMessages().headers(keyless) == {"anthropic-version": "2023-06-01"}
 
 
-def test_calls_and_results_are_blocks_of_their_sides() -> None:
+def test_calls_are_assistant_blocks_and_results_are_user_blocks() -> None:
     said = AssistantMessage(text="so", calls=CALLS)
     found = messages(UserMessage(text="hi", sender="Ann"), said, *RESULTS, UserMessage(text="go"))
     assert found == [
@@ -149,7 +151,7 @@ def test_calls_and_results_are_blocks_of_their_sides() -> None:
     ]
 
 
-def test_thoughts_go_back_to_the_model_that_had_them() -> None:
+def test_reasoning_is_sent_back_to_the_model_that_wrote_it() -> None:
     redacted = {"type": "redacted_thinking", "data": "x"}
     body = msgspec.json.encode([[0, THOUGHT], [1, redacted]]).decode()
     echo = Echo(wire="anthropic", model=CHOICE.model, body=body)
@@ -163,7 +165,7 @@ def test_thoughts_go_back_to_the_model_that_had_them() -> None:
     assert [one["type"] for one in found] == ["text", "tool_use", "tool_use"]
 
 
-def test_nothing_is_never_said() -> None:
+def test_empty_text_is_never_sent() -> None:
     found = messages(AssistantMessage(text=" "), UserMessage(text="\n"))
     silent = [{"type": "text", "text": NO_TEXT}]
     assert [(one["role"], one["content"]) for one in found] == [
@@ -173,7 +175,7 @@ def test_nothing_is_never_said() -> None:
     ]
 
 
-def test_what_comes_again_is_marked_to_be_cached() -> None:
+def test_the_repeated_part_has_a_cache_marker() -> None:
     talk = (
         UserMessage(text="one"),
         AssistantMessage(text="a"),
@@ -201,7 +203,7 @@ def test_what_comes_again_is_marked_to_be_cached() -> None:
     assert encode(request).count(MARK) == 4
 
 
-def test_a_conversation_that_ends_with_the_assistant_is_marked_before() -> None:
+def test_the_cache_marker_precedes_a_last_message_of_the_assistant() -> None:
     body = encode(request_to(CHOICE, UserMessage(text="one"), AssistantMessage(text="a")))
     assert body.count(MARK) == 3
     assert body.endswith(b'{"role":"assistant","content":[{"type":"text","text":"a"}]}]}')
@@ -237,7 +239,7 @@ def test_older_models_take_a_temperature_or_a_top_p() -> None:
     ("effort", "longest", "budget"),
     [("low", 8192, 2048), ("high", 8192, 4096), ("high", 64000, 16384), ("minimal", 8192, 1024)],
 )
-def test_older_models_are_given_tokens_to_think_with(
+def test_older_models_get_a_token_budget_for_reasoning(
     effort: str, longest: int, budget: int
 ) -> None:
     found = options(OLD, Sampling(reasoning_effort=effort, max_tokens=longest, temperature=0.0))
@@ -248,12 +250,12 @@ def test_older_models_are_given_tokens_to_think_with(
 
 
 @pytest.mark.parametrize(("effort", "longest"), [("none", 8192), ("odd", 8192), ("low", 1024)])
-def test_without_room_or_wish_for_thoughts_there_are_none(effort: str, longest: int) -> None:
+def test_reasoning_is_off_without_an_effort_or_enough_tokens(effort: str, longest: int) -> None:
     found = options(OLD, Sampling(reasoning_effort=effort, max_tokens=longest))
     assert found == {"max_tokens": longest}
 
 
-def test_newer_models_choose_by_effort_and_take_nothing_else() -> None:
+def test_newer_models_take_an_effort_and_no_sampling_options() -> None:
     warm = Sampling(temperature=0.5, top_p=0.5)
     assert options(NEW, warm) == {"max_tokens": 8192}
     found = options(NEW, Sampling(reasoning_effort="minimal"))

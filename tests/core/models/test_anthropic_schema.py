@@ -1,4 +1,4 @@
-"""Schemas as Anthropic's models can be held to them."""
+"""The conversion of schemas for Anthropic's API."""
 
 import json
 from typing import Any
@@ -31,7 +31,7 @@ POINT = {"type": "object", "properties": {"x": {"type": "integer"}}, "required":
         {"$ref": "#/$defs/P", "$defs": {"P": POINT, "Q": {"$ref": "#/$defs/P"}}},
     ],
 )
-def test_what_anthropics_own_package_sends_is_sent(schema: dict[str, Any]) -> None:
+def test_the_schema_is_the_same_as_that_of_anthropics_package(schema: dict[str, Any]) -> None:
     assert adapted(schema) == transform_schema(schema)
 
 
@@ -56,7 +56,9 @@ def test_what_anthropics_own_package_sends_is_sent(schema: dict[str, Any]) -> No
         ),
     ],
 )
-def test_what_only_narrows_a_value_is_left_out(schema: dict[str, Any], expected: object) -> None:
+def test_keywords_that_only_narrow_a_value_are_left_out(
+    schema: dict[str, Any], expected: object
+) -> None:
     assert adapted(schema) == expected
 
 
@@ -78,11 +80,13 @@ LOOP = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Loop"}}}
         {"$ref": "#/$defs/Loop", "$defs": {"Loop": LOOP}},
     ],
 )
-def test_a_schema_that_can_not_be_enforced_is_left_to_words(schema: dict[str, Any]) -> None:
+def test_a_schema_that_can_not_be_enforced_is_described_in_the_prompt(
+    schema: dict[str, Any],
+) -> None:
     assert adapted(schema) is None
 
 
-def test_a_schema_of_many_references_is_adapted_in_time() -> None:
+def test_a_schema_with_many_references_is_converted_in_limited_time() -> None:
     defs = {
         f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}, {"$ref": f"#/$defs/d{n + 1}"}]}
         for n in range(60)

@@ -1,4 +1,4 @@
-"""Which attachments a model is sent, and what stands in the place of the others."""
+"""The choice of attachments for a model, and the text that replaces the others."""
 
 from collections.abc import Mapping
 
@@ -40,7 +40,7 @@ def look(*attachments: Attachment, text: str = "Look.") -> UserMessage:
 
 
 class Files:
-    """Files by path; `read` is what was asked for."""
+    """Holds files by path, and records the paths that were read."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self._files = files
@@ -56,7 +56,7 @@ async def sent(files: Files, *messages: Message, **facts: object) -> ModelReques
     return await with_media(request, OpenAIChat(), files.read)
 
 
-async def test_a_request_without_attachments_stays_as_it_is() -> None:
+async def test_a_request_without_attachments_is_not_changed() -> None:
     request = request_to(CHAT, UserMessage(text="hi"))
     assert await with_media(request, OpenAIChat(), Files({}).read) is request
 
@@ -103,7 +103,7 @@ async def test_the_same_file_counts_once() -> None:
     assert request.messages == again
 
 
-def test_what_a_model_accepts_or_may_accept_is_not_refused() -> None:
+def test_attachments_that_a_model_may_accept_are_not_refused() -> None:
     for choice in (CHAT, replace(CHAT, attachments=("image",))):
         check_attachments(choice, WIRES, [look(CAT), AssistantMessage(text="A cat.")])
     check_attachments(TEXT_ONLY, WIRES, [UserMessage(text="hi")])

@@ -1,20 +1,20 @@
-"""The table of providers, and which of them `auto` takes."""
+"""The table of providers, and the provider that `auto` chooses."""
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
-from hermes.core.models.catalog import CUSTOM, LOCAL, Catalog
+from hermes.core.models.catalog import LOCAL, Catalog
 from hermes.core.models.local import EMBEDDED
 from hermes.core.models.wires import builtin_wire_formats, wire_formats
 from hermes.types.errors import ConfigError
 from hermes.types.profile import Quirks
-from hermes.types.providers import Provider
+from hermes.types.providers import CUSTOM, Provider
 
 CATALOG = Catalog.load()
 
 
-def test_names_and_addresses_are_told_apart() -> None:
+def test_names_and_addresses_of_providers_are_unique() -> None:
     names = [name for one in CATALOG.providers for name in (one.name, *one.aliases)]
     addresses = [one.base_url for one in CATALOG.providers if one.base_url]
     assert len(names) == len(set(names))
@@ -28,12 +28,12 @@ def test_every_provider_can_be_reached(one: Provider) -> None:
     assert not one.base_url.endswith("/")
     assert one.keys or not one.key_required
     assert one.wire in wire_formats(builtin_wire_formats())
-    assert not one.elsewhere or CATALOG.find(one.elsewhere)
+    assert not one.custom_address_provider or CATALOG.find(one.custom_address_provider)
     assert one.default_model or one.base_url_env
 
 
 @pytest.mark.parametrize("one", CATALOG.providers, ids=lambda one: str(one.name))
-def test_a_small_model_is_another_than_the_default(one: Provider) -> None:
+def test_a_small_model_differs_from_the_default_model(one: Provider) -> None:
     assert one.small_model != one.default_model or not one.small_model
 
 
@@ -65,7 +65,7 @@ def test_a_model_is_known_by_the_longest_name_and_priced_by_the_whole(
     assert (found.price and found.price.input) == dollars
 
 
-def test_an_open_model_is_nobodys_family() -> None:
+def test_an_open_model_belongs_to_no_family() -> None:
     assert CATALOG.family("openai/gpt-oss-120b") is None
     assert CATALOG.family("") is None
 
@@ -140,7 +140,7 @@ def test_an_address_is_known_with_and_without_its_last_slash() -> None:
     assert CATALOG.at("https://example.org/v1") is None
 
 
-def test_the_environment_moves_a_provider() -> None:
+def test_an_environment_variable_overrides_the_address_of_a_provider() -> None:
     openai = CATALOG.named("openai")
     assert openai.address({"OPENAI_BASE_URL": "http://proxy/v1"}) == "http://proxy/v1"
     assert openai.address({}) == "https://api.openai.com/v1"
@@ -149,12 +149,12 @@ def test_the_environment_moves_a_provider() -> None:
 def test_the_first_key_that_is_set_counts() -> None:
     moonshot = CATALOG.named("moonshot")
     environ = {"KIMI_API_KEY": "", "MOONSHOT_API_KEY": "k"}
-    assert moonshot.key_name(environ) == "MOONSHOT_API_KEY"
+    assert moonshot.key_variable(environ) == "MOONSHOT_API_KEY"
     assert moonshot.key(environ) == "k"
     assert moonshot.key({}) == ""
 
 
-def test_a_provider_is_ready_when_nothing_is_missing() -> None:
+def test_a_provider_is_ready_with_an_address_and_a_key() -> None:
     azure = CATALOG.named("azure")
     address = {"AZURE_FOUNDRY_BASE_URL": "https://a/openai/v1"}
     assert not azure.ready(address)
@@ -193,7 +193,7 @@ def test_extra_fields_are_a_json_object(one: Provider) -> None:
         ("glm-5", "budget"),
     ],
 )
-def test_a_model_is_known_by_how_it_reasons(model: str, reasoning: str) -> None:
+def test_the_way_of_reasoning_is_found_by_the_name_of_the_model(model: str, reasoning: str) -> None:
     assert CATALOG.quirks(CATALOG.named(CUSTOM), model, "chat").reasoning == reasoning
 
 
@@ -222,7 +222,7 @@ def test_the_quirks_of_our_providers_are_known() -> None:
     }
 
 
-def test_a_provider_may_behave_like_another_elsewhere() -> None:
+def test_a_provider_may_behave_like_another_at_a_different_address() -> None:
     openai, groq = CATALOG.named("openai"), CATALOG.named("groq")
     assert CATALOG.behaviour(openai, f"{openai.base_url}/") == openai
     assert CATALOG.behaviour(openai, "http://proxy/v1") == CATALOG.named(CUSTOM)
@@ -241,7 +241,7 @@ def test_a_plugin_adds_a_provider() -> None:
 
 
 @pytest.mark.parametrize("taken", [{"name": "openai"}, {"aliases": ("claude",)}])
-def test_the_name_of_a_provider_can_be_taken_once(taken: dict[str, object]) -> None:
+def test_two_providers_can_not_have_the_same_name(taken: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match=r"a plugin adds the provider '.*', which exists"):
         CATALOG.extended([replace(ACME, **taken)])
     with pytest.raises(ConfigError, match="'acme', which exists"):

@@ -40,7 +40,7 @@ def heard(stream: bytes) -> tuple[AssistantMessage, list[AgentEvent]]:
 
 
 @pytest.mark.parametrize("name", ["openai_text", "openai_calls"])
-def test_what_we_read_is_what_openai_sends(name: str) -> None:
+def test_every_field_that_we_read_exists_in_openais_types(name: str) -> None:
     for line in recorded(name).splitlines():
         if line.startswith(b"data: {"):
             chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
@@ -48,7 +48,7 @@ def test_what_we_read_is_what_openai_sends(name: str) -> None:
             ChatCompletionChunk.model_validate(chunk, strict=True)
 
 
-def test_text_is_told_and_returned_whole() -> None:
+def test_text_is_emitted_and_returned_complete() -> None:
     message, events = heard(recorded("openai_text"))
     assert message == AssistantMessage(text="Grüß Gott 👋")
     assert events == [
@@ -74,7 +74,7 @@ def test_calls_are_assembled_from_any_pieces_under_our_ids(name: str) -> None:
     assert events == [SegmentEnded()]
 
 
-def test_reasoning_is_kept_apart_from_the_answer() -> None:
+def test_reasoning_is_separate_from_the_answer() -> None:
     message, events = heard(recorded("deepseek_text"))
     assert message == AssistantMessage(text="Blue.", reasoning="Let me see.")
     assert events == [
@@ -85,7 +85,7 @@ def test_reasoning_is_kept_apart_from_the_answer() -> None:
     ]
 
 
-def test_mistrals_thoughts_are_told_apart_from_its_text() -> None:
+def test_mistrals_reasoning_is_separate_from_its_text() -> None:
     message, _ = heard(recorded("mistral_thinking"))
     assert message == AssistantMessage(text="Blue.", reasoning="Let me see.")
 
@@ -95,7 +95,7 @@ def test_the_last_newline_and_done_may_be_missing() -> None:
     assert message == AssistantMessage(text="Blue.", reasoning="Hm.")
 
 
-def test_reasoning_goes_back_with_the_calls_that_it_led_to() -> None:
+def test_reasoning_is_sent_back_with_its_calls() -> None:
     message, events = heard(recorded("deepseek_calls"))
     body = '{"reasoning_content":"Two things to do."}'
     assert message == AssistantMessage(
@@ -108,14 +108,14 @@ def test_reasoning_goes_back_with_the_calls_that_it_led_to() -> None:
     assert events[-2:] == [usage, SegmentEnded()]
 
 
-def test_reasoning_goes_back_also_where_it_was_empty() -> None:
+def test_empty_reasoning_is_sent_back_too() -> None:
     stream = recorded("deepseek_calls").replace(b"Two things", b"").replace(b" to do.", b"")
     message, _ = heard(stream)
     assert message.echo is not None
     assert message.echo.body == '{"reasoning_content":""}'
 
 
-def test_signatures_go_back_with_their_calls() -> None:
+def test_signatures_are_sent_back_with_their_calls() -> None:
     message, _ = heard(recorded("gemini_signed_calls"))
     assert message.calls == CALLS
     assert message.echo is not None
@@ -131,7 +131,7 @@ def test_signatures_go_back_with_their_calls() -> None:
         (b'{"prompt_tokens_details":{},"cost":0.00125}', 0, 0.00125),
     ],
 )
-def test_usage_tells_what_was_cached_and_what_it_cost(
+def test_usage_contains_cached_tokens_and_cost(
     usage: bytes, cached: int, cost: float | None
 ) -> None:
     end = b'data: {"choices":[{"delta":{},"finish_reason":"stop"}],"usage":%b}\n' % usage
@@ -141,7 +141,7 @@ def test_usage_tells_what_was_cached_and_what_it_cost(
     )
 
 
-def test_a_whole_completion_is_understood() -> None:
+def test_a_completion_that_is_not_streamed_is_parsed() -> None:
     message, events = heard(b"data: " + PLAIN)
     assert message == AssistantMessage(text="Blue.")
     assert events == [
@@ -151,7 +151,7 @@ def test_a_whole_completion_is_understood() -> None:
     ]
 
 
-def test_an_error_ends_the_answer_unless_it_is_whole() -> None:
+def test_an_error_ends_the_answer_unless_it_is_finished() -> None:
     started = b'data: {"choices":[{"delta":{"content":"Hel"}}]}\n\n'
     error = b'data: {"error":{"message":"too fast","code":429}}\n\n'
     with pytest.raises(RateLimited, match="too fast"):
@@ -160,7 +160,7 @@ def test_an_error_ends_the_answer_unless_it_is_whole() -> None:
     assert heard(started + ended + error)[0].text == "Hel"
 
 
-def test_an_answer_that_failed_behind_the_proxy_was_cut() -> None:
+def test_an_answer_that_failed_behind_a_router_was_cut_off() -> None:
     ended = b'data: {"choices":[{"delta":{"content":""},"finish_reason":"error"}]}\n\n'
     with pytest.raises(Disconnected, match="broke off"):
         heard(ended + b"data: [DONE]\n\n")

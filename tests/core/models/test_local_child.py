@@ -1,4 +1,4 @@
-"""The child process of a local model, started by hand."""
+"""The child process of a local model."""
 
 import json
 import subprocess
@@ -9,12 +9,12 @@ from urllib.request import Request, urlopen
 import msgspec
 import pytest
 
-from hermes.core.models.local_child import LISTENING, Order
+from hermes.core.models.local_child import LISTENING, ServerOptions
 
 pytestmark = pytest.mark.slow
 
 
-def started(order: Order) -> "subprocess.Popen[bytes]":
+def started(options: ServerOptions) -> "subprocess.Popen[bytes]":
     child = subprocess.Popen(
         [sys.executable, "-m", "hermes.core.models.local_child"],
         stdin=subprocess.PIPE,
@@ -22,13 +22,13 @@ def started(order: Order) -> "subprocess.Popen[bytes]":
         stderr=subprocess.STDOUT,
     )
     assert child.stdin
-    child.stdin.write(msgspec.json.encode(order) + b"\n")
+    child.stdin.write(msgspec.json.encode(options) + b"\n")
     child.stdin.flush()
     return child
 
 
-def test_it_serves_the_model_until_its_stdin_ends(embedded_model: Path) -> None:
-    with started(Order(path=str(embedded_model), context=512, key="sesame")) as child:
+def test_the_child_serves_the_model_until_stdin_is_closed(embedded_model: Path) -> None:
+    with started(ServerOptions(path=str(embedded_model), context=512, key="sesame")) as child:
         assert child.stdout
         address = child.stdout.readline().decode().strip()
         assert address.startswith(LISTENING + "http://127.0.0.1:")
@@ -40,9 +40,11 @@ def test_it_serves_the_model_until_its_stdin_ends(embedded_model: Path) -> None:
     assert said == b""
 
 
-def test_a_file_that_it_can_not_load_ends_it_with_the_reason(tmp_path: Path) -> None:
+def test_a_file_that_can_not_be_loaded_ends_the_child_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "empty.gguf").touch()
-    with started(Order(path=str(tmp_path / "empty.gguf"), context=512, key="sesame")) as child:
+    with started(
+        ServerOptions(path=str(tmp_path / "empty.gguf"), context=512, key="sesame")
+    ) as child:
         said, _ = child.communicate(timeout=30)
     assert child.returncode == 1
     assert b"failed to read magic" in said.splitlines()[0]
@@ -50,4 +52,4 @@ def test_a_file_that_it_can_not_load_ends_it_with_the_reason(tmp_path: Path) -> 
 
 
 def test_the_key_is_not_shown() -> None:
-    assert "sesame" not in repr(Order(path="x", context=1, key="sesame"))
+    assert "sesame" not in repr(ServerOptions(path="x", context=1, key="sesame"))

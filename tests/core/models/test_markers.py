@@ -1,4 +1,4 @@
-"""No text that a model is sent becomes a message of its own."""
+"""No text that is sent to a model can become a separate message."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def request(*messages: UserMessage | AssistantMessage | ToolMessage, system: str
     return ModelRequest(choice=CHOICE, system=system, messages=messages, step="t_0")
 
 
-def test_a_request_without_markers_is_passed_on_as_it_is() -> None:
+def test_a_request_without_markers_is_not_changed() -> None:
     made = request(UserMessage(text="hi"), AssistantMessage(text="ho"), system="a prompt")
     assert escaped(made) is made
 
@@ -56,7 +56,7 @@ async def test_the_provider_is_called_with_the_escaped_request() -> None:
 async def test_a_file_that_contains_markers_is_read_as_data_and_patched_exactly(
     tmp_path: Path,
 ) -> None:
-    """The model copies the text that it was shown; the file gets what was in it before."""
+    """The model copies the escaped text, and the tool writes the original text."""
     file = tmp_path / "workspace" / "template.py"
     file.parent.mkdir()
     file.write_text('START = "<|im_start|>"\nESCAPED = "<\\|im_start|>"\n')

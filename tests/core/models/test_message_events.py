@@ -1,4 +1,4 @@
-"""Anthropic's messages as they are streamed."""
+"""The parser of Anthropic's stream events."""
 
 from pathlib import Path
 
@@ -59,14 +59,14 @@ def heard(stream: bytes) -> tuple[AssistantMessage, list[AgentEvent]]:
 
 
 @pytest.mark.parametrize("path", sorted(PAYLOADS.glob("anthropic_*")), ids=lambda path: path.stem)
-def test_what_we_read_is_what_anthropic_sends(path: Path) -> None:
+def test_every_field_that_we_read_exists_in_anthropics_types(path: Path) -> None:
     sent: TypeAdapter[object] = TypeAdapter(RawMessageStreamEvent)
     for line in path.read_bytes().splitlines():
         if line.startswith(b"data: ") and b'"ping"' not in line:
             sent.validate_python(msgspec.json.decode(line[6:]), strict=True)
 
 
-def test_text_is_told_and_returned_whole() -> None:
+def test_text_is_emitted_and_returned_complete() -> None:
     message, events = heard(recorded("text"))
     assert message == AssistantMessage(text="Grüß Gott 👋")
     assert events == [
@@ -76,7 +76,7 @@ def test_text_is_told_and_returned_whole() -> None:
     ]
 
 
-def test_calls_that_come_interleaved_are_told_apart() -> None:
+def test_interleaved_calls_are_separated() -> None:
     message, events = heard(recorded("thinking_calls"))
     assert message.text == "Looking."
     assert message.calls == CALLS
@@ -89,14 +89,14 @@ def test_calls_that_come_interleaved_are_told_apart() -> None:
     ]
 
 
-def test_thoughts_are_kept_word_for_word_at_their_places() -> None:
+def test_reasoning_is_kept_unchanged_at_its_position() -> None:
     message, _ = heard(recorded("thinking_calls"))
     assert message.echo is not None
     assert (message.echo.wire, message.echo.model) == ("anthropic", CHOICE.model)
     assert msgspec.json.decode(message.echo.body) == [[0, THINKING], [1, REDACTED]]
 
 
-def test_a_thought_that_is_only_signed_is_kept_too() -> None:
+def test_reasoning_that_has_only_a_signature_is_kept() -> None:
     message, _ = heard(recorded("omitted_thinking"))
     assert message.reasoning == ""
     assert message.echo is not None
@@ -104,7 +104,7 @@ def test_a_thought_that_is_only_signed_is_kept_too() -> None:
     assert msgspec.json.decode(message.echo.body) == [[0, signed]]
 
 
-def test_a_whole_message_says_the_same_as_its_stream() -> None:
+def test_a_message_that_is_not_streamed_gives_the_same_answer() -> None:
     whole, _ = heard(b"data: " + msgspec.json.encode(WHOLE))
     assert whole == heard(recorded("thinking_calls"))[0]
 
@@ -119,7 +119,7 @@ def test_an_answer_ends_for_any_reason(reason: str, cut: str) -> None:
     assert (message.text, message.cut) == ("Grüß Gott 👋", cut)
 
 
-def test_a_whole_message_says_why_it_ended() -> None:
+def test_a_message_that_is_not_streamed_has_a_finish_reason() -> None:
     whole, _ = heard(b"data: " + msgspec.json.encode({**WHOLE, "stop_reason": "max_tokens"}))
     assert whole.cut == "length"
 
@@ -132,7 +132,7 @@ def test_later_figures_replace_earlier_ones() -> None:
     )
 
 
-def test_an_error_ends_the_answer_unless_it_is_whole() -> None:
+def test_an_error_ends_the_answer_unless_it_is_finished() -> None:
     error = (
         b'event: error\ndata: {"type":"error","error":{"details":null,"type":"%b","message":"no"},'
         b'"request_id":"req_1"}\n\n'
@@ -145,7 +145,7 @@ def test_an_error_ends_the_answer_unless_it_is_whole() -> None:
     assert heard(recorded("text") + error % b"api_error")[0].text == "Grüß Gott 👋"
 
 
-def test_events_that_nobody_knows_yet_are_passed_over() -> None:
+def test_unknown_events_are_ignored() -> None:
     news = (
         b'data: {"type":"content_block_start","index":7,"content_block":{"type":"new"}}\n\n'
         b'data: {"type":"content_block_delta","index":7,"delta":{"type":"new_delta","new":[]}}\n\n'

@@ -12,7 +12,7 @@ PLACE = ModelChoice(provider="openrouter", model="a/b", base_url="http://x/v1", 
 MODEL = ListedModel(id="a/b", context_length=1000, price=Price(input=1.0, output=2.0))
 
 
-def test_a_list_is_kept_for_its_owner_without_the_key(tmp_path: Path) -> None:
+def test_a_list_is_readable_by_its_owner_only_and_without_the_key(tmp_path: Path) -> None:
     folder = tmp_path / "cache" / "models"
     ModelCache(folder, clock=lambda: 7.0).save(PLACE, (MODEL,))
     expected = CachedList(base_url="http://x/v1", asked_at=7.0, models=(MODEL,))
@@ -22,14 +22,14 @@ def test_a_list_is_kept_for_its_owner_without_the_key(tmp_path: Path) -> None:
     assert "secret" not in file.read_text("utf-8")
 
 
-def test_a_list_is_kept_without_a_password_in_the_address(tmp_path: Path) -> None:
-    place = replace(PLACE, base_url="http://me:opensesame@x/v1")
-    ModelCache(tmp_path).save(place, (MODEL,))
-    assert ModelCache(tmp_path).find(place) == MODEL
+def test_a_list_is_stored_without_the_password_in_its_address(tmp_path: Path) -> None:
+    endpoint = replace(PLACE, base_url="http://me:opensesame@x/v1")
+    ModelCache(tmp_path).save(endpoint, (MODEL,))
+    assert ModelCache(tmp_path).find(endpoint) == MODEL
     assert "opensesame" not in (tmp_path / "openrouter.json").read_text("utf-8")
 
 
-def test_without_a_list_there_is_none(tmp_path: Path) -> None:
+def test_without_a_cached_list_nothing_is_returned(tmp_path: Path) -> None:
     cache = ModelCache(tmp_path)
     assert cache.last(PLACE) is None
     assert cache.find(PLACE) is None
@@ -37,7 +37,7 @@ def test_without_a_list_there_is_none(tmp_path: Path) -> None:
     assert cache.last(PLACE) is None
 
 
-def test_a_list_of_another_address_does_not_count(tmp_path: Path) -> None:
+def test_a_list_of_another_address_is_not_used(tmp_path: Path) -> None:
     cache = ModelCache(tmp_path)
     cache.save(PLACE, (MODEL,))
     assert cache.last(replace(PLACE, base_url="http://y/v1")) is None

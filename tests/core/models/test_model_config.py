@@ -19,7 +19,7 @@ CONFIG = ModelConfig(
 )
 
 
-def test_a_setting_knows_where_it_was_given() -> None:
+def test_a_setting_has_its_source() -> None:
     assert CONFIG.layer("model.default") > SettingLayer.CONFIG
     assert CONFIG.source("model.default") == ".env HERMES_MODEL"
 

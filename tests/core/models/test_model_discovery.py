@@ -37,7 +37,7 @@ def discovery(session: aiohttp.ClientSession, cache: ModelCache = NOWHERE) -> Mo
 
 
 class Directory:
-    """A server with a list of models; `seen` is what it was asked."""
+    """A server with a list of models. `seen` records its requests."""
 
     def __init__(self, body: object, status: int = 200) -> None:
         self.body, self.status = body, status
@@ -63,23 +63,26 @@ async def serving(directory: Directory) -> AsyncIterator[ModelChoice]:
 
 
 async def listed(body: object) -> tuple[ListedModel, ...]:
-    async with serving(Directory(body)) as place, aiohttp.ClientSession() as session:
-        return await discovery(session).fetch(place)
+    async with serving(Directory(body)) as endpoint, aiohttp.ClientSession() as session:
+        return await discovery(session).fetch(endpoint)
 
 
-async def test_the_openai_form_with_a_key() -> None:
+async def test_an_openai_list_is_requested_with_the_key() -> None:
     directory = Directory({"object": "list", "data": [{"id": "a"}, {"id": "b"}]})
-    async with serving(directory) as place, aiohttp.ClientSession() as session:
-        assert await discovery(session).fetch(place) == (ListedModel(id="a"), ListedModel(id="b"))
+    async with serving(directory) as endpoint, aiohttp.ClientSession() as session:
+        assert await discovery(session).fetch(endpoint) == (
+            ListedModel(id="a"),
+            ListedModel(id="b"),
+        )
     ((path, headers),) = directory.seen
     assert path == "/api/v1/models"
     assert headers["Authorization"] == "Bearer secret"
 
 
-async def test_the_anthropic_form() -> None:
+async def test_an_anthropic_list_is_requested_with_its_headers() -> None:
     directory = Directory({"data": [{"type": "model", "id": "c", "max_input_tokens": 200_000}]})
-    async with serving(directory) as place, aiohttp.ClientSession() as session:
-        asked = replace(place, wire="anthropic")
+    async with serving(directory) as endpoint, aiohttp.ClientSession() as session:
+        asked = replace(endpoint, wire="anthropic")
         assert await discovery(session).fetch(asked) == (
             ListedModel(id="c", context_length=200_000),
         )
@@ -90,7 +93,7 @@ async def test_the_anthropic_form() -> None:
     assert "Authorization" not in headers
 
 
-async def test_openrouter_says_windows_and_prices() -> None:
+async def test_openrouter_lists_context_lengths_and_prices() -> None:
     pricing = {"prompt": "0.000002", "completion": "0.00001", "input_cache_read": "0.0000002"}
     known = {"id": "a/b", "context_length": 1000, "pricing": {**pricing, "image": "0"}}
     varying = {
@@ -109,13 +112,13 @@ async def test_openrouter_says_windows_and_prices() -> None:
 @pytest.mark.parametrize(
     "word", ["context_window", "max_context_length", "max_model_len", "max_input_tokens"]
 )
-async def test_every_word_for_the_window_is_understood(word: str) -> None:
+async def test_every_name_for_the_context_length_is_recognized(word: str) -> None:
     assert await listed({"data": [{"id": "a", word: 4096}]}) == (
         ListedModel(id="a", context_length=4096),
     )
 
 
-async def test_a_bare_list_with_odd_entries() -> None:
+async def test_a_bare_list_with_invalid_entries_is_read() -> None:
     entries = [
         {"id": "models/x"},
         {"id": 7},
@@ -128,8 +131,8 @@ async def test_a_bare_list_with_odd_entries() -> None:
 async def test_a_prefix_that_only_the_list_has_is_dropped() -> None:
     quirks = Quirks(list_prefix="models/")
     body = {"data": [{"id": "models/x"}, {"id": "y"}]}
-    async with serving(Directory(body)) as place, aiohttp.ClientSession() as session:
-        found = await discovery(session).fetch(replace(place, quirks=quirks))
+    async with serving(Directory(body)) as endpoint, aiohttp.ClientSession() as session:
+        found = await discovery(session).fetch(replace(endpoint, quirks=quirks))
     assert found == (ListedModel(id="x"), ListedModel(id="y"))
 
 
@@ -146,33 +149,33 @@ async def test_a_prefix_that_only_the_list_has_is_dropped() -> None:
 async def test_a_server_without_a_list_is_one_of_our_errors(
     status: int, body: object, error: type[Exception]
 ) -> None:
-    async with serving(Directory(body, status)) as place, aiohttp.ClientSession() as session:
+    async with serving(Directory(body, status)) as endpoint, aiohttp.ClientSession() as session:
         with pytest.raises(error):
-            await discovery(session).fetch(place)
+            await discovery(session).fetch(endpoint)
 
 
-async def test_a_server_that_is_away_is_out_of_reach() -> None:
+async def test_a_server_that_does_not_listen_is_disconnected() -> None:
     async with aiohttp.ClientSession() as session:
         with pytest.raises(Disconnected, match="out of reach"):
             await discovery(session).fetch(AWAY)
 
 
-async def test_a_list_is_asked_for_once_a_day(tmp_path: Path) -> None:
+async def test_a_list_is_requested_once_a_day(tmp_path: Path) -> None:
     now = 1000.0
     cache = ModelCache(tmp_path, clock=lambda: now)
     directory = Directory({"data": [{"id": "a"}]})
-    async with serving(directory) as place, aiohttp.ClientSession() as session:
-        await discovery(session, cache).current(place)
+    async with serving(directory) as endpoint, aiohttp.ClientSession() as session:
+        await discovery(session, cache).current(endpoint)
         now += FRESH_LIST - 1
-        await discovery(session, cache).current(place)
+        await discovery(session, cache).current(endpoint)
         assert len(directory.seen) == 1
         now += 2
-        await discovery(session, cache).current(place)
-        await discovery(session, cache).renew(place)
+        await discovery(session, cache).current(endpoint)
+        await discovery(session, cache).renew(endpoint)
     assert len(directory.seen) == 3
 
 
-async def test_an_old_list_serves_while_the_network_is_away(tmp_path: Path) -> None:
+async def test_an_old_list_is_used_without_a_network(tmp_path: Path) -> None:
     now = 1000.0
     cache = ModelCache(tmp_path, clock=lambda: now)
     kept = cache.save(AWAY, (ListedModel(id="a"),))
@@ -199,18 +202,18 @@ async def test_lists_are_refreshed_in_the_background(
         await anyio.lowlevel.checkpoint()
 
     async with FakeModel() as server, aiohttp.ClientSession() as session:
-        place = replace(AWAY, provider="other", base_url=server.base_url)
+        endpoint = replace(AWAY, provider="other", base_url=server.base_url)
         with anyio.CancelScope() as scope:
-            await discovery(session, cache).refresh([AWAY, place], sleep)
+            await discovery(session, cache).refresh([AWAY, endpoint], sleep)
     assert slept == [REFRESH_PERIOD]
-    kept = cache.last(place)
+    kept = cache.last(endpoint)
     assert kept
     assert kept.models == (ListedModel(id="fake"),)
     assert caplog.records == []
 
 
 @given(st.recursive(st.none() | st.text() | st.integers() | st.floats(), st.lists))
-def test_whatever_stands_for_a_price_is_a_price_or_nothing(said: object) -> None:
+def test_any_value_is_a_valid_price_or_none(said: object) -> None:
     entry = Raw(json.encode({"id": "a", "pricing": {"prompt": said, "completion": "0.1"}}))
     found = read_entry(entry)
     assert found
@@ -226,7 +229,7 @@ def test_whatever_stands_for_a_price_is_a_price_or_nothing(said: object) -> None
         ("text", None),
     ],
 )
-async def test_openrouter_says_which_attachments_a_model_accepts(
+async def test_openrouter_lists_the_attachments_that_a_model_accepts(
     said: object, expected: tuple[str, ...] | None
 ) -> None:
     (model,) = await listed({"data": [{"id": "a/b", "architecture": said}]})

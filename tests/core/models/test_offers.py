@@ -1,4 +1,4 @@
-"""The models that could be chosen, and how a person's name for one is read."""
+"""The models that can be chosen, and the parsing of names that people type."""
 
 from pathlib import Path
 
@@ -17,14 +17,14 @@ def settings(home: Path, config: str = "", **environ: str) -> Settings:
     return load(home, environ)
 
 
-def test_every_provider_is_offered_with_what_it_lacks(tmp_path: Path) -> None:
+def test_every_provider_is_offered_with_its_missing_key(tmp_path: Path) -> None:
     found = {one.name: one for one in offers_of(settings(tmp_path, GROQ_API_KEY="k")).all()}
     assert found["groq"].ready
     assert found["groq"].key == "GROQ_API_KEY"
     assert not found["openai"].ready
     assert found["ollama"].ready
     assert found["ollama"].key == ""
-    assert found["local"].place is None, "there is nobody to ask"
+    assert found["local"].endpoint is None, "there is nobody to ask"
     assert not found["custom"].ready
 
 
@@ -32,8 +32,8 @@ def test_the_endpoint_in_use_is_ready(tmp_path: Path) -> None:
     found = settings(tmp_path, "model: {default: m, base_url: 'http://x/v1', api_key: k}\n")
     custom = offers_of(found).of("custom")
     assert custom.ready
-    assert custom.place
-    assert (custom.place.base_url, custom.place.api_key) == ("http://x/v1", "k")
+    assert custom.endpoint
+    assert (custom.endpoint.base_url, custom.endpoint.api_key) == ("http://x/v1", "k")
 
 
 def test_an_unknown_provider_names_the_nearest(tmp_path: Path) -> None:
@@ -43,10 +43,12 @@ def test_an_unknown_provider_names_the_nearest(tmp_path: Path) -> None:
         offers_of(settings(tmp_path)).of("nope")
 
 
-def test_lists_are_asked_for_where_there_is_a_key_and_in_use(tmp_path: Path) -> None:
+def test_lists_can_be_requested_from_providers_with_a_key_and_the_one_in_use(
+    tmp_path: Path,
+) -> None:
     found = settings(tmp_path, "model: {provider: ollama, default: m}\n", GROQ_API_KEY="k")
-    assert [place.provider for place in offers_of(found).places()] == ["groq", "ollama"]
-    assert offers_of(settings(tmp_path)).places() == ()
+    assert [endpoint.provider for endpoint in offers_of(found).endpoints()] == ["groq", "ollama"]
+    assert offers_of(settings(tmp_path)).endpoints() == ()
 
 
 @pytest.mark.parametrize(
@@ -77,29 +79,29 @@ def test_lists_are_asked_for_where_there_is_a_key_and_in_use(tmp_path: Path) -> 
         ([], "local", ModelName(model="smollm2-135m-instruct", provider="local")),
     ],
 )
-def test_a_name_is_read_as_it_is_meant(
+def test_a_name_is_parsed_into_provider_and_model(
     tmp_path: Path, environ: list[str], name: str, expected: ModelName
 ) -> None:
     assert offers_of(settings(tmp_path, **dict.fromkeys(environ, "k"))).read_name(name) == expected
 
 
-def test_a_list_settles_whether_a_slash_names_a_provider(tmp_path: Path) -> None:
+def test_the_model_list_decides_whether_a_slash_separates_a_provider(tmp_path: Path) -> None:
     found = settings(tmp_path, OPENROUTER_API_KEY="k", OPENAI_API_KEY="k")
-    place = offers_of(found).of("openrouter").place
-    assert place
-    models_of(found).cache.save(place, (ListedModel(id="openai/gpt-x"),))
+    endpoint = offers_of(found).of("openrouter").endpoint
+    assert endpoint
+    models_of(found).cache.save(endpoint, (ListedModel(id="openai/gpt-x"),))
     assert offers_of(found).read_name("openai/gpt-x") == ModelName(model="openai/gpt-x")
     assert offers_of(found).read_name("openai/gpt-y") == ModelName(model="gpt-y", provider="openai")
     assert offers_of(found).read_name("anthropic/claude-y") == ModelName(model="anthropic/claude-y")
 
 
 @pytest.mark.parametrize("name", ["", " ", "two words", "openai/"])
-def test_what_is_no_name_is_refused(tmp_path: Path, name: str) -> None:
+def test_text_that_is_not_a_model_name_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match="is not the name of a model"):
         offers_of(settings(tmp_path)).read_name(name)
 
 
-def test_a_provider_that_is_given_settles_what_a_name_means(tmp_path: Path) -> None:
+def test_a_given_provider_decides_how_a_name_is_parsed(tmp_path: Path) -> None:
     found = settings(tmp_path, OPENROUTER_API_KEY="k")
     assert offers_of(found).read_name("openai/x", "groq") == ModelName(
         model="openai/x", provider="groq"
@@ -111,7 +113,7 @@ def test_a_model_file_is_named_by_its_path(tmp_path: Path, monkeypatch: pytest.M
     file = tmp_path / "some.gguf"
     missing = offers_of(found).read_name("some.gguf")
     assert missing == ModelName(model="some.gguf", provider="local")
-    assert offers_of(found).doubt(missing) == (
+    assert offers_of(found).why_unlikely(missing) == (
         "there is no model file 'some.gguf': here are smollm2-135m-instruct,"
         " or name a .gguf by its path"
     )
@@ -121,7 +123,7 @@ def test_a_model_file_is_named_by_its_path(tmp_path: Path, monkeypatch: pytest.M
     assert offers_of(found).read_name(f"local/{file}") == ModelName(
         model=str(file), provider="local"
     )
-    assert offers_of(found).doubt(ModelName(model=str(file), provider="local")) == ""
+    assert offers_of(found).why_unlikely(ModelName(model=str(file), provider="local")) == ""
 
 
 def test_a_file_in_the_folder_of_models_needs_no_path(tmp_path: Path) -> None:
@@ -129,22 +131,24 @@ def test_a_file_in_the_folder_of_models_needs_no_path(tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "some.gguf").touch()
     SMOLLM2.path(tmp_path / "models").touch()
-    assert offers_of(found).doubt(ModelName(model="some.gguf", provider="local")) == ""
+    assert offers_of(found).why_unlikely(ModelName(model="some.gguf", provider="local")) == ""
     assert [one.model for one in offers_of(found).models("local")] == [
         "smollm2-135m-instruct",
         "some.gguf",
     ]
 
 
-def test_on_this_machine_only_what_is_here_can_be_used(tmp_path: Path) -> None:
+def test_only_local_files_that_exist_can_be_used(tmp_path: Path) -> None:
     found = settings(tmp_path, "model: {provider: local}\n")
-    assert "there is no model file 'nonsense'" in offers_of(found).doubt(
+    assert "there is no model file 'nonsense'" in offers_of(found).why_unlikely(
         ModelName(model="nonsense")
     )
-    assert offers_of(found).doubt(ModelName(model="smollm2-135m-instruct")) == ""
+    assert offers_of(found).why_unlikely(ModelName(model="smollm2-135m-instruct")) == ""
 
 
-def test_a_name_beside_the_demo_model_names_the_provider_whose_key_beats_it(tmp_path: Path) -> None:
+def test_a_new_model_replaces_the_demo_model_with_the_provider_that_has_a_key(
+    tmp_path: Path,
+) -> None:
     config = "model: {provider: local}\n"
     found = settings(tmp_path, config, OPENAI_API_KEY="k")
     assert offers_of(found).read_name("gpt-x") == ModelName(model="gpt-x", provider="openai")
@@ -155,7 +159,7 @@ def test_a_name_beside_the_demo_model_names_the_provider_whose_key_beats_it(tmp_
     )
 
 
-def test_the_demo_model_is_here_when_it_is_whole(tmp_path: Path) -> None:
+def test_the_demo_model_is_downloaded_if_its_file_is_complete(tmp_path: Path) -> None:
     found = settings(tmp_path)
     assert not offers_of(found).demo_is_downloaded()
     file = SMOLLM2.path(found.home.models)
@@ -165,25 +169,25 @@ def test_the_demo_model_is_here_when_it_is_whole(tmp_path: Path) -> None:
     assert offers_of(found).demo_is_downloaded()
 
 
-def test_a_name_that_the_list_does_not_have_is_doubted(tmp_path: Path) -> None:
+def test_a_model_that_is_not_in_the_list_gets_a_warning(tmp_path: Path) -> None:
     found = settings(tmp_path, OPENAI_API_KEY="k")
     wrong = ModelName(model="gtp-5.6-luna")
-    assert offers_of(found).doubt(wrong) == "", "without a list nobody knows"
-    place = offers_of(found).of("openai").place
-    assert place
-    models_of(found).cache.save(place, (ListedModel(id="gpt-5.6-luna"), ListedModel(id="o9")))
-    assert [one.model for one in offers_of(found).listed(place)] == ["gpt-5.6-luna", "o9"]
+    assert offers_of(found).why_unlikely(wrong) == "", "without a list nobody knows"
+    endpoint = offers_of(found).of("openai").endpoint
+    assert endpoint
+    models_of(found).cache.save(endpoint, (ListedModel(id="gpt-5.6-luna"), ListedModel(id="o9")))
+    assert [one.model for one in offers_of(found).listed(endpoint)] == ["gpt-5.6-luna", "o9"]
     expected = "openai does not list 'gtp-5.6-luna': did you mean 'gpt-5.6-luna'?"
-    assert offers_of(found).doubt(wrong) == expected
-    assert offers_of(found).doubt(ModelName(model="zzzz")) == "openai does not list 'zzzz'"
-    assert offers_of(found).doubt(ModelName(model="o9", provider="openai")) == ""
-    assert offers_of(found).doubt(ModelName(model="zzzz", provider="groq")) == ""
-    assert offers_of(settings(tmp_path)).doubt(wrong) == ""
+    assert offers_of(found).why_unlikely(wrong) == expected
+    assert offers_of(found).why_unlikely(ModelName(model="zzzz")) == "openai does not list 'zzzz'"
+    assert offers_of(found).why_unlikely(ModelName(model="o9", provider="openai")) == ""
+    assert offers_of(found).why_unlikely(ModelName(model="zzzz", provider="groq")) == ""
+    assert offers_of(settings(tmp_path)).why_unlikely(wrong) == ""
 
 
-def test_a_move_is_to_another_provider_than_the_configured_one(tmp_path: Path) -> None:
+def test_only_another_provider_than_the_configured_one_is_a_change(tmp_path: Path) -> None:
     kimi = settings(tmp_path, "model: {provider: kimi}\n")
-    assert not offers_of(kimi).moves(ModelName(model="m", provider="moonshot"))
-    assert offers_of(kimi).moves(ModelName(model="m", provider="groq"))
-    assert not offers_of(kimi).moves(ModelName(model="m"))
-    assert offers_of(settings(tmp_path)).moves(ModelName(model="m", provider="groq"))
+    assert not offers_of(kimi).changes_provider(ModelName(model="m", provider="moonshot"))
+    assert offers_of(kimi).changes_provider(ModelName(model="m", provider="groq"))
+    assert not offers_of(kimi).changes_provider(ModelName(model="m"))
+    assert offers_of(settings(tmp_path)).changes_provider(ModelName(model="m", provider="groq"))

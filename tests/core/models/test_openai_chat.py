@@ -91,7 +91,7 @@ def test_only_options_that_are_set_are_sent() -> None:
     assert sent(limited)["max_tokens"] == 7
 
 
-def test_what_is_said_for_one_call_stands_in_the_system_message() -> None:
+def test_ephemeral_text_is_in_the_system_message() -> None:
     first, *_ = messages(replace(request_to(CHOICE), ephemeral="today"))
     assert first == {"role": "system", "content": "be brief\n\ntoday"}
     first, *_ = messages(replace(request_to(CHOICE), system=""))
@@ -107,7 +107,7 @@ def test_a_provider_may_have_another_name_for_the_token_limit() -> None:
     assert "max_tokens" not in asked
 
 
-def test_what_a_model_wants_back_goes_with_its_calls() -> None:
+def test_the_echo_is_sent_back_with_the_calls() -> None:
     echo = Echo(wire="chat", model=CHOICE.model, body=SIGNED)
     said = AssistantMessage(calls=CALLS, echo=echo)
     talk: tuple[Message, ...] = (UserMessage(text="hi"), said, *RESULTS)

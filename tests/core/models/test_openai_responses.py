@@ -79,7 +79,7 @@ def items(*said: Message) -> list[dict[str, object]]:
     return msgspec.convert(sent(request_to(CHOICE, *said))["input"], list[dict[str, object]])
 
 
-def test_everything_said_is_an_item() -> None:
+def test_every_message_becomes_an_item() -> None:
     echo = Echo(
         wire="responses",
         model=CHOICE.model,
@@ -135,6 +135,6 @@ def test_nothing_is_stored_and_only_options_that_are_set_are_sent() -> None:
     }
 
 
-def test_a_model_that_does_not_reason_is_not_asked_for_its_reasoning() -> None:
+def test_reasoning_is_not_requested_from_a_model_without_it() -> None:
     plain = replace(CHOICE, quirks=Quirks(reasoning="none"))
     assert "include" not in sent(request_to(plain))

@@ -1,4 +1,4 @@
-"""What calls cost."""
+"""The cost of model calls."""
 
 import pytest
 
@@ -19,12 +19,12 @@ USED = UsageReported(prompt_tokens=1_000_000, completion_tokens=100_000, cached_
         (Price(input=0.0, output=0.0), 0.0),
     ],
 )
-def test_tokens_have_their_price(price: Price | None, dollars: float | None) -> None:
+def test_the_cost_is_computed_from_the_price(price: Price | None, dollars: float | None) -> None:
     usage = priced(USED, price)
     assert usage.cost == (None if dollars is None else pytest.approx(dollars))
     assert usage.prompt_tokens == USED.prompt_tokens
 
 
-def test_the_providers_own_figure_counts() -> None:
+def test_the_providers_own_figure_takes_precedence() -> None:
     usage = UsageReported(prompt_tokens=5, completion_tokens=5, cost=0.25)
     assert priced(usage, Price(input=1.0, output=1.0)).cost == 0.25

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from email.utils import format_datetime
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -15,6 +16,8 @@ from hermes.core.models.provider_errors import (
     retry_after,
     unreachable,
 )
+from hermes.settings import load
+from hermes.testing.configured import models_of
 from hermes.testing.upstream import PROVIDER_KEY, choice_of
 from hermes.types.errors import (
     AuthFailed,
@@ -24,6 +27,7 @@ from hermes.types.errors import (
     Rejected,
     TooLong,
 )
+from hermes.types.profile import ModelChoice
 
 CHOICE = choice_of("chat")
 
@@ -75,16 +79,16 @@ def test_every_status_has_its_error(status: int, kind: type[HermesError]) -> Non
         b'"request_id":"req_011CSHoEeqs5C35K2UUqR7Fy"}',
     ],
 )
-def test_the_providers_own_sentence_is_found(body: bytes) -> None:
+def test_the_providers_error_text_is_found(body: bytes) -> None:
     assert "it is so" in str(refused(400, body))
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"<html>", b'"\xff"', b"[" * 9999])
-def test_an_error_without_a_sentence_gives_advice(body: bytes) -> None:
+def test_an_error_without_a_text_gives_advice(body: bytes) -> None:
     assert "check base_url" in str(refused(400, body))
 
 
-def test_a_long_sentence_is_cut_and_understood_to_its_end() -> None:
+def test_a_long_error_text_is_cut_but_searched_completely() -> None:
     error = refused(400, msgspec.json.encode({"error": "x" * 9999 + " prompt is too long"}))
     assert len(str(error)) < 500
     assert isinstance(error, TooLong)
@@ -125,7 +129,7 @@ def test_a_conversation_that_is_too_long_is_recognised(
     assert isinstance(interruption(CHOICE, ProviderProblem(message, code)), TooLong)
 
 
-def test_llama_cpp_names_it_in_the_type() -> None:
+def test_llama_cpp_reports_a_too_long_conversation_in_the_type() -> None:
     body = b'{"error":{"code":400,"message":"no","type":"exceed_context_size_error"}}'
     assert isinstance(refused(400, body), TooLong)
 
@@ -139,7 +143,7 @@ def test_llama_cpp_names_it_in_the_type() -> None:
         (403, "Your account is not active", "billing_not_active"),
     ],
 )
-def test_an_empty_account_wants_credit_and_no_pause(
+def test_an_account_without_credit_is_not_a_rate_limit(
     status: int, message: str, code: str | None
 ) -> None:
     error = refused(status, msgspec.json.encode({"error": {"message": message, "code": code}}))
@@ -147,7 +151,7 @@ def test_an_empty_account_wants_credit_and_no_pause(
     assert "add credit" in str(error)
 
 
-def test_a_rate_limit_that_speaks_of_billing_is_one() -> None:
+def test_a_rate_limit_whose_text_mentions_billing_is_a_rate_limit() -> None:
     said = "Rate limit reached. To increase it visit https://platform.openai.com/account/billing."
     body = msgspec.json.encode({"error": {"message": said, "code": "rate_limit_exceeded"}})
     assert isinstance(refused(429, body), RateLimited)
@@ -170,7 +174,7 @@ def test_an_unknown_model_is_named_with_where_to_find_others(status: int, messag
 
 
 @pytest.mark.parametrize("status", [429, 503, 529])
-def test_who_says_when_to_come_back_is_asked_then(status: int) -> None:
+def test_a_server_error_with_retry_after_is_a_rate_limit(status: int) -> None:
     error = refused(status, b'{"error":{"message":"slow"}}', {"Retry-After": "7"})
     assert isinstance(error, RateLimited)
     assert error.retry_after == 7.0
@@ -196,7 +200,7 @@ def test_who_says_when_to_come_back_is_asked_then(status: int) -> None:
         ("something broke", Disconnected),
     ],
 )
-def test_an_error_in_the_middle_of_a_stream_is_what_it_would_have_been_before(
+def test_an_error_inside_a_stream_is_the_same_as_in_a_response(
     problem: ProviderProblem | str, kind: type[HermesError]
 ) -> None:
     assert type(interruption(CHOICE, problem)) is kind
@@ -227,13 +231,45 @@ NOW = 1_700_000_000.0
         ({"Retry-After": "9" * 400}, None),
     ],
 )
-def test_every_way_of_saying_when_is_understood(
+def test_every_form_of_retry_after_is_parsed(
     headers: dict[str, str], seconds: float | None
 ) -> None:
     assert retry_after(headers, NOW) == seconds
 
 
 @given(st.text(), st.sampled_from(["Retry-After", "retry-after-ms"]))
-def test_whatever_a_header_says_is_a_time_or_nothing(said: str, name: str) -> None:
+def test_any_retry_after_header_is_a_number_or_none(said: str, name: str) -> None:
     seconds = retry_after({name: said}, NOW)
     assert seconds is None or 0.0 <= seconds < float("inf")
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_key_is_named_by_its_variable(status: int) -> None:
+    place = "environment OPENAI_API_KEY"
+    choice = ModelChoice(
+        provider="openai", model="m", base_url="http://x", api_key="k-k", key_place=place
+    )
+    assert f"({place})" in str(refusal(choice, status, {}, b""))
+
+
+def test_a_missing_key_is_asked_for_by_its_variable(tmp_path: Path) -> None:
+    environ = {"HERMES_CUSTOM_BASE_URL": "http://x/v1", "HERMES_MODEL": "m"}
+    choice = models_of(load(tmp_path, environ)).main()
+    assert choice
+    said = str(refusal(choice, 401, {}, b""))
+    wanted = f"set a valid one ({tmp_path / '.env'} HERMES_CUSTOM_API_KEY)"
+    assert said == f"custom wants an API key (401): {wanted}"
+
+
+@pytest.mark.parametrize(
+    ("base_url", "wire", "advice"),
+    [
+        ("http://127.0.0.1:11434", "chat", "set the address http://127.0.0.1:11434/v1"),
+        ("http://127.0.0.1:11434/", "responses", "set the address http://127.0.0.1:11434/v1"),
+        ("http://127.0.0.1:11434/v1", "chat", "check the address 'http://127.0.0.1:11434/v1'"),
+        ("https://api.anthropic.com", "anthropic", "check the address"),
+    ],
+)
+def test_an_address_without_v1_is_corrected(base_url: str, wire: str, advice: str) -> None:
+    choice = ModelChoice(provider="custom", model="m", base_url=base_url, wire=wire)
+    assert advice in str(refusal(choice, 404, {}, b"404 page not found"))

@@ -1,4 +1,4 @@
-"""Wire formats and providers: ours, and those of plugins."""
+"""The wire formats and providers, built-in and from plugins."""
 
 import pytest
 
@@ -17,7 +17,7 @@ class Telegraph(OpenAIChat):
 ACME = Provider(name="acme", label="Acme", base_url="http://acme/v1", key_required=False)
 
 
-def test_our_table_of_providers_is_always_there() -> None:
+def test_the_built_in_providers_are_always_present() -> None:
     found = ModelRegistry.of(builtin_wire_formats())
     assert found.catalog == Catalog.load()
     assert list(found.wires) == ["chat", "responses", "anthropic"]

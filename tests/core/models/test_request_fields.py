@@ -1,4 +1,4 @@
-"""The fields that every wire format fills in the same way."""
+"""Request fields that several wire formats share."""
 
 import msgspec
 import pytest
@@ -40,7 +40,7 @@ def test_arguments_are_sent_as_an_object(written: str) -> None:
 
 
 @pytest.mark.parametrize("written", ["{broken", "[1]", "", '{"a":"\\ud800"}', '{"a":' + "[" * 9999])
-def test_what_a_server_would_refuse_is_sent_as_text(written: str) -> None:
+def test_arguments_that_are_not_an_object_are_sent_as_text(written: str) -> None:
     assert msgspec.json.decode(call_arguments(call(written))) == {"invalid_json": written}
 
 
@@ -51,20 +51,20 @@ def test_the_request_limits_the_answer_or_else_the_model_does() -> None:
     assert answer_limit(replace(limited, sampling=Sampling(max_tokens=5))) == 5
 
 
-def test_what_is_said_for_one_call_stands_behind_the_prompt() -> None:
+def test_ephemeral_text_follows_the_prompt() -> None:
     assert system_text(REQUEST) == "be brief"
     assert system_text(replace(REQUEST, ephemeral="today")) == "be brief\n\ntoday"
     assert system_text(replace(REQUEST, system="", ephemeral="today")) == "today"
 
 
-def test_a_name_tells_whom_the_encoding_is_for() -> None:
+def test_the_cache_name_contains_the_conversation_and_the_model() -> None:
     assert cache_name(REQUEST) == ""
     named = replace(REQUEST, conversation="c")
     other = replace(named, choice=replace(named.choice, model="other"))
     assert len({cache_name(named), cache_name(other)}) == 2
 
 
-def test_who_speaks_is_named_where_several_do() -> None:
+def test_the_sender_is_named_in_a_shared_session() -> None:
     assert user_text(UserMessage(text="hi")) == "hi"
     assert user_text(UserMessage(text="hi", sender="Ann")) == "[Ann] hi"
 
@@ -80,7 +80,7 @@ def test_extra_fields_come_before_others() -> None:
     assert extra_fields(replace(REQUEST.choice, quirks=quirks)) == b'"a":{"b":1},"c":2,'
 
 
-def test_a_data_url_is_json_whatever_the_type_is_called() -> None:
+def test_a_data_url_is_valid_json_for_any_media_type() -> None:
     odd = Attachment(kind="image", path="a", media_type='image/"png')
     url = data_url(replace(REQUEST, media={"a": b"AAAA"}), odd)
     assert msgspec.json.decode(url) == 'data:image/"png;base64,AAAA'
@@ -91,7 +91,7 @@ def test_a_file_has_a_name() -> None:
     assert file_name(Attachment(kind="file", path="a")) == b'"file"'
 
 
-def test_the_sender_stands_before_the_first_part() -> None:
+def test_the_sender_precedes_the_first_part() -> None:
     first, last = Attachment(kind="image", path="a"), Attachment(kind="image", path="a", at=2)
     said = UserMessage(text="hi", sender="Ann", attachments=(last,))
     assert user_parts(said) == ["[Ann] hi", last]

@@ -32,7 +32,7 @@ def place(choice: ModelChoice) -> tuple[str, str, str, str]:
     return choice.provider, choice.model, choice.base_url, choice.api_key
 
 
-def test_nothing_configured_is_no_model(tmp_path: Path) -> None:
+def test_without_configuration_there_is_no_model(tmp_path: Path) -> None:
     assert choice(tmp_path) is None
 
 
@@ -52,7 +52,9 @@ def test_the_address_of_a_known_provider_takes_its_key(tmp_path: Path) -> None:
     assert choice(tmp_path, config, OPENROUTER_API_KEY="k") == ("openrouter", "a/b", url, "k")
 
 
-def test_a_custom_endpoint_of_the_environment_beats_the_file(tmp_path: Path) -> None:
+def test_a_custom_endpoint_in_the_environment_takes_precedence_over_the_file(
+    tmp_path: Path,
+) -> None:
     config = "model: {default: m, provider: openai, api_key: of-openai}\n"
     environ = {"HERMES_CUSTOM_BASE_URL": "http://y/v1", "HERMES_CUSTOM_API_KEY": "k2"}
     assert choice(tmp_path, config, **environ) == ("custom", "m", "http://y/v1", "k2")
@@ -64,7 +66,7 @@ def test_a_key_of_the_file_is_never_sent_to_an_address_of_the_environment(tmp_pa
     assert found == ("custom", "m", "http://y/v1", "")
 
 
-def test_a_provider_of_the_environment_leaves_the_endpoint_of_the_file(tmp_path: Path) -> None:
+def test_a_provider_in_the_environment_replaces_the_endpoint_of_the_file(tmp_path: Path) -> None:
     config = "model: {default: m, provider: custom, base_url: 'http://x/v1', api_key: of-x}\n"
     environ = {"HERMES_INFERENCE_PROVIDER": "openai", "OPENAI_API_KEY": "k"}
     assert choice(tmp_path, config, **environ) == ("openai", "m", "https://api.openai.com/v1", "k")
@@ -92,14 +94,14 @@ def test_a_local_server_needs_no_key(tmp_path: Path) -> None:
         ("model: {provider: opnai}", "did you mean 'openai'"),
     ],
 )
-def test_a_model_that_can_not_work_says_what_to_do(
+def test_the_error_for_an_unusable_model_says_what_to_do(
     tmp_path: Path, config: str, expected: str
 ) -> None:
     with pytest.raises(ConfigError, match=expected):
         choice(tmp_path, config)
 
 
-def test_an_address_that_is_missing_is_asked_for(tmp_path: Path) -> None:
+def test_a_missing_address_is_an_error(tmp_path: Path) -> None:
     config = "model: {provider: azure, default: m}\n"
     with pytest.raises(ConfigError, match=r"needs an address: set AZURE_FOUNDRY_BASE_URL in .*env"):
         choice(tmp_path, config, AZURE_FOUNDRY_API_KEY="k")
@@ -138,13 +140,13 @@ def test_the_embedded_model_has_no_tools_and_a_small_window(tmp_path: Path) -> N
          ("ollama", "m", "http://127.0.0.1:11434/v1", "")),
     ],
 )  # fmt: skip
-def test_the_demo_model_makes_way_for_a_key(
+def test_a_key_replaces_the_demo_model(
     tmp_path: Path, config: str, expected: tuple[str, str, str, str]
 ) -> None:
     assert choice(tmp_path, config, OPENAI_API_KEY="k") == expected
 
 
-def test_the_demo_model_stays_where_the_environment_or_a_request_names_it(tmp_path: Path) -> None:
+def test_the_demo_model_is_kept_if_the_environment_or_a_request_names_it(tmp_path: Path) -> None:
     environ = {"OPENAI_API_KEY": "k", "HERMES_INFERENCE_PROVIDER": "local"}
     demo = ("local", "smollm2-135m-instruct", "", "")
     assert choice(tmp_path, "model: {provider: local}\n", **environ) == demo
@@ -152,16 +154,16 @@ def test_the_demo_model_stays_where_the_environment_or_a_request_names_it(tmp_pa
     assert place(models_of(found).named("local")) == demo
 
 
-def test_a_key_in_place_of_the_demo_model_is_a_reason(tmp_path: Path) -> None:
+def test_the_source_mentions_a_key_that_replaces_the_demo_model(tmp_path: Path) -> None:
     chosen = models_of(
         settings(tmp_path, "model:\n  provider: local\n", GROQ_API_KEY="k")
     ).explain_main()
     assert chosen
-    assert chosen.why["provider"] == (
+    assert chosen.sources["provider"] == (
         "the first key found, environment GROQ_API_KEY,"
         f" instead of the demo model of {tmp_path / 'config.yaml'} line 2"
     )
-    assert chosen.why["model"] == "the default of Groq"
+    assert chosen.sources["model"] == "the default of Groq"
 
 
 @pytest.mark.parametrize(
@@ -186,38 +188,38 @@ def test_the_wire_is_the_providers_unless_it_is_set(
     assert found.wire == wire
 
 
-def test_reasons_name_the_source_of_each_thing(tmp_path: Path) -> None:
+def test_every_property_of_a_model_has_a_source(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("GROQ_API_KEY=k\n", encoding="utf-8")
     chosen = models_of(
         settings(tmp_path, "model:\n  provider: groq\n", HERMES_MODEL="a/b")
     ).explain_main()
     assert chosen
-    assert chosen.why["model"] == "environment HERMES_MODEL"
-    assert chosen.why["provider"] == f"{tmp_path / 'config.yaml'} line 2"
-    assert chosen.why["api_key"] == f"{tmp_path / '.env'} GROQ_API_KEY"
-    assert chosen.why["base_url"] == "usual for Groq"
-    assert chosen.why["wire"] == "usual for Groq"
+    assert chosen.sources["model"] == "environment HERMES_MODEL"
+    assert chosen.sources["provider"] == f"{tmp_path / 'config.yaml'} line 2"
+    assert chosen.sources["api_key"] == f"{tmp_path / '.env'} GROQ_API_KEY"
+    assert chosen.sources["base_url"] == "usual for Groq"
+    assert chosen.sources["wire"] == "usual for Groq"
 
 
-def test_reasons_of_a_key_alone(tmp_path: Path) -> None:
+def test_the_sources_of_a_model_that_is_chosen_by_a_key(tmp_path: Path) -> None:
     environ = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://proxy/v1"}
     chosen = models_of(settings(tmp_path, **environ)).explain_main()
     assert chosen
-    assert chosen.why["model"] == "the default of OpenAI"
-    assert chosen.why["provider"] == "the first key found, environment OPENAI_API_KEY"
-    assert chosen.why["base_url"] == "environment OPENAI_BASE_URL"
-    assert chosen.why["wire"] == "usual for another address"
+    assert chosen.sources["model"] == "the default of OpenAI"
+    assert chosen.sources["provider"] == "the first key found, environment OPENAI_API_KEY"
+    assert chosen.sources["base_url"] == "environment OPENAI_BASE_URL"
+    assert chosen.sources["wire"] == "usual for another address"
 
 
-def test_reasons_of_an_endpoint(tmp_path: Path) -> None:
+def test_the_sources_of_a_model_at_a_custom_endpoint(tmp_path: Path) -> None:
     config = "model:\n  base_url: http://x/v1\n  api_key: k\n  default: m\n  wire: responses\n"
     chosen = models_of(settings(tmp_path, config)).explain_main()
     assert chosen
     where = str(tmp_path / "config.yaml")
-    assert chosen.why["provider"] == f"the address in {where} line 2"
-    assert chosen.why["base_url"] == f"{where} line 2"
-    assert chosen.why["api_key"] == f"{where} line 3"
-    assert chosen.why["wire"] == f"{where} line 5"
+    assert chosen.sources["provider"] == f"the address in {where} line 2"
+    assert chosen.sources["base_url"] == f"{where} line 2"
+    assert chosen.sources["api_key"] == f"{where} line 3"
+    assert chosen.sources["wire"] == f"{where} line 5"
 
 
 def auxiliary(home: Path, config: str = "", **environ: str) -> tuple[str, str, str, str] | None:
@@ -255,7 +257,7 @@ def test_an_auxiliary_model_alone_is_at_the_main_provider(tmp_path: Path) -> Non
     chosen = models_of(settings(tmp_path, config)).explain_auxiliary()
     assert chosen
     assert chosen.choice.wire == "responses"
-    assert chosen.why["model"] == f"{tmp_path / 'config.yaml'} line 2"
+    assert chosen.sources["model"] == f"{tmp_path / 'config.yaml'} line 2"
     assert auxiliary(tmp_path, "auxiliary: {model: small}\n") is None, "there is no provider"
 
 
@@ -319,7 +321,7 @@ def test_a_named_model_of_the_main_provider_is_at_its_address(tmp_path: Path) ->
     assert models_of(found).named("custom/m") == models_of(found).main()
 
 
-def test_a_default_that_begins_like_its_provider_is_kept_whole(tmp_path: Path) -> None:
+def test_a_default_model_that_begins_with_its_provider_is_kept_complete(tmp_path: Path) -> None:
     found = settings(tmp_path, OPENROUTER_API_KEY="k")
     assert models_of(found).named("openrouter/auto").model == "openrouter/auto"
     assert models_of(found).named("openrouter/a/b").model == "a/b"
@@ -364,7 +366,7 @@ def test_a_plugin_adds_a_provider_with_a_wire_format(tmp_path: Path) -> None:
         without.main()
 
 
-def test_the_quirks_of_a_provider_go_with_the_choice(tmp_path: Path) -> None:
+def test_the_choice_contains_the_quirks_of_its_provider(tmp_path: Path) -> None:
     keys = {"OPENAI_API_KEY": "k", "MISTRAL_API_KEY": "k"}
     at_home = models_of(settings(tmp_path, "model: {provider: openai}\n", **keys))
     moved = models_of(settings(tmp_path, OPENAI_BASE_URL="http://proxy/v1", **keys))

@@ -1,4 +1,4 @@
-"""OpenAI's responses as they are streamed."""
+"""The parser of the stream events of OpenAI's Responses API."""
 
 from pathlib import Path
 
@@ -54,7 +54,7 @@ def test_text_is_told_and_returned_whole() -> None:
     ]
 
 
-def test_calls_that_come_interleaved_are_told_apart() -> None:
+def test_interleaved_calls_are_separated() -> None:
     message, events = heard(recorded("reasoning_calls"))
     assert message.text == "Looking."
     assert message.calls == CALLS
@@ -67,13 +67,13 @@ def test_calls_that_come_interleaved_are_told_apart() -> None:
     ]
 
 
-def test_a_call_needs_no_summing_up() -> None:
+def test_the_final_arguments_of_a_call_may_be_missing() -> None:
     stream = recorded("reasoning_calls")
     pieces_only = stream.replace(b"response.output_item.done", b"response.something_else")
     assert heard(pieces_only)[0].calls == CALLS
 
 
-def test_sealed_thoughts_are_kept_at_their_places() -> None:
+def test_encrypted_reasoning_is_kept_at_its_position() -> None:
     message, _ = heard(recorded("reasoning_calls"))
     assert message.echo is not None
     assert (message.echo.wire, message.echo.model) == ("responses", CHOICE.model)
@@ -95,13 +95,13 @@ def test_sealed_thoughts_are_kept_at_their_places() -> None:
     assert msgspec.json.decode(message.echo.body) == [[0, first], [1, second]]
 
 
-def test_thoughts_that_only_the_server_knows_are_not_kept() -> None:
+def test_reasoning_without_encrypted_content_is_not_kept() -> None:
     stream = recorded("reasoning_calls")
     open_thoughts = stream.replace(b"encrypted_content", b"left_out")
     assert heard(open_thoughts)[0].echo is None
 
 
-def test_open_thoughts_are_told() -> None:
+def test_readable_reasoning_is_emitted() -> None:
     thought = b'data: {"type":"response.reasoning_text.delta","delta":"Hm."}\n\n'
     assert heard(thought + recorded("text"))[1][0] == ReasoningDelta(text="Hm.")
 
@@ -111,7 +111,7 @@ def test_a_refusal_is_the_answer() -> None:
     assert heard(stream)[0].text == "Grüß Gott 👋"
 
 
-def test_an_answer_that_ran_into_its_limit_is_one() -> None:
+def test_an_answer_that_reached_its_limit_is_an_answer() -> None:
     message, events = heard(recorded("incomplete"))
     assert message == AssistantMessage(text="Once upon", cut="length")
     assert events[-2] == UsageReported(prompt_tokens=10, completion_tokens=16)
@@ -131,13 +131,13 @@ def test_an_incomplete_answer_was_cut_off_whatever_the_reason(details: bytes, cu
 
 
 def whole(stream: bytes) -> bytes:
-    """The response that the last event of a stream carries."""
+    """Returns the response in the last event of a stream."""
     *_, last = stream.strip().split(b"data: ")
     return msgspec.json.encode(msgspec.json.decode(last)["response"])
 
 
 @pytest.mark.parametrize("name", ["text", "reasoning_calls", "incomplete"])
-def test_a_whole_response_says_the_same_as_its_stream(name: str) -> None:
+def test_a_response_that_is_not_streamed_gives_the_same_answer(name: str) -> None:
     stream = recorded(name)
     assert heard(b"data: " + whole(stream))[0] == heard(stream)[0]
 
@@ -156,7 +156,7 @@ NESTED = (
 )
 
 
-def test_an_error_ends_the_answer_unless_it_is_whole() -> None:
+def test_an_error_ends_the_answer_unless_it_is_finished() -> None:
     head, _, _ = recorded("text").partition(b"event: response.output_text.done")
     with pytest.raises(Disconnected, match="The model failed"):
         heard(head + FAILED)
@@ -168,7 +168,7 @@ def test_an_error_ends_the_answer_unless_it_is_whole() -> None:
 
 
 @pytest.mark.parametrize("status", ["in_progress", "cancelled", "queued"])
-def test_a_response_that_did_not_end_was_cut(status: str) -> None:
+def test_a_response_without_an_end_was_cut_off(status: str) -> None:
     body = whole(recorded("text")).replace(b'"completed"', b'"%b"' % status.encode())
     with pytest.raises(Disconnected, match="broke off"):
         heard(b"data: " + body)

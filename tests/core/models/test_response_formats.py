@@ -1,4 +1,4 @@
-"""The form of an answer in every wire format."""
+"""Response formats in every wire format."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hermes.core.models.anthropic import AnthropicMessages
 from hermes.core.models.openai_chat import OpenAIChat
 from hermes.core.models.openai_responses import OpenAIResponses
-from hermes.core.models.response_formats import enforced, form_in_words
+from hermes.core.models.response_formats import enforced, format_instruction
 from hermes.testing.structured_contract import (
     ANY_OBJECT,
     SCHEMA,
@@ -103,12 +103,12 @@ def test_the_name_the_description_and_strictness_are_passed_on() -> None:
     assert responses["text"] == {"format": {"type": "json_schema", **fields}}
 
 
-def test_an_endpoint_without_schemas_enforces_an_object_and_is_told_the_schema() -> None:
+def test_without_schema_support_an_object_is_enforced_and_the_schema_is_in_the_prompt() -> None:
     choice = replace(choice_of("chat"), quirks=Quirks(structured=("json_object",)))
     request = replace(request_to(choice), response_format=WANTED)
     form = enforced(request)
     assert form == ANY_OBJECT
-    assert SCHEMA in form_in_words(WANTED, form)
+    assert SCHEMA in format_instruction(WANTED, form)
 
 
 @pytest.mark.parametrize("effort", [None, "high"])

@@ -1,10 +1,10 @@
-"""Asking again."""
+"""Retries of model calls."""
 
 import anyio
 import anyio.lowlevel
 import pytest
 
-from hermes.core.models.retry import Retrying, Spoken
+from hermes.core.models.retry import Retrying, TrackedEmit
 from hermes.testing.scripted import Answer, ScriptedModel, fails, says
 from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
 from hermes.types.events import AgentEvent, Notice, SegmentDiscarded, SegmentEnded, TextDelta
@@ -15,7 +15,7 @@ from hermes.types.protocols import Emit
 
 
 class Clock:
-    """Time that passes only while somebody sleeps."""
+    """A clock whose time passes only during `sleep`."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -37,10 +37,10 @@ def request(base_url: str = "http://a/v1") -> ModelRequest:
 
 def retrying(clock: Clock, *answers: Answer) -> tuple[Retrying, ScriptedModel]:
     model = ScriptedModel(answers)
-    return Retrying(model, sleep=clock.sleep, clock=clock, chance=lambda: 0.0), model
+    return Retrying(model, sleep=clock.sleep, clock=clock, jitter=lambda: 0.0), model
 
 
-async def test_a_cut_answer_is_said_anew_and_the_cut_text_dropped() -> None:
+async def test_a_cut_answer_is_repeated_and_its_text_discarded() -> None:
     clock, events = Clock(), list[AgentEvent]()
     retried, _ = retrying(clock, fails(Disconnected("cut"), after="hel"), says("hello"))
     answer = await retried.complete(request(), events.append)
@@ -53,7 +53,7 @@ async def test_a_cut_answer_is_said_anew_and_the_cut_text_dropped() -> None:
     ]
 
 
-async def test_nothing_is_discarded_where_nothing_was_said() -> None:
+async def test_nothing_is_discarded_if_no_text_was_emitted() -> None:
     clock, events = Clock(), list[AgentEvent]()
     retried, _ = retrying(clock, fails(Disconnected("cut")), says("hello"))
     await retried.complete(request(), events.append)
@@ -73,14 +73,14 @@ async def test_the_pauses_grow_and_the_last_error_is_raised() -> None:
 
 
 @pytest.mark.parametrize("error", [AuthFailed("wrong key"), Rejected("no such model")])
-async def test_what_will_never_work_is_not_tried_again(error: HermesError) -> None:
+async def test_a_permanent_error_is_not_retried(error: HermesError) -> None:
     retried, model = retrying(Clock(), fails(error))
     with pytest.raises(type(error)):
         await retried.complete(request(), list[AgentEvent]().append)
     assert len(model.requests) == 1
 
 
-async def test_a_long_pause_is_waited_out_and_told() -> None:
+async def test_a_long_pause_is_announced_by_a_notice() -> None:
     clock, events = Clock(), list[AgentEvent]()
     retried, _ = retrying(clock, fails(RateLimited("slow down", 12.0)), says("hello"))
     await retried.complete(request(), events.append)
@@ -88,7 +88,7 @@ async def test_a_long_pause_is_waited_out_and_told() -> None:
     assert events[0] == Notice(text="the model asks for a pause of 12 s")
 
 
-async def test_a_short_pause_is_not_worth_a_notice() -> None:
+async def test_a_short_pause_has_no_notice() -> None:
     clock, events = Clock(), list[AgentEvent]()
     retried, _ = retrying(clock, fails(RateLimited("slow down", 2.0)), says("hello"))
     await retried.complete(request(), events.append)
@@ -102,7 +102,7 @@ async def test_a_rate_limit_without_a_time_backs_off() -> None:
     assert clock.slept == [0.5]
 
 
-async def test_a_pause_beyond_patience_fails_at_once_for_every_turn() -> None:
+async def test_a_pause_above_the_limit_fails_at_once_for_every_turn() -> None:
     clock = Clock()
     retried, model = retrying(clock, fails(RateLimited("slow down", 600.0)), says("hello"))
     with pytest.raises(RateLimited, match="slow down"):
@@ -135,7 +135,7 @@ async def test_no_turn_calls_inside_another_turns_pause() -> None:
     assert all(moment >= 130.0 for moment in asked[1:])
 
 
-async def test_a_pause_that_another_turn_prolongs_beyond_patience_is_told() -> None:
+async def test_a_pause_that_another_turn_extends_above_the_limit_fails() -> None:
     clock = Clock()
     leaving = anyio.Event()
 
@@ -148,7 +148,7 @@ async def test_a_pause_that_another_turn_prolongs_beyond_patience_is_told() -> N
         await clock.sleep(seconds)
 
     model = ScriptedModel([late, fails(RateLimited("slow down", 10.0)), says("never said")])
-    retried = Retrying(model, sleep=sleep, clock=clock, chance=lambda: 0.0)
+    retried = Retrying(model, sleep=sleep, clock=clock, jitter=lambda: 0.0)
     told: list[str] = []
 
     async def turn() -> None:
@@ -163,7 +163,7 @@ async def test_a_pause_that_another_turn_prolongs_beyond_patience_is_told() -> N
     assert len(model.requests) == 2
 
 
-async def test_another_server_is_not_frozen_with_it() -> None:
+async def test_a_pause_does_not_apply_to_another_server() -> None:
     clock = Clock()
     retried, _ = retrying(clock, fails(RateLimited("slow down", 600.0)), says("hello"))
     with pytest.raises(RateLimited):
@@ -172,12 +172,12 @@ async def test_another_server_is_not_frozen_with_it() -> None:
     assert answer.text == "hello"
 
 
-def test_what_was_taken_back_is_not_taken_back_again() -> None:
+def test_discarded_text_is_not_discarded_again() -> None:
     events: list[AgentEvent] = []
-    spoken = Spoken(events.append)
-    spoken(TextDelta(text="hel"))
-    spoken(SegmentDiscarded(from_seq=0))
-    spoken.discard()
+    tracked = TrackedEmit(events.append)
+    tracked(TextDelta(text="hel"))
+    tracked(SegmentDiscarded(from_seq=0))
+    tracked.discard()
     assert events == [TextDelta(text="hel"), SegmentDiscarded(from_seq=0)]
 
 

@@ -13,7 +13,7 @@ from hermes.types.models import AnswerBuilder, ModelRequest, StreamParser
 
 
 class Lines:
-    """Reads an answer that is one line of text."""
+    """Parses an answer that is one line of text."""
 
     def __init__(self, answer: AnswerBuilder) -> None:
         self._answer = answer
@@ -35,7 +35,7 @@ class Telegraph(OpenAIChat):
         return Lines(answer)
 
 
-def test_ours_are_found_by_their_names() -> None:
+def test_the_built_in_wire_formats_are_found_by_name() -> None:
     wires = wire_formats(builtin_wire_formats())
     assert list(wires) == ["chat", "responses", "anthropic"]
     assert all(find_wire(wires, name).name == name for name in wires)
@@ -46,7 +46,7 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
         find_wire(wire_formats(builtin_wire_formats()), "morse")
 
 
-def test_a_name_can_be_taken_once() -> None:
+def test_two_wire_formats_can_not_have_the_same_name() -> None:
     with pytest.raises(ConfigError, match="two plugins register the wire format 'chat'"):
         wire_formats([*builtin_wire_formats(), OpenAIChat()])
 

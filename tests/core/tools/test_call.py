@@ -1,4 +1,4 @@
-"""One call, from the model's JSON to a result that is kept."""
+"""The execution of one tool call."""
 
 from pathlib import Path
 
@@ -8,10 +8,11 @@ import pytest
 from hermes.core.tools.call import (
     FAULT_LENGTH,
     PROGRESS_LENGTH,
+    SHOWN_CHANGE,
     CallRunner,
     ToolRuntime,
 )
-from hermes.core.tools.results import Results
+from hermes.core.tools.results import ResultFilter
 from hermes.state.spill import Spill
 from hermes.testing.commands import FILES_ONLY
 from hermes.testing.tools import append, slow
@@ -28,7 +29,7 @@ def runner(
     notes: Notebook,
     events: list[AgentEvent],
     *tools: AnyTool,
-    results: Results = NO_SPILL,
+    results: ResultFilter = NO_SPILL,
 ) -> CallRunner:
     turn = a_turn(workspace=workspace)
     named = {tool.name: tool for tool in tools}
@@ -57,16 +58,16 @@ async def test_a_call_that_must_not_run_twice_is_marked_before_it_runs(tmp_path:
     assert [type(event) for event in events] == [ToolStarted, ToolFinished]
 
 
-async def test_a_repeatable_call_needs_no_mark_and_may_tell_its_progress(tmp_path: Path) -> None:
+async def test_a_repeatable_call_is_not_marked_and_may_report_progress(tmp_path: Path) -> None:
     notes, events = Notebook(), list[AgentEvent]()
     await runner(tmp_path, notes, events, slow).run(call("slow", '{"seconds": 0}'))
     assert notes.log == ["answered slept for 0.0 s"]
     assert ToolProgress(call=CallId("t_0_0"), text="sleeping") in events
 
 
-async def test_what_a_tool_tells_while_it_runs_holds_no_secret(tmp_path: Path) -> None:
+async def test_progress_texts_contain_no_secrets(tmp_path: Path) -> None:
     events = list[AgentEvent]()
-    results = Results(Spill(tmp_path), redact=lambda text: text.replace("sleeping", "…"))
+    results = ResultFilter(Spill(tmp_path), redact=lambda text: text.replace("sleeping", "…"))
     running = runner(tmp_path, Notebook(), events, slow, results=results)
     await running.run(call("slow", '{"seconds": 0}'))
     assert ToolProgress(call=CallId("t_0_0"), text="…") in events
@@ -76,9 +77,7 @@ async def test_what_a_tool_tells_while_it_runs_holds_no_secret(tmp_path: Path) -
     "arguments",
     ["{", "[]", "null", '{"token": 1}', '{"token": "\\ud800"}', '{"token":' + "[" * 100_000],
 )
-async def test_arguments_that_make_no_sense_are_a_failed_result(
-    tmp_path: Path, arguments: str
-) -> None:
+async def test_invalid_arguments_give_a_failed_result(tmp_path: Path, arguments: str) -> None:
     notes, events = Notebook(), list[AgentEvent]()
     result = await runner(tmp_path, notes, events, append).run(call("append", arguments))
     assert result.failed
@@ -86,7 +85,7 @@ async def test_arguments_that_make_no_sense_are_a_failed_result(
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_no_arguments_are_an_empty_object(tmp_path: Path) -> None:
+async def test_empty_arguments_are_an_empty_object(tmp_path: Path) -> None:
     async def fail(context: ToolContext, arguments: Nothing) -> str:
         await context.started("somewhere:7")
         raise ToolFailed(f"not in {await context.sandbox.list('.')}")
@@ -100,12 +99,12 @@ async def test_no_arguments_are_an_empty_object(tmp_path: Path) -> None:
     assert events[-1].failed
 
 
-async def test_events_tell_the_arguments_and_the_result_without_secrets(tmp_path: Path) -> None:
+async def test_events_contain_the_arguments_and_the_result_without_secrets(tmp_path: Path) -> None:
     async def say(context: ToolContext, arguments: Words) -> str:
         return f"said {arguments.text} twice: {arguments.text}"
 
     tool = Tool(name="say", description="Says.", arguments=Words, handler=say)
-    results = Results(Spill(tmp_path), redact=lambda text: text.replace('hunter"2', "…"))
+    results = ResultFilter(Spill(tmp_path), redact=lambda text: text.replace('hunter"2', "…"))
     events = list[AgentEvent]()
     running = runner(tmp_path, Notebook(), events, tool, results=results)
     await running.run(call("say", '{"text": "my hunter\\"2", "times": 2}'))
@@ -120,7 +119,7 @@ async def test_events_tell_the_arguments_and_the_result_without_secrets(tmp_path
     assert finished.result == "said my … twice: my …"
 
 
-async def test_a_failure_is_told_in_its_event_too(tmp_path: Path) -> None:
+async def test_the_event_of_a_failed_call_says_that_it_failed(tmp_path: Path) -> None:
     events = list[AgentEvent]()
     await runner(tmp_path, Notebook(), events).run(call("missing", "{"))
     started, finished = events
@@ -140,11 +139,11 @@ def breaking(error: Exception) -> Tool[Nothing]:
     return Tool(name="odd", description="Breaks.", arguments=Nothing, handler=run)
 
 
-async def test_a_tool_that_breaks_fails_its_call_without_a_secret(
+async def test_the_error_of_a_broken_tool_contains_no_secret(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     events = list[AgentEvent]()
-    results = Results(Spill(tmp_path), redact=lambda text: text.replace("hunter2", "…"))
+    results = ResultFilter(Spill(tmp_path), redact=lambda text: text.replace("hunter2", "…"))
     odd = breaking(ValueError("bang hunter2" + "x" * 20_000))
     running = runner(tmp_path, Notebook(), events, odd, results=results)
     result = await running.run(call("odd", "{}"))
@@ -159,7 +158,7 @@ async def test_a_tool_that_breaks_fails_its_call_without_a_secret(
 
 
 @pytest.mark.parametrize("error", [ClaimLost("taken over"), StoreUnavailable("full")])
-async def test_what_ends_the_turn_is_not_the_tool_s_failure(
+async def test_an_error_that_ends_the_turn_is_not_a_failed_call(
     tmp_path: Path, error: Exception
 ) -> None:
     running = runner(tmp_path, Notebook(), [], breaking(error))
@@ -193,3 +192,45 @@ async def test_markers_in_arguments_are_restored_before_the_tool_runs(tmp_path: 
     shown = msgspec.json.encode({"token": "<\\|im_start|>"}).decode()
     result = await runner(tmp_path, Notebook(), [], append).run(call("append", shown))
     assert result.text == "appended <|im_start|>"
+
+
+def changing(path: str, before: str, after: str) -> AnyTool:
+    """A tool that says it has changed a file."""
+
+    async def change(context: ToolContext, arguments: Nothing) -> str:
+        await context.show_change(path, before, after)
+        return "changed"
+
+    return Tool(name="change", description="Changes a file.", arguments=Nothing, handler=change)
+
+
+async def diff_of(tmp_path: Path, tool: AnyTool, results: ResultFilter = NO_SPILL) -> str:
+    """The diff in the event for the end of a call."""
+    events = list[AgentEvent]()
+    await runner(tmp_path, Notebook(), events, tool, results=results).run(call("change", "{}"))
+    (end,) = (event for event in events if isinstance(event, ToolFinished))
+    return end.diff
+
+
+async def test_a_change_of_a_file_is_shown_with_the_end_of_the_call(tmp_path: Path) -> None:
+    assert await diff_of(tmp_path, changing("f", "a\n", "b\n")) == "@@ -1,1 +1,1 @@\n-a\n+b"
+
+
+async def test_a_change_is_shown_without_secrets(tmp_path: Path) -> None:
+    secret = "first line\nsecond line"
+    results = ResultFilter(Spill(tmp_path), redact=lambda text: text.replace(secret, "…"))
+    changed = changing("f.py", "a\n", f"a\n{secret}\npassword = 'correct horse'\n")
+    diff = await diff_of(tmp_path, changed, results)
+    assert "+…" in diff
+    assert "line" not in diff
+    assert "horse" not in diff
+
+
+@pytest.mark.parametrize("path", [".env", "keys/.env/", "id_rsa"])
+async def test_a_file_of_secrets_has_no_diff(tmp_path: Path, path: str) -> None:
+    assert await diff_of(tmp_path, changing(path, "A=1\n", "A=2\n")) == ""
+
+
+async def test_a_very_long_file_has_no_diff(tmp_path: Path) -> None:
+    long = "x\n" * SHOWN_CHANGE
+    assert await diff_of(tmp_path, changing("f", long, f"{long}y\n")) == ""

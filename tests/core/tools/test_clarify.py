@@ -1,4 +1,4 @@
-"""Asking the person, and going on with the answer."""
+"""Questions to the person."""
 
 import pytest
 
@@ -44,9 +44,7 @@ async def test_the_turn_waits_for_the_person() -> None:
         ("neither, a green one", "neither, a green one"),
     ],
 )
-async def test_a_number_stands_for_its_choice_and_words_for_themselves(
-    said: str, meant: str
-) -> None:
+async def test_a_number_selects_its_choice_and_text_is_the_answer(said: str, meant: str) -> None:
     assert await ask(Answered(text=said)) == meant
 
 
@@ -63,7 +61,9 @@ async def test_without_choices_a_number_is_a_number() -> None:
         (Approved(digest=""), "The person agrees."),
     ],
 )
-async def test_other_ends_tell_the_model_how_to_go_on(decision: Decision, told: str) -> None:
+async def test_without_an_answer_the_model_is_told_how_to_continue(
+    decision: Decision, told: str
+) -> None:
     assert (await ask(decision)).startswith(told)
 
 
@@ -71,6 +71,8 @@ async def test_other_ends_tell_the_model_how_to_go_on(decision: Decision, told: 
     "arguments",
     [{"question": ""}, {"question": "x" * 1001}, {"choices": list("abcde")}, {"choices": [""]}],
 )
-async def test_questions_are_bounded(arguments: dict[str, object]) -> None:
+async def test_the_length_of_a_question_and_its_choices_is_limited(
+    arguments: dict[str, object],
+) -> None:
     with pytest.raises(ToolFailed, match="The arguments of clarify are not valid"):
         await ask(None, **arguments)

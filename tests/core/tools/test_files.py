@@ -26,12 +26,12 @@ def test_the_file_tools_say_what_they_can_do_to_files() -> None:
     assert [name for name, tool in TOOLS.items() if not tool.repeatable] == ["patch"]
 
 
-def test_the_file_tools_take_little_of_the_prompt() -> None:
+def test_the_declarations_of_the_file_tools_are_short() -> None:
     assert len(tools_json(tuple(TOOLS.values()))) < 2000
 
 
 @pytest.mark.parametrize("path", [".hermes/config.yaml", ".hermes/workspace/f", "./.hermes//x"])
-async def test_the_home_inside_a_workspace_is_left_alone(tmp_path: Path, path: str) -> None:
+async def test_a_home_inside_a_workspace_can_not_be_accessed(tmp_path: Path, path: str) -> None:
     home = tmp_path / ".hermes"
     (home / "workspace").mkdir(parents=True)
     (home / "config.yaml").write_text("needle")
@@ -53,7 +53,7 @@ async def test_the_home_inside_a_workspace_is_left_alone(tmp_path: Path, path: s
     assert (home / "config.yaml").read_text() == "needle"
 
 
-async def test_a_workspace_inside_the_home_is_as_any_other(tmp_path: Path) -> None:
+async def test_a_workspace_inside_the_home_can_be_used(tmp_path: Path) -> None:
     (tmp_path / "workspace").mkdir()
     (tmp_path / "workspace" / "f").write_text("needle")
     read, _, _, search = file_tools(Spill(tmp_path / "spill"), search_file)

@@ -1,4 +1,4 @@
-"""A plain Python function as a tool."""
+"""Python functions as tools."""
 
 import threading
 from collections.abc import Callable
@@ -43,13 +43,13 @@ def many(*words: str) -> str:
     return " ".join(words)
 
 
-async def test_it_is_called_with_what_the_model_gives() -> None:
+async def test_the_function_gets_the_arguments_of_the_model() -> None:
     assert await use(tool(repeat), a_turn(), {"word": "ho", "times": 3}) == "ho ho ho"
     assert await use(tool(repeat), a_turn(), {"word": "ho"}) == "ho ho"
     assert await use(tool(wait), a_turn(), {}) == "waited"
 
 
-def test_its_signature_is_the_schema() -> None:
+def test_the_schema_is_derived_from_the_signature() -> None:
     made = tool(repeat)
     assert (made.name, made.description) == ("repeat", "Say a word several times.")
     assert schema_of(made.arguments) == {
@@ -63,7 +63,7 @@ def test_its_signature_is_the_schema() -> None:
     }
 
 
-def test_it_may_change_things_unless_it_says_otherwise() -> None:
+def test_a_function_is_not_read_only_by_default() -> None:
     assert (tool(repeat).read_only, tool(repeat).repeatable) == (False, False)
     harmless = tool(repeat, read_only=True)
     assert (harmless.read_only, harmless.repeatable) == (True, True)
@@ -73,12 +73,14 @@ def test_it_may_change_things_unless_it_says_otherwise() -> None:
     ("function", "words"),
     [(silent, "docstring"), (untyped, "a type for 'word'"), (many, r"can't take \*words")],
 )
-def test_what_a_model_could_not_call_is_no_tool(function: Callable[..., str], words: str) -> None:
+def test_a_function_that_a_model_can_not_call_is_refused(
+    function: Callable[..., str], words: str
+) -> None:
     with pytest.raises(ConfigError, match=words):
         tool(function)
 
 
-async def test_ordinary_functions_wait_for_each_other_and_nobody_waits_for_them() -> None:
+async def test_functions_without_async_wait_for_each_other_and_block_nothing_else() -> None:
     usual = anyio.to_thread.current_default_thread_limiter()
     seen: list[int] = []
     gate = threading.Event()

@@ -1,4 +1,4 @@
-"""The agent keeps its notes."""
+"""The memory tool."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def add(content: str) -> dict[str, str]:
     return {"action": "add", "content": content}
 
 
-async def test_edits_are_made_and_the_room_is_told(tmp_path: Path) -> None:
+async def test_edits_are_made_and_the_result_says_how_full_the_file_is(tmp_path: Path) -> None:
     said = await keep(tmp_path, add("Likes tea"), add("Runs"))
     assert said == "MEMORY.md holds 2 entries: 16 of 60 characters."
     await keep(tmp_path, {"action": "replace", "old": "tea", "content": "Likes coffee"})
@@ -41,7 +41,7 @@ async def test_a_repeat_after_a_crash_is_harmless(tmp_path: Path) -> None:
     assert memory_tool(MEMORY).repeatable
 
 
-async def test_what_nobody_sees_is_not_noted(tmp_path: Path) -> None:
+async def test_invisible_characters_are_not_noted(tmp_path: Path) -> None:
     await keep(tmp_path, add("Likes\u202e tea\x00\r\nand cake"))
     assert MEMORY.read(a_turn(home=tmp_path)).memory == "Likes tea\nand cake"
     await keep(tmp_path, {"action": "remove", "old": "tea\u200b\r\nand"})
@@ -58,5 +58,5 @@ async def test_secrets_are_not_noted(tmp_path: Path, secret: str) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_tool_is_small() -> None:
+def test_the_declaration_of_the_tool_is_short() -> None:
     assert len(tools_json((memory_tool(MEMORY),))) <= 900

@@ -1,11 +1,12 @@
-"""Changing a part of a file for the agent."""
+"""The patch tool."""
 
 from pathlib import Path
 
 import pytest
 
-from hermes.core.tools.patch import patch
-from hermes.testing.turns import a_turn, use
+from hermes.core.tools.call import CallContext
+from hermes.core.tools.patch import Patch, patch
+from hermes.testing.turns import CALL, Notebook, a_turn, files_of, use
 from hermes.types.errors import ToolFailed
 from hermes.types.identity import OWNER, Principal
 
@@ -24,7 +25,15 @@ async def test_text_is_replaced_and_the_change_is_shown(tmp_path: Path) -> None:
     assert (tmp_path / "f").stat().st_mode & 0o777 == 0o750
 
 
-async def test_text_that_stands_twice_is_not_guessed_at(tmp_path: Path) -> None:
+async def test_people_are_shown_the_change_too(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("a\nb\n")
+    turn = a_turn(workspace=tmp_path)
+    context = CallContext(turn, CALL, files_of(turn), lambda event: None, Notebook())
+    await patch.handler(context, Patch(path="f", old="b", new="c"))
+    assert context.diff == "@@ -1,2 +1,2 @@\n a\n-b\n+c"
+
+
+async def test_text_that_occurs_twice_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("x\ny\nx\n")
     with pytest.raises(ToolFailed, match=r"2 times, at lines 1, 3: .*or set `all`"):
         await change(tmp_path, "x", "z")
@@ -35,13 +44,13 @@ async def test_text_that_stands_twice_is_not_guessed_at(tmp_path: Path) -> None:
     assert (tmp_path / "f").read_text() == "z\ny\nz\n"
 
 
-async def test_many_places_are_told_in_short(tmp_path: Path) -> None:
+async def test_a_long_list_of_line_numbers_is_cut(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("x\n" * 1000)
     with pytest.raises(ToolFailed, match=r"1000 times, at lines 1, .*, 10, …: "):
         await change(tmp_path, "x", "z")
 
 
-async def test_other_spaces_are_forgiven_and_told(tmp_path: Path) -> None:
+async def test_different_white_space_is_accepted_and_reported(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("if a:\n    b()  \n    c()\n")
     shown = await change(tmp_path, "b()\nc()\n", "d()\n")
     assert shown.startswith("Replaced once in 'f', at lines that differ from `old` in their spaces")
@@ -58,7 +67,7 @@ async def test_other_spaces_are_forgiven_and_told(tmp_path: Path) -> None:
         (b"\x7fELF\0 a", "a", "b", "not a text file"),
     ],
 )
-async def test_what_can_not_be_done_is_told_and_the_file_is_left_alone(
+async def test_a_failed_patch_says_why_and_does_not_change_the_file(
     tmp_path: Path, content: bytes, old: str, new: str, why: str
 ) -> None:
     (tmp_path / "f").write_bytes(content)
@@ -67,19 +76,19 @@ async def test_what_can_not_be_done_is_told_and_the_file_is_left_alone(
     assert (tmp_path / "f").read_bytes() == content
 
 
-async def test_a_file_that_is_missing_is_not_made(tmp_path: Path) -> None:
+async def test_a_missing_file_is_not_created(tmp_path: Path) -> None:
     with pytest.raises(ToolFailed, match="No such file"):
         await change(tmp_path, "a", "b")
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_line_ends_of_windows_stay(tmp_path: Path) -> None:
+async def test_windows_line_endings_are_kept(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"a\r\nb\r\nc\r\n")
     await change(tmp_path, "a\nb\n", "x\ny\n")
     assert (tmp_path / "f").read_bytes() == b"x\r\ny\r\nc\r\n"
 
 
-async def test_what_stands_beside_a_change_in_a_file_of_secrets_is_not_shown(
+async def test_the_diff_of_a_secret_file_is_not_shown(
     tmp_path: Path,
 ) -> None:
     (tmp_path / ".env").write_text("PORT=1\nTOKEN=opensesame\n")
@@ -96,7 +105,7 @@ async def test_the_instructions_of_a_workspace_are_not_for_a_chat_to_write(tmp_p
     await use(patch, a_turn(workspace=tmp_path, principal=terminal), arguments)
 
 
-async def test_no_spelling_of_a_path_shows_what_stands_around(tmp_path: Path) -> None:
+async def test_no_spelling_of_a_path_shows_the_diff_of_a_secret_file(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("HOST=a\nSTRIPE=live_abc123456\n")
     wanted = {"path": ".env/.", "old": "HOST=a", "new": "HOST=b"}
     assert await use(patch, a_turn(workspace=tmp_path), wanted) == "Replaced once in '.env/.'."

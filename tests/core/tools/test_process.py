@@ -1,4 +1,4 @@
-"""Background commands, for the agent."""
+"""The process tool, which controls background commands."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from hermes.types.identity import Source
 
 
 class ProcessCalls:
-    """The two tools, in one workspace."""
+    """Runs both tools in one workspace."""
 
     def __init__(self, local: LocalBackend, workspace: Path) -> None:
         self._terminal, self._process = terminal_tools(60.0, local.isolation)
@@ -42,7 +42,7 @@ def processes(tmp_path: Path) -> Iterator[ProcessCalls]:
         yield ProcessCalls(local, tmp_path)
 
 
-async def test_all_of_the_conversation_are_listed(processes: ProcessCalls) -> None:
+async def test_all_processes_of_the_conversation_are_listed(processes: ProcessCalls) -> None:
     assert await processes("list") == "[no background processes]"
     first = await processes.start("exit 3")
     await processes("wait", id=first)
@@ -54,7 +54,7 @@ async def test_all_of_the_conversation_are_listed(processes: ProcessCalls) -> No
     assert await processes("list", source=GROUP) == "[no background processes]"
 
 
-async def test_a_look_shows_the_last_lines_and_the_state(
+async def test_poll_shows_the_last_lines_and_the_state(
     processes: ProcessCalls, tmp_path: Path
 ) -> None:
     id = await processes.start("seq 100; until [ -e go ]; do sleep 0.01; done; exit 1")
@@ -90,7 +90,7 @@ async def test_a_log_without_its_beginning_says_so(processes: ProcessCalls) -> N
     assert told.endswith("; earlier output is no longer kept]")
 
 
-async def test_what_is_written_is_its_input(processes: ProcessCalls) -> None:
+async def test_write_sends_text_to_the_process_input(processes: ProcessCalls) -> None:
     id = await processes.start("read a; read b; echo $a-$b")
     assert await processes("write", id=id, text="x", newline=False) == "[wrote 1 bytes]"
     assert await processes("write", id=id, text="y") == "[wrote 2 bytes]"
@@ -98,7 +98,7 @@ async def test_what_is_written_is_its_input(processes: ProcessCalls) -> None:
     assert (await processes("wait", id=id)).startswith("xy-\n[exit code 0, ")
 
 
-async def test_a_kill_says_how_it_ended(processes: ProcessCalls, tmp_path: Path) -> None:
+async def test_kill_reports_the_exit_code(processes: ProcessCalls, tmp_path: Path) -> None:
     id = await processes.start("echo begun; touch begun; sleep 600")
     await until((tmp_path / "begun").exists)
     told = await processes("kill", id=id)
@@ -107,7 +107,7 @@ async def test_a_kill_says_how_it_ended(processes: ProcessCalls, tmp_path: Path)
 
 
 @pytest.mark.parametrize("action", ["poll", "log", "wait", "kill", "write"])
-async def test_there_is_nothing_in_other_conversations(
+async def test_processes_of_other_conversations_are_not_visible(
     processes: ProcessCalls, action: str
 ) -> None:
     id = await processes.start("sleep 600")

@@ -1,4 +1,4 @@
-"""Reading files, and long results, for the agent."""
+"""The tool that reads files and spilled results."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ async def test_a_file_is_read_whole(numbers: Path) -> None:
     assert await read(numbers) == "one\ntwo\nthree\nfour"
 
 
-async def test_a_part_says_how_to_go_on(numbers: Path) -> None:
+async def test_a_partial_page_says_how_to_continue(numbers: Path) -> None:
     shown = await read(numbers, offset=2, limit=2)
     assert shown == "two\nthree\n\n[lines 2-3 of 4; go on with offset 4]"
     assert await read(numbers, offset=4) == "four"
@@ -40,7 +40,7 @@ async def test_a_file_begins_with_its_first_line(numbers: Path, offset: int) -> 
     assert (await read(numbers, offset=offset, limit=-1)).startswith("one\n\n[lines 1-1 of 4")
 
 
-async def test_behind_the_end_there_is_nothing_and_that_is_said(numbers: Path) -> None:
+async def test_an_offset_after_the_end_is_reported(numbers: Path) -> None:
     assert await read(numbers, offset=5) == "[the file has only 4 lines]"
     (numbers / "f").write_text("")
     assert await read(numbers) == "[the file is empty]"
@@ -64,7 +64,7 @@ async def test_only_line_breaks_end_a_line(numbers: Path) -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.text(st.sampled_from("ab \r"), max_size=50).map(lambda text: text * 60)))
-def test_a_page_is_never_too_long_and_all_pages_are_the_file(lines: list[str]) -> None:
+def test_pages_are_limited_and_together_contain_the_file(lines: list[str]) -> None:
     lines = [line[:PAGE_WIDTH].rstrip("\r") for line in lines]
     seen: list[str] = []
     while len(seen) < len(lines):
@@ -76,7 +76,7 @@ def test_a_page_is_never_too_long_and_all_pages_are_the_file(lines: list[str]) -
     assert seen == lines
 
 
-async def test_a_page_is_full_before_it_is_too_long(numbers: Path) -> None:
+async def test_a_page_contains_as_many_lines_as_fit(numbers: Path) -> None:
     (numbers / "f").write_text("x" * 999 + "\n" + ("y" * 999 + "\n") * 99)
     shown = await read(numbers)
     assert PAGE_SIZE - 1000 < len(shown) <= LONGEST_RESULT
@@ -92,7 +92,7 @@ async def test_a_long_result_is_read_by_its_name(tmp_path: Path) -> None:
         await use(tool, a_turn(workspace=tmp_path, source=GROUP), {"path": name})
 
 
-async def test_a_file_of_secrets_is_shown_without_its_values(tmp_path: Path) -> None:
+async def test_the_values_in_a_secret_file_are_masked(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("A=opensesame\nB=opensesame\n")
     shown = await read(tmp_path, path=".env", offset=2)
     assert shown == f"B=…\n\n{NOTE}"

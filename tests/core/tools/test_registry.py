@@ -1,4 +1,4 @@
-"""The tools at hand."""
+"""The selection of tools by toolset."""
 
 import pytest
 from msgspec.structs import replace
@@ -36,14 +36,14 @@ def names(*toolsets: str, disabled: tuple[str, ...] = ()) -> set[str]:
     return set(registry.for_turn(replace(a_turn(), profile=profile)))
 
 
-def test_the_toolsets_of_a_hermes_agent_are_known() -> None:
+def test_the_toolsets_of_hermes_agent_are_known() -> None:
     assert names("hermes-cli") == names("hermes-telegram") == {"read_file", "terminal"}
     assert names("file") == {"read_file"}
     assert names("hermes-webhook", "vision") == set()
     assert names("hermes-cli", disabled=("file",)) == {"terminal"}
 
 
-def test_a_plugin_may_have_a_toolset_with_such_a_name() -> None:
+def test_a_plugin_may_have_a_toolset_with_a_hermes_agent_name() -> None:
     assert names("browser") == {"look"}
 
 

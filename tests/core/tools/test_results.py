@@ -1,4 +1,4 @@
-"""What a tool said, made fit for the model."""
+"""Redaction and spilling of tool results."""
 
 import threading
 from pathlib import Path
@@ -6,32 +6,32 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.core.tools.results import LARGEST_RESULT, SECRET_MARGIN, Results, redacted
+from hermes.core.tools.results import LARGEST_RESULT, SECRET_MARGIN, ResultFilter, redacted
 from hermes.state.spill import Spill
 from hermes.testing.turns import CALL, a_turn
 
 
-async def test_a_short_result_is_left_alone_and_nothing_is_written(tmp_path: Path) -> None:
-    results = Results(Spill(tmp_path / "spill"), longest=100)
-    assert await results.fit(a_turn(), CALL, "x" * 100) == "x" * 100
+async def test_a_short_result_is_not_changed_and_not_spilled(tmp_path: Path) -> None:
+    results = ResultFilter(Spill(tmp_path / "spill"), longest=100)
+    assert await results.apply(a_turn(), CALL, "x" * 100) == "x" * 100
     assert not (tmp_path / "spill").exists()
 
 
-async def test_a_long_one_is_spilled_where_only_its_session_finds_it(tmp_path: Path) -> None:
+async def test_a_long_result_is_spilled_for_its_session_only(tmp_path: Path) -> None:
     spill = Spill(tmp_path)
     text = "\n".join(map(str, range(1000)))
     turn = a_turn()
-    shown = await Results(spill, longest=400).fit(turn, CALL, text)
+    shown = await ResultFilter(spill, longest=400).apply(turn, CALL, text)
     assert len(shown) <= 400
     assert f"spill:{CALL}" in shown
     assert spill.read(str(turn.session), f"spill:{CALL}") == text
 
 
-async def test_secrets_are_hidden_before_anything_is_kept(tmp_path: Path) -> None:
+async def test_secrets_are_redacted_before_a_result_is_spilled(tmp_path: Path) -> None:
     spill = Spill(tmp_path)
-    results = Results(spill, redact=lambda text: text.replace("hunter2", "…"), longest=400)
+    results = ResultFilter(spill, redact=lambda text: text.replace("hunter2", "…"), longest=400)
     turn = a_turn()
-    shown = await results.fit(turn, CALL, "hunter2\n" * 400)
+    shown = await results.apply(turn, CALL, "hunter2\n" * 400)
     assert "hunter2" not in shown
     assert "hunter2" not in spill.read(str(turn.session), f"spill:{CALL}")
 
@@ -47,12 +47,12 @@ def test_a_cut_leaves_no_piece_of_a_secret(before: int, after: int) -> None:
 
 
 @given(st.integers(1, SECRET_MARGIN * 2))
-def test_of_a_text_that_is_little_too_long_the_beginning_is_kept(more: int) -> None:
+def test_a_slightly_too_long_text_keeps_its_beginning(more: int) -> None:
     shown = redacted("x" * (100 + more), str, 100)
     assert shown == "x" * 100 + f"…\n[the rest of {100 + more} characters was dropped]"
 
 
-async def test_a_huge_one_is_cut_and_the_loop_goes_on(tmp_path: Path) -> None:
+async def test_a_huge_result_is_cut_without_blocking_the_event_loop(tmp_path: Path) -> None:
     spill, loop_s = Spill(tmp_path), threading.get_ident()
     looked: list[int] = []
 
@@ -61,6 +61,6 @@ async def test_a_huge_one_is_cut_and_the_loop_goes_on(tmp_path: Path) -> None:
         looked.append(len(text))
         return text
 
-    await Results(spill, redact=redact_tokens).fit(a_turn(), CALL, "x\n" * LARGEST_RESULT)
+    await ResultFilter(spill, redact=redact_tokens).apply(a_turn(), CALL, "x\n" * LARGEST_RESULT)
     assert looked == [LARGEST_RESULT + SECRET_MARGIN]
     assert len(spill.read(str(a_turn().session), f"spill:{CALL}")) < LARGEST_RESULT + 100

@@ -1,4 +1,4 @@
-"""Tools as models read them."""
+"""The declarations of tools."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""Searching files for the agent."""
+"""The tool that searches files."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ async def test_paths_can_be_searched_too(work: Path) -> None:
     assert await search(work, "", files=True, glob="*.md") == "notes.md"
 
 
-async def test_what_is_not_there_is_told(work: Path) -> None:
+async def test_a_search_without_hits_says_so(work: Path) -> None:
     assert await search(work, "absent") == "Nothing matches."
     with pytest.raises(ToolFailed, match="No such file"):
         await search(work, "x", path="missing")
@@ -49,7 +49,7 @@ async def test_what_is_not_there_is_told(work: Path) -> None:
         await search(work, "x", path="..")
 
 
-async def test_a_bound_is_kept_and_told(work: Path) -> None:
+async def test_the_limit_of_hits_is_enforced_and_reported(work: Path) -> None:
     found = await search(work, "print", limit=-3)
     assert found.startswith("src/a.py:2: print(1)\n[stopped at 1 results")
 
@@ -72,7 +72,7 @@ async def test_no_descriptor_is_left_open(work: Path) -> None:
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-async def test_a_file_of_secrets_is_found_without_its_values(work: Path) -> None:
+async def test_the_values_in_a_secret_file_are_masked(work: Path) -> None:
     (work / ".env").write_text("A_TOKEN=opensesame\n")
     (work / "id_rsa").write_text("-----BEGIN KEY-----\nopensesame==\n")
     (work / "src" / "a.py").write_text('open("opensesame")  # see b:3: too\n')
@@ -81,7 +81,7 @@ async def test_a_file_of_secrets_is_found_without_its_values(work: Path) -> None
     )
 
 
-async def test_a_path_that_looks_like_a_hit_hides_no_file_of_secrets(work: Path) -> None:
+async def test_a_path_that_looks_like_a_hit_does_not_unmask_a_secret_file(work: Path) -> None:
     (work / "a:1: b").mkdir()
     (work / "a:1: b" / ".env").write_text("A_TOKEN=opensesame\n")
     assert await search(work, "opensesame") == "a:1: b/.env:1: A_TOKEN=…"

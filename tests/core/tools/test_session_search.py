@@ -1,4 +1,4 @@
-"""The agent finds what was said earlier."""
+"""The tool that searches earlier conversations."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -34,13 +34,13 @@ async def ask(store: Store, **arguments: object) -> str:
     return await use(session_search_tool(store), a_turn(person="ann"), arguments)
 
 
-async def test_a_hit_says_when_where_and_who(store: Store) -> None:
+async def test_a_hit_contains_the_time_the_place_and_the_sender(store: Store) -> None:
     await say(store, UserMessage(text="A hotel\nin Oslo"), AssistantMessage(text="Booked."))
     found = await ask(store, query="oslo")
     assert found == "#1 2023-11-14 22:13 UTC, telegram:private:7, user: A hotel in Oslo"
 
 
-async def test_one_can_read_on_at_a_hit(store: Store) -> None:
+async def test_messages_around_a_hit_can_be_read(store: Store) -> None:
     await say(store, UserMessage(text="A hotel in Oslo"), AssistantMessage(text="Booked. " * 300))
     first, second = (await ask(store, around=1)).splitlines()
     assert first.endswith("user: A hotel in Oslo")
@@ -49,13 +49,13 @@ async def test_one_can_read_on_at_a_hit(store: Store) -> None:
     assert await ask(store, around=9) == "There is no message #9 here."
 
 
-async def test_the_question_itself_is_not_an_answer(store: Store) -> None:
+async def test_the_current_request_is_not_found(store: Store) -> None:
     await say(store, UserMessage(text="What did I say about Oslo?"), turn="t")
     assert await ask(store, query="Oslo") == "Nothing was found. Try other words."
 
 
 @pytest.mark.parametrize(("limit", "count"), [(-3, 1), (0, 1), (2, 2), (10_000, MOST_MESSAGES)])
-async def test_the_number_of_hits_has_bounds(store: Store, limit: int, count: int) -> None:
+async def test_the_number_of_hits_is_limited(store: Store, limit: int, count: int) -> None:
     await say(store, *(UserMessage(text=f"oslo {number}") for number in range(30)))
     assert len((await ask(store, query="oslo", limit=limit)).splitlines()) == count
 
@@ -72,7 +72,7 @@ async def test_a_query_needs_words(store: Store, query: str) -> None:
         await ask(store, query=query)
 
 
-async def test_no_message_has_such_a_number(store: Store) -> None:
+async def test_an_unknown_message_number_is_reported(store: Store) -> None:
     with pytest.raises(ToolFailed, match="around"):
         await ask(store, around=10**20)
     assert await ask(store, around=HIGHEST) == f"There is no message #{HIGHEST} here."

@@ -86,7 +86,7 @@ async def test_no_part_of_a_secret_is_shown_wherever_it_stands(before: int) -> N
 
 
 @pytest.mark.parametrize("before", [0, 100, SHOWN_VALUE - 1, 390])
-async def test_half_a_long_secret_is_not_shown_either(before: int) -> None:
+async def test_a_part_of_a_long_secret_is_not_shown(before: int) -> None:
     token = f"eyJ{'h' * 300}.{'p' * 600}.{'s' * 300}"
     shown = await summarize(json.dumps({"text": "z " * (before // 2) + token}), redact)
     assert "hhhhh" not in shown.arguments
@@ -100,7 +100,7 @@ async def test_half_a_long_secret_is_not_shown_either(before: int) -> None:
     assert "horse" not in shown.arguments
 
 
-async def test_only_what_is_shown_and_a_margin_is_redacted_and_only_once() -> None:
+async def test_only_the_shown_text_and_a_margin_are_redacted_once() -> None:
     seen: list[str] = []
 
     def look(text: str) -> str:
@@ -160,7 +160,7 @@ async def test_a_long_secret_file_is_masked_up_to_the_cut() -> None:
     assert shown.label == ".env"
 
 
-async def test_long_arguments_do_not_hold_up_the_loop() -> None:
+async def test_long_arguments_do_not_block_the_event_loop() -> None:
     threads: set[int] = set()
 
     def look(text: str) -> str:
@@ -172,7 +172,7 @@ async def test_long_arguments_do_not_hold_up_the_loop() -> None:
     assert threading.get_ident() not in threads
 
 
-def test_of_a_result_the_beginning_is_shown() -> None:
+def test_the_beginning_of_a_result_is_shown() -> None:
     assert summarize_result("\n one\ntwo \n") == "one\ntwo"
     long = summarize_result("word " * 10_000)
     assert len(long) == SHOWN_RESULT

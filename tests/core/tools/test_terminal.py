@@ -1,4 +1,4 @@
-"""Shell commands, for the agent."""
+"""The tool that runs shell commands."""
 
 import os
 import subprocess
@@ -78,7 +78,7 @@ async def use(
     notes: Notebook | None = None,
     timeout: float = 60.0,
 ) -> str:
-    """The answer of `terminal`, in a call that no other test has."""
+    """Runs `terminal` with a call id that no other test uses."""
     terminal, _ = terminal_tools(timeout, backend.isolation)
     call, turn = CallId(new_id()), a_turn(workspace=workspace)
     return await use_in_call(terminal, turn, arguments, notes=notes, call=call, backend=backend)
@@ -104,14 +104,18 @@ async def test_the_output_is_the_answer(local: LocalBackend, tmp_path: Path) -> 
     assert await run(local, tmp_path, "pwd", workdir="inner") == str(tmp_path / "work" / "inner")
 
 
-async def test_what_went_wrong_is_an_answer_too(local: LocalBackend, tmp_path: Path) -> None:
+async def test_the_output_of_a_failed_command_is_the_answer(
+    local: LocalBackend, tmp_path: Path
+) -> None:
     assert await run(local, tmp_path, "true") == "[no output]"
     told = await run(local, tmp_path, "echo no; exit 3")
     assert told.startswith("no\n[exit code 3, 0.")
     assert (await run(local, tmp_path, "kill -9 $$")).startswith("[no output]\n[exit code -9, ")
 
 
-async def test_what_takes_too_long_is_ended_and_told(local: LocalBackend, tmp_path: Path) -> None:
+async def test_a_command_that_takes_too_long_is_ended_and_reported(
+    local: LocalBackend, tmp_path: Path
+) -> None:
     for told in (
         await run(local, tmp_path, "echo so far; sleep 600", usual=0.2),
         await run(local, tmp_path, "echo so far; exec sleep 600", timeout=0.2),
@@ -119,7 +123,9 @@ async def test_what_takes_too_long_is_ended_and_told(local: LocalBackend, tmp_pa
         assert told.startswith("so far\n[timed out and ended after 0.")
 
 
-async def test_what_is_left_running_is_ended_and_told(local: LocalBackend, tmp_path: Path) -> None:
+async def test_processes_that_a_command_leaves_running_are_ended_and_reported(
+    local: LocalBackend, tmp_path: Path
+) -> None:
     told = await run(local, tmp_path, "sleep 600 >/dev/null 2>&1 & echo begun")
     assert told == "begun\n[what it left running was ended; set `background` to keep it]"
 
@@ -136,7 +142,7 @@ async def test_what_is_left_running_is_ended_and_told(local: LocalBackend, tmp_p
         {"command": "x" * 200_000},
     ],
 )
-async def test_what_can_not_be_run_is_a_failure(
+async def test_a_command_that_can_not_be_started_is_a_failure(
     local: LocalBackend, tmp_path: Path, arguments: dict[str, object]
 ) -> None:
     with pytest.raises(ToolFailed):
@@ -145,7 +151,7 @@ async def test_what_can_not_be_run_is_a_failure(
 
 
 class AtTheGate(Notebook):
-    """Looks at the process that waits for the commit of its handle."""
+    """Inspects the process while it waits for the commit of its handle."""
 
     async def started(self, call: CallId, handle: str | None = None) -> None:
         assert handle
@@ -178,7 +184,7 @@ async def test_no_secret_reaches_a_command(planted: LocalBackend, tmp_path: Path
     notes = AtTheGate()
     shown = await use(planted, tmp_path, {"command": LOOK}, notes)
     expect_no_secret(shown, 2)
-    # The command gets its environment when it begins.
+    # The command gets its environment when it starts.
     assert notes.log == [""]
 
 
@@ -196,7 +202,7 @@ async def test_no_secret_reaches_a_command_in_the_background(
     expect_no_secret(environ_of(started.process.group), 1)
 
 
-async def test_a_background_command_is_not_the_calls_to_end(
+async def test_a_background_command_continues_after_its_call(
     local: LocalBackend, tmp_path: Path
 ) -> None:
     notes, work, background = Notebook(), tmp_path / "work", background_of(local)
@@ -208,7 +214,7 @@ async def test_a_background_command_is_not_the_calls_to_end(
     assert background.record(status.id, a_turn().session).workdir == str(work)
 
 
-async def test_without_commands_there_are_files_only(tmp_path: Path) -> None:
+async def test_commands_are_refused_if_they_are_not_allowed(tmp_path: Path) -> None:
     for background in (False, True):
         with pytest.raises(ToolFailed, match="Commands are not allowed here"):
             await use(FILES_ONLY, tmp_path, {"command": "touch ran", "background": background})
@@ -224,7 +230,7 @@ def test_the_model_is_told_what_isolates_its_commands(isolation: str, words: str
     assert terminal.description.splitlines()[0].endswith(words)
 
 
-def test_the_tools_are_told_briefly() -> None:
+def test_the_declarations_of_the_tools_are_short() -> None:
     tools = terminal_tools(60.0, "none")
     assert len(tools_json(tools)) <= 1600
     for tool in tools:
@@ -262,14 +268,14 @@ anyio.run(main)
 
 
 @pytest.mark.slow
-async def test_a_restart_ends_what_was_cut_and_keeps_what_is_in_the_background(
+async def test_a_restart_ends_foreground_commands_and_keeps_background_processes(
     local: LocalBackend, tmp_path: Path
 ) -> None:
     kept, cut = (tmp_path / "workspace" / name for name in ("kept", "cut"))
     with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)]) as gateway:
         await until(lambda: cut.exists() and cut.read_text(), within=30.0)
         assert lives(int(cut.read_text()))
-        # Its foreground command ends with it, its background process does not.
+        # The restart ends the foreground command and keeps the background process.
         gateway.kill()
     server, model = ChatServer(), ScriptedModel([says("done")])
     conditions = Conditions(tools=terminal_tools(600.0, "none"))
@@ -289,7 +295,7 @@ async def test_a_restart_ends_what_was_cut_and_keeps_what_is_in_the_background(
 
 
 @pytest.mark.parametrize("workdir", ["a" * 5000, "loop", "loop/x"])
-async def test_a_workdir_that_can_be_no_folder_is_told(tmp_path: Path, workdir: str) -> None:
+async def test_an_invalid_workdir_is_reported(tmp_path: Path, workdir: str) -> None:
     (tmp_path / "loop").symlink_to("loop")
     backend = LocalBackend(tmp_path / "p", {})
     with pytest.raises(ToolFailed, match=r"workdir '.{1,80}' can't be a folder"):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hermes.core.tools.todo import MOST_TASKS, Item, forget_todos, merged, todo_tool
+from hermes.core.tools.todo import MOST_TASKS, Item, delete_todos, merged, todo_tool
 from hermes.testing.turns import GROUP, a_turn, use
 from hermes.types.errors import ToolFailed
 
@@ -42,7 +42,7 @@ async def test_tasks_are_changed_and_added_by_id(tmp_path: Path) -> None:
         )
 
 
-async def test_a_new_list_takes_the_place_of_the_old(tmp_path: Path) -> None:
+async def test_a_new_list_replaces_the_old_one(tmp_path: Path) -> None:
     await todo(tmp_path, todos=FIRST)
     assert await todo(tmp_path, todos=[{"id": "a", "text": "b"}]) == "[ ] a: b\n0 of 1 done"
     assert await todo(tmp_path, todos=[]) == "The list is empty."
@@ -56,7 +56,7 @@ async def test_a_new_list_takes_the_place_of_the_old(tmp_path: Path) -> None:
         ([{"id": str(n), "text": "x"} for n in range(MOST_TASKS + 1)], "too many"),
     ],
 )
-async def test_a_list_that_can_not_be_is_refused_whole(
+async def test_an_invalid_list_is_refused_and_nothing_changes(
     tmp_path: Path, todos: list[dict[str, str]], why: str
 ) -> None:
     await todo(tmp_path, todos=FIRST)
@@ -75,7 +75,7 @@ async def test_a_damaged_file_can_be_replaced(tmp_path: Path) -> None:
     assert await todo(tmp_path, todos=FIRST) == LIST
 
 
-async def test_a_folder_that_takes_no_file_is_told(tmp_path: Path) -> None:
+async def test_a_list_that_can_not_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "todos").write_text("in the way")
     with pytest.raises(ToolFailed, match="can't be kept"):
         await todo(tmp_path / "todos", todos=FIRST)
@@ -98,14 +98,14 @@ def test_merging_twice_is_merging_once(old: list[Item], new: list[Item]) -> None
 async def test_a_list_is_dropped_with_its_conversation_but_not_a_later_one(tmp_path: Path) -> None:
     session = str(a_turn().session)
     await todo(tmp_path, todos=FIRST)
-    forget_todos(tmp_path, session, before=time.time() - 60)
+    delete_todos(tmp_path, session, before=time.time() - 60)
     assert await todo(tmp_path) == LIST
-    forget_todos(tmp_path, session, before=time.time() + 60)
+    delete_todos(tmp_path, session, before=time.time() + 60)
     assert await todo(tmp_path) == "The list is empty."
-    forget_todos(tmp_path, session, before=time.time() + 60)
+    delete_todos(tmp_path, session, before=time.time() + 60)
 
 
-async def test_the_list_of_a_single_request_is_in_no_file(tmp_path: Path) -> None:
+async def test_the_list_of_a_stateless_request_is_not_stored(tmp_path: Path) -> None:
     turn = replace(a_turn(), stateless=True)
     assert await use(todo_tool(tmp_path), turn, {"todos": FIRST}) == LIST
     assert await use(todo_tool(tmp_path), turn, {}) == "The list is empty."

@@ -1,4 +1,4 @@
-"""Searching the web, with answers as the real services give them."""
+"""The tool that searches the web, with recorded responses of the real services."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -106,7 +106,7 @@ async def trouble(make: Make, said: bytes) -> str:
     return str(failed.value)
 
 
-async def test_searxng_finds() -> None:
+async def test_searxng_returns_hits() -> None:
     first, second, _ = await found(searxng, SEARXNG)
     assert first == WebHit(
         title="Green tea - Wikipedia",
@@ -116,7 +116,7 @@ async def test_searxng_finds() -> None:
     assert second == WebHit(title="Tea", url="https://tea.example/")
 
 
-async def test_brave_finds_and_its_html_is_read() -> None:
+async def test_brave_returns_hits_without_html() -> None:
     first, second = await found(brave, BRAVE)
     assert first == WebHit(
         title="Tea & you",
@@ -127,7 +127,7 @@ async def test_brave_finds_and_its_html_is_read() -> None:
     assert await found(brave, BRAVE_NOTHING) == []
 
 
-async def test_tavily_finds() -> None:
+async def test_tavily_returns_hits() -> None:
     first, second = await found(tavily, TAVILY)
     assert first == WebHit(title="Tea", url="https://tea.example/", snippet="x < y\n and more")
     assert second == WebHit(title="Second", url="https://second.example/")
@@ -141,7 +141,9 @@ async def test_tavily_finds() -> None:
         (tavily, b"POST /search ", b"authorization: bearer k-tavily"),
     ],
 )
-async def test_each_is_asked_in_its_way(make: Make, line: bytes, header: bytes) -> None:
+async def test_each_service_gets_its_own_request_format(
+    make: Make, line: bytes, header: bytes
+) -> None:
     async with asking(make, json("{}")) as (search, site):
         await search.find("green tea", 5)
     (request,) = site.heard
@@ -175,21 +177,21 @@ async def test_each_is_asked_in_its_way(make: Make, line: bytes, header: bytes) 
         (tavily, b"nonsense\r\n\r\n", "Tavily can't be reached"),
     ],
 )  # fmt: skip
-async def test_trouble_is_a_sentence_that_says_what_to_do(
+async def test_the_error_of_a_failed_search_says_what_to_do(
     make: Make, said: bytes, expected: str
 ) -> None:
     assert expected in await trouble(make, said)
 
 
 @pytest.mark.parametrize("make", [searxng, brave, tavily])
-async def test_a_key_follows_no_redirect(make: Make) -> None:
+async def test_a_key_is_not_sent_to_a_redirect(make: Make) -> None:
     async with serving({}) as other:
         away = answer(status=307, headers={"Location": f"http://127.0.0.1:{other.port}/"})
         assert "status 307" in await trouble(make, away)
     assert other.accepted == 0
 
 
-async def test_a_server_that_is_not_there_is_a_sentence() -> None:
+async def test_the_error_of_an_unreachable_server_is_one_sentence() -> None:
     async with serving({}) as site:
         pass
     async with aiohttp.ClientSession() as session:
@@ -208,7 +210,7 @@ async def test_a_server_that_is_not_there_is_a_sentence() -> None:
         ("tavily", "http://s", "b", "t", Tavily),
     ],
 )
-async def test_the_first_that_is_configured_searches_unless_one_is_named(
+async def test_the_first_configured_service_is_used_unless_one_is_named(
     kind: SearchKind, searxng_url: str, brave_key: str, tavily_key: str, expected: type | None
 ) -> None:
     async with aiohttp.ClientSession() as session:
@@ -226,7 +228,7 @@ async def test_the_first_that_is_configured_searches_unless_one_is_named(
     ("kind", "needed"),
     [("searxng", "web.searxng_url"), ("brave", "web.brave_key"), ("tavily", "web.tavily_key")],
 )
-async def test_one_that_is_named_must_be_configured(kind: SearchKind, needed: str) -> None:
+async def test_a_named_service_must_be_configured(kind: SearchKind, needed: str) -> None:
     async with aiohttp.ClientSession() as session:
         with pytest.raises(ConfigError, match=f"set {needed}"):
             choose_search(session, kind=kind, searxng_url="", brave_key="", tavily_key="")
@@ -244,7 +246,7 @@ async def search_for(search: Search, **arguments: object) -> str:
     return await use(web_search_tool(search), a_turn(), {"query": "green tea", **arguments})
 
 
-async def test_what_is_found_is_told_as_words_of_others() -> None:
+async def test_hits_are_quoted_as_untrusted_text() -> None:
     hits = [
         WebHit(title="Tea\n", url="https://a.example/", snippet="x\n y\u202e"),
         WebHit(title="A torrent", url="magnet:?x"),
@@ -263,7 +265,7 @@ async def test_long_words_are_shortened() -> None:
     assert len(await search_for(Canned(hit))) < 900
 
 
-async def test_nothing_found_is_an_answer() -> None:
+async def test_a_search_without_hits_is_an_answer() -> None:
     assert await search_for(Canned()) == "Nothing was found for 'green tea'."
 
 
@@ -277,6 +279,6 @@ def test_a_search_has_a_query_and_a_limit(wrong: dict[str, object]) -> None:
     assert (tool.toolset, tool.read_only, tool.repeatable, tool.risk) == ("web", True, True, "low")
 
 
-def test_both_tools_are_described_briefly() -> None:
+def test_the_declarations_of_both_tools_are_short() -> None:
     tools = (web_search_tool(Canned()), web_extract_tool(Egress().fetch))
     assert len(tools_json(tools)) <= 1100

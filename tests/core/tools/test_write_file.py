@@ -1,11 +1,11 @@
-"""Writing files for the agent."""
+"""The tool that writes files."""
 
 from pathlib import Path
 
 import pytest
 
 from hermes.core.tools.call import CallContext
-from hermes.core.tools.write_file import WriteFile, write_file
+from hermes.core.tools.write_file import COMPARED_BYTES, WriteFile, write_file
 from hermes.testing.turns import CALL, Notebook, a_turn, files_of, use
 from hermes.types.errors import ToolFailed
 from hermes.types.identity import OWNER, Principal
@@ -15,7 +15,7 @@ async def write(workspace: Path, path: str, content: str) -> str:
     return await use(write_file, a_turn(workspace=workspace), {"path": path, "content": content})
 
 
-async def test_a_new_file_and_its_folders_are_made(tmp_path: Path) -> None:
+async def test_a_new_file_and_its_folders_are_created(tmp_path: Path) -> None:
     assert await write(tmp_path, "a/b/f.txt", "one\nzwölf") == (
         "Created 'a/b/f.txt': 2 lines, 10 bytes."
     )
@@ -33,7 +33,30 @@ async def test_a_file_can_be_emptied(tmp_path: Path) -> None:
     assert await write(tmp_path, "f", "") == "Created 'f': 0 lines, 0 bytes."
 
 
-async def test_outside_nothing_is_written(tmp_path: Path) -> None:
+async def diff_after(workspace: Path, content: str) -> str:
+    """The change that people are shown when the file `f` is written."""
+    turn = a_turn(workspace=workspace)
+    context = CallContext(turn, CALL, files_of(turn), lambda event: None, Notebook())
+    await write_file.handler(context, WriteFile(path="f", content=content))
+    return context.diff
+
+
+async def test_people_are_shown_what_changed(tmp_path: Path) -> None:
+    assert await diff_after(tmp_path, "a\nb\n") == "@@ -1,0 +1,2 @@\n+a\n+b"
+    assert await diff_after(tmp_path, "a\nc\n") == "@@ -1,2 +1,2 @@\n a\n-b\n+c"
+    assert await diff_after(tmp_path, "a\nc\n") == ""
+
+
+@pytest.mark.parametrize("old", [b"\xff\xfe", b"x" * (COMPARED_BYTES + 1)])
+async def test_a_file_that_cannot_be_compared_is_replaced_without_a_diff(
+    tmp_path: Path, old: bytes
+) -> None:
+    (tmp_path / "f").write_bytes(old)
+    assert await diff_after(tmp_path, "new\n") == ""
+    assert (tmp_path / "f").read_text() == "new\n"
+
+
+async def test_a_file_outside_the_workspace_is_not_written(tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     with pytest.raises(ToolFailed, match=r"outside the workspace .*; paths are relative to it"):
@@ -41,7 +64,7 @@ async def test_outside_nothing_is_written(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [work]
 
 
-async def test_the_instructions_of_a_workspace_are_not_for_a_chat_to_write(tmp_path: Path) -> None:
+async def test_a_chat_can_not_write_a_context_file(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("a")
     arguments = {"path": "sub/agents.md", "content": "x"}
     with pytest.raises(ToolFailed, match="instructions for every conversation"):
@@ -51,7 +74,7 @@ async def test_the_instructions_of_a_workspace_are_not_for_a_chat_to_write(tmp_p
     await use(write_file, a_turn(workspace=tmp_path, principal=terminal), arguments)
 
 
-async def test_half_a_character_is_refused(tmp_path: Path) -> None:
+async def test_text_with_a_lone_surrogate_is_refused(tmp_path: Path) -> None:
     turn = a_turn(workspace=tmp_path)
     context = CallContext(turn, CALL, files_of(turn), lambda event: None, Notebook())
     with pytest.raises(ToolFailed, match="not valid Unicode"):

@@ -38,9 +38,54 @@ def test_hermes_alone_is_chat(hermes: Run) -> None:
     assert plain(hermes("-q", "hello").stdout) == "you said: hello"
 
 
+def test_another_model_may_answer_one_chat(hermes: Run, model_url: str) -> None:
+    def answered() -> str:
+        with urlopen(f"{model_url.removesuffix('/v1')}/_last") as reply:
+            name: str = json.load(reply)["model"]
+            return name
+
+    assert hermes("-m", "custom/other", "-q", "hi", "-s", "one").returncode == 0
+    assert answered() == "other"
+    assert hermes("chat", "-s", "one", "-q", "hi again").returncode == 0
+    assert answered() == "fake"
+    # The command line wins over a model that was chosen in the session.
+    assert "third of custom" in hermes("chat", "-s", "one", "-q", "/model third").stdout
+    assert hermes("chat", "-s", "one", "-q", "hi").returncode == 0
+    assert answered() == "third"
+    assert hermes("chat", "-s", "one", "-m", "other", "-q", "hi").returncode == 0
+    assert answered() == "other"
+
+
+def test_a_model_that_can_not_answer_is_a_sentence(hermes: Run) -> None:
+    done = hermes("chat", "-m", "groq/a/b", "-q", "hi")
+    assert done.returncode == 78
+    assert "Groq needs a key: set GROQ_API_KEY" in done.stderr
+    assert hermes("chat", "-m", "nobody has this", "-q", "hi").stderr == (
+        "'nobody has this' is not the name of a model\n"
+    )
+
+
 def test_piped_text_is_added_to_the_question(hermes: Run) -> None:
     done = hermes("chat", "-q", "summarise", stdin="a long text\n")
     assert plain(done.stdout) == "you said: summarise a long text"
+
+
+def test_a_question_can_attach_files_and_piped_text_cannot(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "todo.txt").write_text("Buy milk.")
+    said = {}
+    for text, piped in (("see @todo.txt", ""), ("see this", "@todo.txt"), ("@nope.txt", "")):
+        command = [*HERMES, "chat", "-q", text]
+        said[text] = subprocess.run(
+            command, input=piped, env=environ, cwd=tmp_path, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+    assert "Buy milk." in plain(said["see @todo.txt"].stdout)
+    assert said["see @todo.txt"].stderr == "[Attached: todo.txt]\n"
+    assert plain(said["see this"].stdout) == "you said: see this @todo.txt"
+    assert said["@nope.txt"].returncode == 1
+    assert said["@nope.txt"].stderr.startswith("There is no file 'nope.txt'.")
 
 
 def test_tools_are_shown_as_lines_and_work_in_the_current_directory(hermes: Run) -> None:
@@ -122,7 +167,7 @@ def test_input_that_is_not_text_is_told_in_one_sentence(
     command = [*HERMES, "chat"]
     done = subprocess.run(command, input=b"\xff\x00", env=environ, capture_output=True, check=False)
     assert done.returncode == 1
-    assert done.stderr == b"the input is not text: only UTF-8 can be asked\n"
+    assert done.stderr == b"standard input is not text: only UTF-8 can be sent\n"
 
 
 def test_a_question_says_how_to_answer_it(hermes: Run) -> None:

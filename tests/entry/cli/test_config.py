@@ -36,7 +36,7 @@ class FakeRuntime:
 
 
 def hermes(home: Path, *args: str, runtime: FakeRuntime | None = None, **environ: str) -> Result:
-    names = {name for field in schema().fields.values() for name in field.also.env}
+    names = {name for field in schema().fields.values() for name in field.aliases.env}
     names |= {name for one in Catalog.load().providers for name in (*one.keys, *one.base_url_env)}
     clean: dict[str, str | None] = dict.fromkeys(names)
     runner = CliRunner(env={**clean, "HERMES_HOME": str(home), **environ})

@@ -62,7 +62,7 @@ class Runtime:
     models = staticmethod(models_of)
     offers = staticmethod(offers_of)
 
-    async def fetch_model(self, settings, progress):
+    async def download_model(self, settings, progress):
         progress(93_000_000, 93_000_000)
         return "demo"
 

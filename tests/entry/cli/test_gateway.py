@@ -27,17 +27,17 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 class Service:
     """`hermes gateway` in the foreground of a process of its own."""
 
-    def __init__(self, environ: dict[str, str], *args: str) -> None:
+    def __init__(self, environ: dict[str, str], *args: str, stderr: int = subprocess.PIPE) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "hermes", "gateway", *args],
             env=environ,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
         )
         self.lines: list[str] = []
         self.shown: dict[str, str] = {}
-        """What follows a label, up to the last: the command to try."""
+        """The text after each label, up to the last line: `curl`, the command to try."""
 
     def __enter__(self) -> Self:
         assert self.process.stdout
@@ -45,7 +45,8 @@ class Service:
             self.lines.append(line.rstrip())
             label, _, text = line.strip().partition(": ")
             self.shown[label] = text.strip()
-            if label == "try":
+            if line.startswith("  curl "):
+                self.shown["curl"] = line
                 return self
         raise AssertionError(self.process.communicate()[1])
 
@@ -55,7 +56,11 @@ class Service:
 
     def curl(self) -> str:
         done = subprocess.run(
-            ["bash", "-c", self.shown["try"]], capture_output=True, text=True, check=True
+            ["bash", "-c", self.shown["curl"]],
+            env={"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]},
+            capture_output=True,
+            text=True,
+            check=True,
         )
         return done.stdout
 
@@ -74,7 +79,7 @@ def test_the_first_start_leads_to_an_answer(environ: dict[str, str], home: Path)
     with Service(environ, "--port", "0") as service:
         key = (home / "api_server.key").read_text().strip()
         assert len(key) >= 32
-        assert service.shown["key"] == str(home / "api_server.key")
+        assert f"The API key is in {home}/api_server.key. In another terminal:" in service.lines
         assert all(key not in text for text in service.shown.values())
         assert "you said:" in service.curl()
         service.process.send_signal(signal.SIGTERM)
@@ -90,9 +95,26 @@ def test_the_first_start_leads_to_an_answer(environ: dict[str, str], home: Path)
 def test_a_configured_key_is_named_and_not_shown(environ: dict[str, str], home: Path) -> None:
     key = "a-key-of-the-operator-0123"
     with Service({**environ, "API_SERVER_KEY": key}, "--port", "0") as service:
-        assert service.shown["key"] == "environment API_SERVER_KEY"
-        assert key not in service.shown["try"]
+        told = "The API key is in environment API_SERVER_KEY. In another terminal:"
+        assert told in service.lines
+        assert key not in service.shown["curl"]
     assert not (home / "api_server.key").exists()
+
+
+@pytest.mark.parametrize("place", [".env", "config.yaml"])
+def test_the_request_to_try_works_in_a_clean_shell_wherever_the_home_has_the_key(
+    environ: dict[str, str], home: Path, place: str
+) -> None:
+    key = "a-key-of-the-operator-0123"
+    contents = {
+        ".env": f"API_SERVER_KEY='{key}'  # ours\n",
+        "config.yaml": f"api_server: {{key: {key}}}\n",
+    }
+    home.mkdir(mode=0o700)
+    (home / place).write_text(contents[place])
+    with Service(environ, "--port", "0") as service:
+        assert key not in "".join(service.lines)
+        assert "you said:" in service.curl()
 
 
 @pytest.mark.parametrize("key", ["x", "changeme-changeme-1", "password123456789"])
@@ -147,11 +169,23 @@ def test_a_first_question_is_answered_before_the_ways_in_are_shown(
 ) -> None:
     with Service(environ, "--port", "0", "--embedded", "--hello", "good morning") as service:
         assert service.lines.index("asked: good morning") < service.lines.index(
-            f"key:   {environ['HERMES_HOME']}/api_server.key"
+            f"The API key is in {environ['HERMES_HOME']}/api_server.key. In another terminal:"
         )
         assert any("you said:" in line and "good morning" in line for line in service.lines)
         # The flag is for those who have no model.
         assert service.shown["model"].startswith("fake (custom")
+
+
+def test_no_line_of_the_log_stands_between_the_words_of_the_first_answer(
+    environ: dict[str, str],
+) -> None:
+    asked = ("--hello", "tokens:20 delay:0.02")
+    with Service(environ, "--port", "0", *asked, stderr=subprocess.STDOUT) as service:
+        logged = [line for line in service.lines if "turn_log" in line]
+        begun = service.lines.index("asked: tokens:20 delay:0.02")
+        assert "you said:" in service.lines[begun + 1]
+        assert logged
+        assert all(line.startswith("20") for line in logged)
 
 
 def test_a_first_question_that_fails_does_not_end_the_service(environ: dict[str, str]) -> None:
@@ -348,7 +382,7 @@ def test_a_running_turn_is_finished_before_the_end(
     environ: dict[str, str], model_url: str, until_asked: Callable[[str], None]
 ) -> None:
     with Service(environ, "--port", "0") as service:
-        service.shown["try"] = service.shown["try"].replace('"Hi"', '"tokens:40 delay:0.05"')
+        service.shown["curl"] = service.shown["curl"].replace('"Hi"', '"tokens:40 delay:0.05"')
         answers: list[str] = []
         asking = threading.Thread(target=lambda: answers.append(service.curl()))
         asking.start()
@@ -364,8 +398,8 @@ def test_a_second_signal_does_not_wait(
     environ: dict[str, str], model_url: str, until_asked: Callable[[str], None]
 ) -> None:
     with Service(environ, "--port", "0") as service:
-        service.shown["try"] = service.shown["try"].replace('"Hi"', '"hang"')
-        asking = subprocess.Popen(["bash", "-c", service.shown["try"]], stdout=subprocess.PIPE)
+        service.shown["curl"] = service.shown["curl"].replace('"Hi"', '"hang"')
+        asking = subprocess.Popen(["bash", "-c", service.shown["curl"]], stdout=subprocess.PIPE)
         until_asked(model_url)
         service.process.send_signal(signal.SIGINT)
         assert service.process.stderr

@@ -63,4 +63,19 @@ def test_the_command_for_another_terminal_names_an_unusual_home(
     assert own_command(load(tmp_path / ".hermes", {})) == str(script)
     script.chmod(0o700)
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
     assert own_command(load(tmp_path / ".hermes", {})) == "hermes"
+    # Another shell has not activated this environment.
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path))
+    assert own_command(load(tmp_path / ".hermes", {})) == str(script)
+
+
+def test_the_command_for_another_terminal_works_in_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", [".venv/bin/hermes"])
+    assert own_command(load(tmp_path / ".hermes", {})) == f"{tmp_path}/.venv/bin/hermes"
+    monkeypatch.setattr("sys.argv", ["/lib/hermes/__main__.py"])
+    assert own_command(load(tmp_path / ".hermes", {})).endswith("python -m hermes")

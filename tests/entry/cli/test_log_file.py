@@ -1,5 +1,6 @@
 """The log file is private and bounded, whoever else writes to it."""
 
+import shutil
 import stat
 from pathlib import Path
 
@@ -69,6 +70,32 @@ def test_two_processes_share_the_file_and_lose_no_line(tmp_path: Path) -> None:
     other.close()
 
 
+def test_a_full_file_is_rotated_by_one_of_two_processes(tmp_path: Path) -> None:
+    one, other = (LogFile(tmp_path / "hermes.log", 1000, 9, clock=lambda: 0.0) for _ in range(2))
+    for _ in range(5):
+        one.write(LINE)
+        other.write(LINE)
+    # Both see that the file is full, one after the other.
+    for file in (one, other):
+        for _ in range(6):
+            file.write(LINE)
+    found = sizes(tmp_path)
+    assert sum(found.values()) == 22 * len(LINE)
+    assert sum(size < 1000 for size in found.values()) == 1
+    one.close()
+    other.close()
+
+
+def test_a_folder_that_was_removed_is_made_again(tmp_path: Path) -> None:
+    file = LogFile(tmp_path / "logs" / "hermes.log", 1000, 3, clock=Clock())
+    file.write(LINE)
+    shutil.rmtree(tmp_path / "logs")
+    file.write(LINE)
+    assert sizes(tmp_path / "logs") == {"hermes.log": 100}
+    assert stat.S_IMODE((tmp_path / "logs").stat().st_mode) == 0o700
+    file.close()
+
+
 def test_a_file_that_was_moved_away_is_made_again(tmp_path: Path) -> None:
     file = LogFile(tmp_path / "hermes.log", 1000, 3, clock=Clock())
     file.write(LINE)
@@ -86,10 +113,10 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_write_that_failed_is_tried_again_later(tmp_path: Path) -> None:
-    file = LogFile(tmp_path / "logs" / "hermes.log", 1000, 3)
+    file = LogFile(tmp_path / "home" / "logs" / "hermes.log", 1000, 3)
     with pytest.raises(FileNotFoundError):
         file.write(LINE)
-    (tmp_path / "logs").mkdir()
+    (tmp_path / "home" / "logs").mkdir(parents=True)
     file.write(LINE)
-    assert sizes(tmp_path / "logs") == {"hermes.log": 100}
+    assert sizes(tmp_path / "home" / "logs") == {"hermes.log": 100}
     file.close()

@@ -68,6 +68,19 @@ def test_the_log_is_on_stderr_and_in_a_private_file(
     assert stat.S_IMODE((settings.home.logs / "hermes.log").stat().st_mode) == 0o600
 
 
+def test_a_pause_holds_the_lines_for_stderr_back_and_not_those_for_the_file(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service_log = start_service_log(settings, ())
+    with service_log.paused_on_screen():
+        log.warning("while an answer is printed")
+        assert capsys.readouterr().err == ""
+        (line,) = lines_of(settings)
+    assert capsys.readouterr().err == f"{line}\n"
+    log.warning("later")
+    assert capsys.readouterr().err.endswith("later\n")
+
+
 def test_the_log_may_be_json(settings: Settings) -> None:
     start_service_log(replace(settings, logging=LoggingSettings(format="json")), ())
     log.error("it broke")
@@ -106,6 +119,7 @@ def test_without_its_file_the_log_goes_on(
     settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings.home.logs.rmdir()
+    settings.home.logs.touch()
     start_service_log(settings, ())
     log.error("first")
     log.error("second")
@@ -115,7 +129,7 @@ def test_without_its_file_the_log_goes_on(
         "a part of the log can't be",
         "second",
     ]
-    settings.home.logs.mkdir()
+    settings.home.logs.unlink()
     log.error("third")
     assert [line.rpartition(" ")[2] for line in lines_of(settings)] == ["third"]
 

@@ -74,6 +74,24 @@ def test_an_unknown_command_is_a_mistake() -> None:
     assert "No such command 'chatt'" in done.stderr
 
 
+def test_words_that_are_no_command_are_suggested_as_a_question() -> None:
+    done = CliRunner().invoke(cli, ["what is", "the time"], prog_name="hermes")
+    assert done.exit_code == 2
+    assert "To ask the agent: hermes -q 'what is the time'" in done.stderr
+    near = CliRunner().invoke(cli, ["sesions"], prog_name="hermes").stderr
+    assert "Did you mean `hermes sessions`?" in near
+
+
+def test_help_is_a_command_too() -> None:
+    def shown(*args: str) -> str:
+        return CliRunner().invoke(cli, args, prog_name="hermes").output
+
+    assert shown("help") == shown("--help")
+    assert shown("help", "sessions", "list") == shown("sessions", "list", "--help")
+    assert "hermes sessions has no command 'lst'" in shown("help", "sessions", "lst")
+    assert "hermes chat has no command 'x'" in shown("help", "chat", "x")
+
+
 def test_a_default_command_takes_options_meant_for_it() -> None:
     seen: list[str | None] = []
 

@@ -43,7 +43,7 @@ class FakeRuntime:
             raise self.error
         models_of(settings).cache.save(place, (DEAR, ListedModel(id="plain")))
 
-    async def ask_model(
+    async def call_model(
         self, _settings: Settings, choice: ModelChoice, text: str, emit: Emit
     ) -> AssistantMessage:
         self.asked.append(choice)
@@ -56,7 +56,7 @@ class FakeRuntime:
 
 
 def hermes(home: Path, *args: str, runtime: FakeRuntime | None = None, **environ: str) -> Result:
-    names = {name for field in schema().fields.values() for name in field.also.env}
+    names = {name for field in schema().fields.values() for name in field.aliases.env}
     names |= {name for one in Catalog.load().providers for name in (*one.keys, *one.base_url_env)}
     clean: dict[str, str | None] = dict.fromkeys(names)
     runner = CliRunner(env={**clean, "HERMES_HOME": str(home), **environ})
@@ -93,7 +93,8 @@ def test_it_shows_what_is_beside_and_what_is_not_known(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(f"{text}auxiliary: {{model: a}}\n", encoding="utf-8")
     lines = hermes(tmp_path).stdout.splitlines()
     assert "key        none" in lines
-    assert "window     not known" in lines
+    assumed = "assumed; model.context_length sets another"
+    assert f"window     128,000 tokens  ({assumed})" in lines
     assert f"answers    up to 5,000 tokens  ({tmp_path / 'config.yaml'} line 1)" in lines
     assert f"summaries  a of custom  ({tmp_path / 'config.yaml'} line 2)" in lines
     assert lines[-1] == "fallback   l of ollama  (model.fallbacks)"
@@ -154,6 +155,34 @@ def test_an_address_does_not_go_along_to_another_provider(tmp_path: Path) -> Non
     assert found.base_url == "https://api.groq.com/openai/v1"
 
 
+def test_an_endpoint_of_ones_own_is_kept_for_the_way_back(tmp_path: Path) -> None:
+    text = "model:\n  default: m\n  base_url: http://x/v1\n"
+    (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
+    keys = {"GROQ_API_KEY": KEY, "HERMES_CUSTOM_API_KEY": "of-x"}
+    away = hermes(tmp_path, "groq/a/b", runtime=None, **keys)
+    assert "`hermes model custom/m` goes back to it" in away.stdout
+    elsewhere = models_of(load(tmp_path, keys)).main()
+    assert elsewhere
+    assert (elsewhere.provider, elsewhere.api_key) == ("groq", KEY)
+    assert models_of(load(tmp_path, keys)).named("custom/m").base_url == "http://x/v1"
+    back = hermes(tmp_path, "custom/m", runtime=None, **keys)
+    assert back.exit_code == 0
+    found = models_of(load(tmp_path, keys)).main()
+    assert found
+    assert (found.provider, found.model, found.base_url) == ("custom", "m", "http://x/v1")
+    assert found.api_key == "of-x"
+
+
+def test_the_address_of_a_known_provider_is_not_taken_for_an_endpoint_of_ones_own(
+    tmp_path: Path,
+) -> None:
+    text = "model:\n  provider: anthropic\n  default: m\n  base_url: http://proxy\n"
+    (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
+    done = hermes(tmp_path, "groq/a/b", GROQ_API_KEY=KEY, ANTHROPIC_API_KEY=KEY)
+    assert done.exit_code == 0
+    assert "custom_base_url" not in config(tmp_path)
+
+
 def test_a_key_in_the_file_is_not_handed_to_another_provider(tmp_path: Path) -> None:
     text = "model: {default: m, base_url: 'http://x/v1', api_key: of-x}\n"
     (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
@@ -193,11 +222,12 @@ def test_all_providers_are_listed_without_asking_anybody(tmp_path: Path) -> None
     runtime = FakeRuntime()
     shown = hermes(tmp_path, "list", runtime=runtime, GROQ_API_KEY=KEY)
     lines = shown.stdout.splitlines()
-    assert "groq           ready                      Groq" in lines
-    assert "openai         set OPENAI_API_KEY         OpenAI" in lines
-    assert "ollama         needs no key               Ollama on this machine" in lines
-    assert lines[-2].startswith("custom         set model.base_url")
-    assert lines[-1] == "local/smollm2-135m-instruct"
+    spaced = [" ".join(line.split()) for line in lines]
+    assert "groq ready Groq" in spaced
+    assert "openai no key (set OPENAI_API_KEY) OpenAI" in spaced
+    assert "ollama needs no key Ollama on this machine" in spaced
+    assert lines[-2].startswith("custom         no address (set model.base_url)")
+    assert lines[-1] == "local/smollm2-135m-instruct  2,048 tokens"
     assert runtime.refreshed == []
 
 
@@ -206,11 +236,30 @@ def test_the_models_of_a_provider_are_listed(tmp_path: Path) -> None:
     shown = hermes(tmp_path, "list", "groq", runtime=runtime, GROQ_API_KEY=KEY)
     assert shown.stdout.splitlines() == [
         "groq/dear  1,000 tokens  $1 read, $2 written, $0.5 cached, a million tokens",
-        "groq/plain",
+        "groq/plain  131,072 tokens",
     ]
     assert runtime.refreshed == [("groq", False)]
     known = hermes(tmp_path, "list", GROQ_API_KEY=KEY)
-    assert known.stdout.splitlines()[-2] == "groq/plain"
+    assert known.stdout.splitlines()[-2] == "groq/plain  131,072 tokens"
+
+
+def test_the_context_length_is_the_same_in_the_list_and_once_the_model_is_chosen(
+    tmp_path: Path,
+) -> None:
+    place = models_of(load(tmp_path, {"OPENAI_API_KEY": KEY})).main()
+    assert place
+    listed = (ListedModel(id="gpt-5.6-luna"), ListedModel(id="house"), ListedModel(id="big"))
+    models_of(load(tmp_path, {})).cache.save(place, listed)
+    (tmp_path / "config.yaml").write_text("model: {default: big, context_length: 9000}\n")
+    shown = json.loads(hermes(tmp_path, "list", "--json", OPENAI_API_KEY=KEY).stdout)
+    found = {one["name"]: one["models"] for one in shown["providers"]}["openai"]
+    sizes = {one["id"]: one["context_length"] for one in found}
+    assert sizes["big"] == 9000
+    chosen = hermes(tmp_path, "--json", OPENAI_API_KEY=KEY)
+    assert json.loads(chosen.stdout)["context_length"] == 9000
+    models = models_of(load(tmp_path, {"OPENAI_API_KEY": KEY}))
+    assert models.named("openai/house").window == sizes["house"] == 128_000
+    assert models.named("openai/gpt-5.6-luna").window == sizes["gpt-5.6-luna"] > 128_000
 
 
 def test_refresh_asks_everybody_who_can_be_asked(tmp_path: Path) -> None:
@@ -245,7 +294,8 @@ def test_what_runs_here_is_listed_and_nothing_else_can_be_used(tmp_path: Path) -
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "own.gguf").touch()
     shown = hermes(tmp_path, "list", "local")
-    assert shown.stdout.splitlines() == ["local/smollm2-135m-instruct", "local/own.gguf"]
+    names = [line.split()[0] for line in shown.stdout.splitlines()]
+    assert names == ["local/smollm2-135m-instruct", "local/own.gguf"]
     refused = hermes(tmp_path, "use", "nonsense")
     assert refused.exit_code == 2
     assert "here are smollm2-135m-instruct, own.gguf" in refused.stderr
@@ -323,7 +373,7 @@ def test_help_teaches_by_example(tmp_path: Path) -> None:
 
 def test_a_process_asks_a_real_server(hermes: Run, tmp_path: Path) -> None:
     listed = hermes("model", "list", "custom")
-    assert listed.stdout == "custom/fake\n"
+    assert listed.stdout == "custom/fake  128,000 tokens (assumed)\n"
     assert (tmp_path / "home" / "cache" / "models" / "custom.json").exists()
     tested = hermes("model", "test")
     assert "fake of custom says:" in tested.stdout

@@ -89,13 +89,15 @@ def test_json_of_hostile_text_is_lossless(tmp_path: Path, model_url: str) -> Non
 
 def test_conversations_are_listed_newest_first_with_their_first_words(talked: Run) -> None:
     bread, trip = talked("sessions", "list").stdout.splitlines()
-    assert bread.endswith("bread  Rye bread")
-    assert trip.endswith("trip   A trip to Oslo")
+    assert bread.startswith("1  bread  20")
+    assert bread.endswith("  2 messages  cli  Rye bread")
+    assert trip.startswith("2  trip   20")
+    assert trip.endswith("  6 messages  cli  A trip to Oslo")
     found = [json.loads(line) for line in talked("sessions", "list", "--json").stdout.splitlines()]
     assert [one["chat"] for one in found] == ["bread", "trip"]
+    assert [(one["number"], one["id"]) for one in found] == [(1, "bread"), (2, "trip")]
     assert talked("sessions", "list", "--platform", "telegram").stdout.startswith("No conversa")
     assert talked("sessions", "list", "--limit", "0").exit_code == 2
-    assert bread.index("bread") == trip.index("trip")
 
 
 def test_a_conversation_is_shown_as_it_was_said(talked: Run) -> None:
@@ -103,12 +105,89 @@ def test_a_conversation_is_shown_as_it_was_said(talked: Run) -> None:
     assert "you: A trip to Oslo" in shown
     assert "hermes: " in shown
     assert "· todo" in shown
-    assert "a new conversation" not in shown
+
+
+def test_new_begins_another_row_and_the_earlier_one_can_be_resumed(talked: Run) -> None:
     talked("chat", "-s", "trip", "-q", "/new")
     talked("chat", "-s", "trip", "-q", "And Bergen")
-    before, _, after = talked("sessions", "show", "trip").stdout.partition("── a new conversation")
-    assert "Oslo" in before
-    assert "you: And Bergen" in after
+    listed = [line.split() for line in talked("sessions", "list").stdout.splitlines()]
+    assert [words[1] for words in listed] == ["trip", "bread", "trip.1"]
+    assert [words[-1] for words in listed] == ["Bergen", "bread", "Oslo"]
+    assert "Oslo" not in talked("sessions", "show", "trip").stdout
+    assert "Oslo" in talked("sessions", "show", "trip.1").stdout
+    assert "Oslo" in talked("sessions", "show", "3").stdout
+    asked = talked("chat", "--resume", "3", "-q", "messages?")
+    assert asked.exit_code == 0
+    listed = [line.split() for line in talked("sessions", "list").stdout.splitlines()]
+    assert [words[1] for words in listed] == ["trip", "trip.2", "bread"]
+    resumed = talked("sessions", "show", "trip").stdout
+    assert "A trip to Oslo" in resumed
+    assert "messages?" in resumed
+    talked("chat", "-s", "trip", "-q", "/new")
+    talked("chat", "-s", "trip", "-q", "A third one")
+    assert "trip.1" in talked("sessions", "list").stdout
+    assert "trip.2" in talked("sessions", "list").stdout
+
+
+def test_one_conversation_of_a_session_is_deleted_and_the_others_stay(talked: Run) -> None:
+    talked("chat", "-s", "trip", "-q", "/new")
+    talked("chat", "-s", "trip", "-q", "And Bergen")
+    assert talked("sessions", "delete", "trip.1", "--yes").stdout == "deleted trip.1\n"
+    assert talked("sessions", "search", "Oslo").exit_code == 1
+    assert "Bergen" in talked("sessions", "show", "trip").stdout
+    talked("chat", "-s", "trip", "-q", "/new")
+    talked("chat", "-s", "trip", "-q", "And Tromsø")
+    assert talked("sessions", "delete", "trip", "--yes").exit_code == 0
+    assert talked("sessions", "search", "Tromsø").exit_code == 1
+    assert "Bergen" in talked("sessions", "list").stdout
+    assert talked("sessions", "delete", "trip.2", "--yes").exit_code == 0
+    assert "there is no session 'trip'" in str(talked("sessions", "show", "trip").exception)
+
+
+def test_a_made_name_has_a_short_id(talked: Run) -> None:
+    assert talked("chat", "-q", "Porridge").exit_code == 0
+    _, id, *_ = talked("sessions", "list").stdout.splitlines()[0].split()
+    assert len(id) == 8
+    assert talked("chat", "--resume", id, "-q", "with milk").exit_code == 0
+    shown = talked("sessions", "show", id).stdout
+    assert "Porridge" in shown
+    assert "with milk" in shown
+
+
+def test_a_number_from_a_filtered_list_means_the_same_conversation(talked: Run) -> None:
+    (trip,) = [
+        line
+        for line in talked("sessions", "list", "--platform", "cli").stdout.splitlines()
+        if "Oslo" in line
+    ]
+    assert "Oslo" in talked("sessions", "show", trip.split()[0]).stdout
+
+
+def test_a_conversation_is_renamed(talked: Run) -> None:
+    assert talked("sessions", "rename", "trip", "Norway", "in May").stdout == (
+        "trip is now 'Norway in May'\n"
+    )
+    assert "Norway in May" in talked("sessions", "list").stdout
+    talked("chat", "-s", "trip", "-q", "And Bergen")
+    assert "Norway in May" in talked("sessions", "list").stdout, "a later message keeps the title"
+    empty = talked("sessions", "rename", "trip", " ")
+    assert empty.exit_code == 2
+    assert empty.stderr == "the title is empty: give it at least one word\n"
+    talked("chat", "-s", "trip", "-q", "/new")
+    assert talked("sessions", "rename", "trip.1", "Oslo 1").stdout == "trip.1 is now 'Oslo 1'\n"
+    assert "Oslo 1" in talked("sessions", "list").stdout
+
+
+def test_old_conversations_are_pruned(talked: Run) -> None:
+    assert talked("sessions", "prune").stdout == "No conversation is older than 90 days.\n"
+    listed = talked("sessions", "prune", "--older-than", "0", "--dry-run")
+    assert "bread (Rye bread) with 2 messages" in listed.stdout
+    assert talked("sessions", "prune", "--older-than", "0").exit_code == 1, "nobody said yes"
+    other = talked("sessions", "prune", "--older-than", "0", "--platform", "telegram", "--yes")
+    assert other.stdout == "No conversation is older than 0 days.\n"
+    done = talked("sessions", "prune", "--older-than", "0", "--yes")
+    assert done.stdout.splitlines()[-1] == "deleted 2 conversations"
+    assert talked("sessions", "list").stdout.startswith("No conversations yet")
 
 
 def test_words_are_found_in_all_of_them(talked: Run) -> None:
@@ -134,6 +213,21 @@ def test_an_export_has_a_message_a_line(talked: Run, tmp_path: Path) -> None:
     assert (tmp_path / "all.jsonl").stat().st_mode & 0o777 == 0o600
     nowhere = talked("sessions", "export", "--all", "-o", str(tmp_path / "none" / "x"))
     assert str(nowhere.exception).endswith("can't be written: No such file or directory")
+
+
+def test_an_export_may_be_markdown(talked: Run, tmp_path: Path) -> None:
+    shown = talked("sessions", "export", "trip", "--format", "markdown").stdout
+    title, place, asked = shown.split("\n\n")[:3]
+    assert title == "# A trip to Oslo"
+    assert place.startswith(f"cli · {KEY} · 20")
+    assert asked.startswith("## You, 20")
+    assert "## Hermes, 20" in shown
+    assert "Tool `todo`:\n\n```json\n" in shown
+    assert "Result:\n\n```\n" in shown
+    talked("sessions", "export", "--all", "-o", str(tmp_path / "all.md"))
+    written = (tmp_path / "all.md").read_text("utf-8")
+    assert "# A trip to Oslo" in written
+    assert "# Rye bread" in written
 
 
 def test_a_deleted_one_is_gone(talked: Run) -> None:

@@ -15,7 +15,7 @@ from hermes.state.search import search
 from hermes.testing.rows import EVERYBODY
 from hermes.testing.running import rows, until
 from hermes.testing.scripted import Plan, calls_in, is_complete
-from hermes.testing.service import MODEL, OPTIONS, PARTS, SERVICE_KEY, Service, serving
+from hermes.testing.service import MODEL, OPTIONS, SERVICE_KEY, TEST_OVERRIDES, Service, serving
 from hermes.types.agents import AgentHome
 from hermes.types.identity import AgentId
 from hermes.types.messages import Sampling
@@ -145,8 +145,8 @@ class SecondAgent:
 
 
 async def test_with_several_agents_a_name_that_means_nothing_is_not_found(tmp_path: Path) -> None:
-    parts = replace(PARTS, plugins=(SecondAgent(),))
-    async with serving(tmp_path, parts=parts) as service, client_of(service) as client:
+    parts = replace(TEST_OVERRIDES, plugins=(SecondAgent(),))
+    async with serving(tmp_path, overrides=parts) as service, client_of(service) as client:
         with pytest.raises(openai.NotFoundError) as caught:
             await client.chat.completions.create(model="gpt-9", messages=says("hello"))
         answer = await client.chat.completions.create(model="main", messages=says("hello"))

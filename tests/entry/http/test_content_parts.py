@@ -28,7 +28,7 @@ from hermes.entry.http.content_parts import (
 from hermes.entry.http.errors import ApiError
 from hermes.testing.running import rows, until
 from hermes.testing.samples import GIF, JPEG, MP3, PDF, PNG, SAMPLES, WAV, WEBP, as_data_url
-from hermes.testing.service import PARTS, SERVICE_KEY, Service, serving
+from hermes.testing.service import SERVICE_KEY, TEST_OVERRIDES, Service, serving
 from hermes.testing.sites import answer
 from hermes.testing.sites import serving as serving_site
 from hermes.testing.upstream import STREAM, answering
@@ -38,7 +38,7 @@ from hermes.types.messages import Attachment, UserMessage
 from hermes.types.web import WebFile
 
 SESSION = {"X-Hermes-Session-Id": "kitchen"}
-OPEN_DOOR = replace(PARTS, download=Egress(allowed=lambda address, port: True).download)
+OPEN_DOOR = replace(TEST_OVERRIDES, download=Egress(allowed=lambda address, port: True).download)
 """Lets requests name files on this machine."""
 PAYLOADS = Path(__file__).parents[2] / "core" / "models" / "payloads"
 
@@ -269,7 +269,7 @@ async def test_an_image_on_the_web_is_fetched(tmp_path: Path) -> None:
     files = {"/cat.png": answer(PNG, media_type="image/png")}
     async with (
         serving_site(files) as site,
-        serving(tmp_path, parts=OPEN_DOOR) as service,
+        serving(tmp_path, overrides=OPEN_DOOR) as service,
         client_of(service) as client,
     ):
         url = f"http://127.0.0.1:{site.port}/cat.png"

@@ -117,6 +117,17 @@ async def test_a_page_that_is_allowed_can_read_answers_and_errors_alike(guarded:
         assert response.headers["vary"] == "Origin"
 
 
+async def test_a_preflight_allows_the_headers_of_the_openai_sdk(guarded: Guarded) -> None:
+    wanted = "authorization,X-Stainless-OS, x-stainless-retry-count,x-evil,x-stainless-a b"
+    scope = http_scope("OPTIONS", "/extra/", origin=PAGE)
+    scope["headers"].append((b"access-control-request-headers", wanted.encode()))
+    preflight = await call(guarded.app, scope)
+    allowed = preflight.headers["access-control-allow-headers"].split(", ")
+    assert allowed[-2:] == ["x-stainless-os", "x-stainless-retry-count"]
+    assert "x-evil" not in allowed
+    assert "Authorization" in allowed
+
+
 async def test_without_an_origin_there_is_no_preflight(guarded: Guarded) -> None:
     assert (await call(guarded.app, http_scope("OPTIONS", "/extra"))).status == 401
 
@@ -304,6 +315,7 @@ async def test_a_body_that_has_come_is_not_timed_any_more() -> None:
         ("127.0.0.1", "localhost", 200),
         ("localhost", "LOCALHOST:1", 200),
         ("::1", "[::1]:8642", 200),
+        ("::1", "[::1]", 200),
         ("127.0.0.1", "", 403),
         ("127.0.0.1", "127.0.0.1.evil.example", 403),
         ("::1", "[::2]:8642", 403),
@@ -316,6 +328,7 @@ async def test_a_body_that_has_come_is_not_timed_any_more() -> None:
         ("0:0:0:0:0:0:0:1", "evil.example", 403),
         ("::ffff:127.0.0.1", "evil.example", 403),
         ("no-such-host.invalid", "gateway.example", 200),
+        ("not..a..name", "gateway.example", 200),
     ],
 )
 async def test_a_local_server_answers_only_to_local_names(

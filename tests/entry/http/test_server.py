@@ -17,7 +17,7 @@ from hermes.testing.bare import request
 from hermes.testing.gateway_process import GatewayProcess, gateway_process, model_process
 from hermes.testing.model import FakeModel
 from hermes.testing.running import TroubledStore, rows, until
-from hermes.testing.service import OPTIONS, PARTS, SERVICE_KEY, Service, serving
+from hermes.testing.service import OPTIONS, SERVICE_KEY, TEST_OVERRIDES, Service, serving
 from hermes.types.errors import ConfigError, StoreUnavailable
 from hermes.types.store import Store
 
@@ -161,8 +161,8 @@ async def test_while_the_disk_is_full_503_and_then_service_resumes_alone(tmp_pat
     def wrap(store: Store) -> Store:
         return TroubledStore(store, before)
 
-    parts = msgspec.structs.replace(PARTS, wrap_store=wrap)
-    async with serving(tmp_path, parts=parts) as service:
+    parts = msgspec.structs.replace(TEST_OVERRIDES, wrap_store=wrap)
+    async with serving(tmp_path, overrides=parts) as service:
         status, headers, body = await request(service.port, "POST", CHAT, HELLO)
         assert status == 503
         assert headers["retry-after"] == "5"
@@ -184,6 +184,12 @@ def test_a_port_that_is_taken_says_what_to_do() -> None:
     with bind("127.0.0.1", 0) as taken:
         with pytest.raises(ConfigError, match="API_SERVER_PORT"):
             bind("127.0.0.1", taken.getsockname()[1])
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "not..a..name", "ä..b"])
+def test_a_host_that_is_not_known_says_what_to_do(host: str) -> None:
+    with pytest.raises(ConfigError, match="API_SERVER_HOST"):
+        bind(host, 0)
 
 
 async def read_to_the_end(stream: anyio.abc.ByteReceiveStream) -> bytes:

@@ -6,7 +6,7 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from hermes.entry.terminal.completion import LISTED, Completions, names
+from hermes.entry.terminal.completion import LISTED, Completions, names, offers_menu
 
 COMMANDS = {"stop": "end what is running", "status": "what is going on", "new": "begin anew"}
 
@@ -35,8 +35,14 @@ def completed(folder: Path, text: str) -> list[str]:
         ("/", ["/stop", "/status", "/new"]),
         ("/stop now", []),
         ("say /st", []),
-        ("see @", ["see @notes.md", "see @src/", "see @todo.txt", "see @two words.txt"]),
+        ("see @", ["see @notes.md", "see @src/", "see @todo.txt", 'see @"two words.txt"']),
         ("see @to", ["see @todo.txt"]),
+        ("see @tw", ['see @"two words.txt"']),
+        ('see @"two w', ['see @"two words.txt"']),
+        ('see @"sr', ['see @"src/']),
+        ('see @"src/', ['see @"src/main.py"']),
+        ('see @"todo.txt"', []),
+        ("see @./to", ["see @./todo.txt"]),
         ("./n", ["./notes.md"]),
         ("in src/", ["in src/main.py"]),
         ("@.h", ["@.hidden"]),
@@ -48,6 +54,14 @@ def completed(folder: Path, text: str) -> list[str]:
 )
 def test_commands_and_files_are_completed(folder: Path, text: str, wanted: list[str]) -> None:
     assert completed(folder, text) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("/st", True), ("see @to", True), ('@"two w', True), ("see to", False), ("a@b", False)],
+)
+def test_the_menu_is_shown_for_commands_and_mentions(text: str, shown: bool) -> None:
+    assert offers_menu(text) == shown
 
 
 def test_an_absolute_path_is_not_a_command(folder: Path) -> None:

@@ -9,11 +9,13 @@ import termios
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 
 from hermes.entry.cli.logs import start_logging
 from hermes.entry.terminal.interactive import RECALLED, InteractiveTerminal
-from hermes.entry.terminal.prompt import LinePrompt
+from hermes.entry.terminal.line_editor import LineEditor
+from hermes.testing.running import until
 
 
 class Seat:
@@ -40,11 +42,11 @@ def seat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seat]:
     with os.fdopen(theirs, "rb", buffering=0) as keys, os.fdopen(os.dup(theirs), "w") as out:
         monkeypatch.setattr(sys, "stdin", keys)
         monkeypatch.setattr(sys, "stdout", out)
-        yield Seat(ours, InteractiveTerminal(tmp_path / "history", {}, color=False))
+        yield Seat(ours, InteractiveTerminal(tmp_path / "history", {}, {}, color=False))
     os.close(ours)
 
 
-class Broken(LinePrompt):
+class Broken(LineEditor):
     """A prompt that the terminal refuses."""
 
     def __init__(self) -> None:
@@ -73,7 +75,7 @@ async def test_a_prompt_that_does_not_work_gives_way_to_plain_lines(seat: Seat) 
 
 
 def test_a_long_answer_of_before_is_recalled_by_its_beginning(seat: Seat) -> None:
-    seat.terminal.recall("how many?", "word " * RECALLED)
+    seat.terminal.show_exchange("how many?", "word " * RECALLED)
     text = seat.shown()
     assert "› how many?" in text
     assert text.count("word") == RECALLED // len("word ")
@@ -90,3 +92,25 @@ def test_the_log_waits_until_the_next_line(seat: Seat) -> None:
     finally:
         logging.getLogger().handlers = before
     assert "the disk is full" in seat.shown().replace("\n", " ")
+
+
+async def test_esc_stops_the_turn_and_keeps_the_line(seat: Seat) -> None:
+    sent, stopped = list[str](), anyio.Event()
+
+    async def send(line: str) -> None:
+        sent.append(line)
+
+    async def stop() -> None:
+        stopped.set()
+
+    with seat.terminal.working(), anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            group.start_soon(seat.terminal.read_ahead, send, stop)
+            seat.types("sent\rhalf\x1b[A a line")
+            await until(lambda: seat.terminal._output.typed == "half a line")
+            assert not stopped.is_set()
+            seat.types("\x1b")
+            await stopped.wait()
+            group.cancel_scope.cancel()
+    assert sent == ["sent"]
+    assert seat.terminal._type_ahead.take() == "half a line"

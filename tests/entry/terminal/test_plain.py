@@ -58,9 +58,9 @@ def test_words_and_events(capsys: pytest.CaptureFixture[str]) -> None:
     screen = PlainScreen(color=False)
     screen.show(TextDelta(text="Hi"))
     screen.show(TurnFinished(outcome="completed"))
-    screen.tell("Idle.")
+    screen.show_reply("Idle.")
     assert capsys.readouterr().out == "Hi\nIdle.\n"
-    JsonScreen("trip").tell("Idle.")
+    JsonScreen("trip").show_reply("Idle.")
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [
         {"type": "Session", "name": "trip"},
         {"type": "Notice", "text": "Idle."},
@@ -78,5 +78,5 @@ def test_what_is_not_the_answer_goes_to_stderr(capsys: pytest.CaptureFixture[str
 
 
 def test_what_was_said_before_looks_as_it_did(capsys: pytest.CaptureFixture[str]) -> None:
-    PlainTerminal(color=False).recall("how many?", "Two.")
+    PlainTerminal(color=False).show_exchange("how many?", "Two.")
     assert capsys.readouterr().out == "› how many?\nTwo.\n"

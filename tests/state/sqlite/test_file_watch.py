@@ -3,8 +3,11 @@
 import logging
 import os
 import sqlite3
+import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -103,6 +106,45 @@ async def test_nothing_is_acknowledged_or_read_after_an_accident(
     assert "another program" in store.trouble
     told = [one for one in caplog.records if one.levelno == logging.CRITICAL]
     assert len(told) == 1
+
+
+async def test_the_wal_of_an_emptied_database_is_not_deleted(store: SQLiteStore) -> None:
+    empty_the_database(store.path)
+    with pytest.raises(StoreUnavailable, match="truncated"):
+        await store.run(put, "lost")
+    assert wal_of(store.path).stat().st_size > 0
+
+
+def test_threads_that_check_a_growing_file_do_not_take_it_for_truncated(tmp_path: Path) -> None:
+    path = tmp_path / STORE_NAME
+    # Neither file is a database: a check for a truncation would fail.
+    path.write_bytes(b"no database")
+    wal_of(path).write_bytes(b"")
+    watch, over = FileWatch(path), threading.Event()
+
+    def grow() -> None:
+        with wal_of(path).open("ab", buffering=0) as wal:
+            while not over.is_set():
+                wal.write(b"x")
+
+    def check() -> None:
+        for _ in range(3000):
+            watch.check()
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor() as pool:
+            growing = pool.submit(grow)
+            checks = [pool.submit(check) for _ in range(3)]
+            try:
+                for one in checks:
+                    one.result()
+            finally:
+                over.set()
+            growing.result()
+    finally:
+        sys.setswitchinterval(before)
 
 
 async def test_an_accident_is_noticed_while_nothing_is_stored(

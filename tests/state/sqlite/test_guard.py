@@ -1,6 +1,7 @@
 """A damaged database is quarantined and a sound one opened, without a traceback."""
 
 import logging
+import os
 import random
 import shutil
 import sqlite3
@@ -19,7 +20,7 @@ from hermes.state.search import search
 from hermes.state.sqlite import guard
 from hermes.state.sqlite.connection import connect
 from hermes.state.sqlite.file_watch import FileWatch
-from hermes.state.sqlite.files import suspect, suspicion
+from hermes.state.sqlite.files import suspect, suspicion, wal_of
 from hermes.state.sqlite.guard import damage_of, guarded
 from hermes.state.sqlite.migration import outdated, prepare
 from hermes.state.sqlite.owner_locks import unclean
@@ -220,6 +221,19 @@ async def test_a_missing_table_is_damage(home: Home) -> None:
 async def test_an_emptied_file_goes_back_to_a_snapshot(home: Home) -> None:
     home.store.write_bytes(b"")
     assert len(await use(home)) == ROWS // 2
+
+
+@pytest.mark.parametrize("has_snapshot", [True, False])
+async def test_the_wal_of_an_emptied_file_is_kept(home: Home, has_snapshot: bool) -> None:
+    if not has_snapshot:
+        for path in snapshots(home):
+            path.unlink()
+    os.truncate(home.store, 0)
+    wal_of(home.store).write_bytes(b"the last commits")
+    with guarded(home):
+        pass
+    (kept,) = home.backups.glob("damaged-*/*-wal")
+    assert kept.read_bytes() == b"the last commits"
 
 
 async def test_nothing_is_quarantined_while_another_process_lives(home: Home) -> None:

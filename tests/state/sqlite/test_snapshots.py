@@ -14,6 +14,7 @@ import anyio.to_thread
 import pytest
 
 from hermes.state import transcript
+from hermes.state.locks import FileLock
 from hermes.state.paths import STORE_NAME, Home
 from hermes.state.search import search
 from hermes.state.sqlite.file_watch import FileWatch
@@ -24,6 +25,7 @@ from hermes.state.sqlite.snapshots import (
     copy,
     snapshot_due,
     snapshots,
+    take_due_snapshot,
     take_snapshot,
 )
 from hermes.state.sqlite.store import open_store
@@ -166,3 +168,31 @@ def limit_disk(home: Home, monkeypatch: pytest.MonkeyPatch, copies: float) -> No
         return SimpleNamespace(free=int(copies * size * 10) - used)
 
     monkeypatch.setattr(shutil, "disk_usage", disk_usage)
+
+
+def test_copies_of_a_process_that_was_killed_are_removed(tmp_path: Path) -> None:
+    home = Home(root=tmp_path)
+    home.ensure()
+    left = [home.backups / f"hermes-1.part{end}" for end in ("", "-journal")]
+    for path in left:
+        path.write_bytes(b"half a snapshot")
+    with closing(prepare(home.store)):
+        take_due_snapshot(home, FileWatch(home.store), 300)
+    assert [path.suffix for path in home.backups.iterdir()] == [".db"]
+
+
+def test_two_processes_do_not_take_a_snapshot_at_the_same_time(tmp_path: Path) -> None:
+    home = Home(root=tmp_path)
+    home.ensure()
+    other = home.backups / "hermes-1.part"
+    other.write_bytes(b"of another process")
+    with closing(prepare(home.store)):
+        watch = FileWatch(home.store)
+        with FileLock(home.run / "snapshot.lock") as lock:
+            lock.acquire()
+            take_due_snapshot(home, watch, 300)
+        assert other.exists()
+        assert not snapshots(home)
+        take_due_snapshot(home, watch, 300)
+        take_due_snapshot(home, watch, 300)
+    assert len(snapshots(home)) == 1

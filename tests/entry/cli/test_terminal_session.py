@@ -1,4 +1,4 @@
-"""A conversation: words go in, a screen shows what comes of them."""
+"""A session: words go in, a screen shows what comes of them."""
 
 import math
 import os
@@ -10,20 +10,24 @@ from pathlib import Path
 import anyio
 import pytest
 
+from hermes.control.context_use import ContextUse
 from hermes.control.gateway import Gateway
-from hermes.entry.cli.conversation import (
+from hermes.entry.cli.file_mentions import FileNotAttached
+from hermes.entry.cli.terminal_session import (
     EARLIER,
     LEFT,
     WALKED_AWAY,
-    TerminalConversation,
+    TerminalSession,
     TurnEnding,
     chosen,
 )
+from hermes.settings.sections import ModelSettings
 from hermes.testing.running import Conditions, running, until
 from hermes.testing.scripted import Answer, ScriptedModel, calls, hangs, says
+from hermes.types.errors import NotAccepted
 from hermes.types.events import AgentEvent, QuestionAsked, TextDelta
-from hermes.types.identity import CallId
-from hermes.types.messages import AssistantMessage, ToolMessage
+from hermes.types.identity import CallId, SessionKey
+from hermes.types.messages import AssistantMessage, ToolMessage, UserMessage
 from hermes.types.models import ModelRequest
 from hermes.types.protocols import Emit
 
@@ -37,11 +41,15 @@ class Heard:
         self.events: list[AgentEvent] = []
         self.told: list[str] = []
         self.notes: list[str] = []
+        self.questions: list[str] = []
+
+    def show_question(self, text: str) -> None:
+        self.questions.append(text)
 
     def show(self, event: AgentEvent) -> None:
         self.events.append(event)
 
-    def tell(self, text: str) -> None:
+    def show_reply(self, text: str) -> None:
         self.told.append(text)
 
     def remark(self, text: str) -> None:
@@ -59,15 +67,17 @@ class Heard:
 
 
 class Stage:
-    def __init__(self, gateway: Gateway, model: ScriptedModel) -> None:
+    def __init__(self, gateway: Gateway, model: ScriptedModel, folder: Path) -> None:
         self.gateway = gateway
         self.model = model
         self.screen = Heard()
-        self.conversation = TerminalConversation(gateway, "s", lambda: self.screen)
+        self.used: list[ContextUse] = []
+        """What the status line was given."""
+        self.session = TerminalSession(gateway, "s", lambda: self.screen, folder, self.used.append)
 
-    async def say(self, text: str) -> TurnEnding:
+    async def say(self, text: str, piped: str = "") -> TurnEnding:
         with anyio.fail_after(10):
-            return await self.conversation.say(text)
+            return await self.session.say(text, piped)
 
     @property
     def results(self) -> list[str]:
@@ -80,7 +90,7 @@ class Stage:
 async def conversing(home: Path, *answers: Answer) -> AsyncIterator[Stage]:
     model = ScriptedModel(answers)
     async with running(home, [], model, Conditions(terminal=True)) as gateway:
-        yield Stage(gateway, model)
+        yield Stage(gateway, model, home)
 
 
 async def test_an_answer_is_shown_and_a_command_told(tmp_path: Path) -> None:
@@ -129,22 +139,55 @@ async def test_what_is_added_while_a_turn_runs_is_queued_and_commands_act_at_onc
     tmp_path: Path,
 ) -> None:
     async with conversing(tmp_path, hangs(), says("Second.")) as stage:
-        conversation, waiting = stage.conversation, Waiting(stage)
+        session, waiting = stage.session, Waiting(stage)
         async with anyio.create_task_group() as group:
             group.start_soon(waiting.ends)
             await until(lambda: stage.model.requests)
-            await conversation.add("and then?")
-            await conversation.add("/stop")
+            await session.add("and then?")
+            await session.add("/stop")
         assert waiting.endings == ["stopped"]
         assert stage.screen.notes == [
             "Queued (1): and then?",
             "Stopped. 1 queued message follows.",
         ]
-        assert await conversation.owes()
+        assert await session.owes()
         with anyio.fail_after(10):
-            assert await conversation.follow() == "completed"
+            assert await session.follow() == "completed"
+        assert stage.screen.questions == ["and then?"]
         assert stage.screen.text == "Second."
-        assert not await conversation.owes()
+        assert not await session.owes()
+
+
+async def test_a_command_that_fails_is_refused(tmp_path: Path) -> None:
+    async with conversing(tmp_path) as stage:
+        assert await stage.say("/nope") == "refused"
+        assert await stage.say("/status") == "completed"
+        assert not await stage.session.add("/nope")
+        assert await stage.session.add("/status")
+
+
+async def test_the_turn_can_be_stopped_twice_and_ends_once(tmp_path: Path) -> None:
+    async with conversing(tmp_path, hangs()) as stage:
+        waiting = Waiting(stage)
+        async with anyio.create_task_group() as group:
+            group.start_soon(waiting.ends)
+            await until(lambda: stage.model.requests)
+            await stage.session.stop()
+            await stage.session.stop()
+        assert waiting.endings == ["stopped"]
+
+
+async def test_the_use_of_the_context_is_measured_after_each_tool_and_turn(tmp_path: Path) -> None:
+    spoken = calls(("append", {"token": "x"}))
+    async with conversing(tmp_path, spoken, says("Done.")) as stage:
+        await stage.session.measure()
+        assert [use.tokens for use in stage.used] == [0]
+        await stage.say("append x")
+        assert len(stage.used) >= 2
+        assert stage.used[-1].tokens > 0
+        assert stage.used[-1] == await stage.gateway.context_use(
+            SessionKey.parse(stage.session.key)
+        )
 
 
 async def test_a_turn_that_waits_for_an_earlier_one_says_so(tmp_path: Path) -> None:
@@ -155,8 +198,54 @@ async def test_a_turn_that_waits_for_an_earlier_one_says_so(tmp_path: Path) -> N
             await until(lambda: stage.model.requests)
             group.start_soon(second.ends)
             await until(lambda: EARLIER in stage.screen.notes)
-            await stage.conversation.add("/stop")
+            await stage.session.add("/stop")
         assert second.endings == ["completed"]
+
+
+async def test_a_mentioned_file_is_sent_with_the_message(tmp_path: Path) -> None:
+    (tmp_path / "todo.txt").write_text("milk")
+    async with conversing(tmp_path, says("Milk."), says("Nothing.")) as stage:
+        await stage.say("what is in @todo.txt")
+        assert stage.screen.notes == ["Attached: todo.txt"]
+        await stage.say("this is a log", piped="see @todo.txt")
+        assert [one.text for one in stage.model.requests[-1].messages[::2]] == [
+            "what is in @todo.txt\n\n[file todo.txt]\nmilk\n[end of file todo.txt]",
+            "this is a log\n\nsee @todo.txt",
+        ]
+
+
+async def test_a_mentioned_image_is_an_attachment(tmp_path: Path) -> None:
+    image = b"\x89PNG\r\n\x1a\n" + b"\0" * 9
+    (tmp_path / "cat.png").write_bytes(image)
+    async with conversing(tmp_path, says("A cat.")) as stage:
+        assert await stage.say("who is @cat.png") == "completed"
+    (asked,) = stage.model.requests[-1].messages
+    assert isinstance(asked, UserMessage)
+    (sent,) = asked.attachments
+    assert (sent.kind, sent.name, sent.size) == ("image", "cat.png", len(image))
+    assert sent.path
+    assert sent.at == len("who is @cat.png")
+
+
+async def test_an_image_is_not_sent_to_a_model_that_accepts_none(tmp_path: Path) -> None:
+    (tmp_path / "cat.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    blind = ModelSettings(default="m", base_url="http://127.0.0.1:9/v1", attachments=())
+    model = ScriptedModel([])
+    async with running(tmp_path, [], model, Conditions(terminal=True, model=blind)) as gateway:
+        stage = Stage(gateway, model, tmp_path)
+        with pytest.raises(NotAccepted, match="The model 'm' does not accept images"):
+            await stage.say("who is @cat.png")
+    assert model.requests == []
+
+
+async def test_a_message_with_a_missing_file_is_not_sent(tmp_path: Path) -> None:
+    async with conversing(tmp_path) as stage:
+        with pytest.raises(FileNotAttached, match="There is no file"):
+            await stage.say("what is in @nope.txt")
+        await stage.session.add("and @nope.txt")
+        assert stage.model.requests == []
+        (note,) = stage.screen.notes
+        assert note.startswith("There is no file 'nope.txt'.")
 
 
 def test_words_of_a_choice_count_before_numbers() -> None:
@@ -180,7 +269,7 @@ class Waiting:
 async def test_an_interrupt_stops_the_turn(tmp_path: Path) -> None:
     async with conversing(tmp_path, hangs()) as stage:
         waiting = Waiting(stage)
-        async with stage.conversation.interrupts.heard(), anyio.create_task_group() as group:
+        async with stage.session.interrupts.handled(), anyio.create_task_group() as group:
             group.start_soon(waiting.ends)
             await until(lambda: stage.model.requests)
             os.kill(os.getpid(), signal.SIGINT)
@@ -201,7 +290,7 @@ async def test_a_second_interrupt_does_not_wait_for_the_end(tmp_path: Path) -> N
 
     async with conversing(tmp_path, stubborn) as stage:
         waiting = Waiting(stage)
-        async with stage.conversation.interrupts.heard(), anyio.create_task_group() as group:
+        async with stage.session.interrupts.handled(), anyio.create_task_group() as group:
             group.start_soon(waiting.ends)
             await until(lambda: stage.model.requests)
             os.kill(os.getpid(), signal.SIGINT)
@@ -216,12 +305,12 @@ async def test_a_second_interrupt_does_not_wait_for_the_end(tmp_path: Path) -> N
 async def test_sigterm_leaves_a_turn_as_it_is(tmp_path: Path) -> None:
     async with conversing(tmp_path, hangs()) as stage:
         waiting = Waiting(stage)
-        async with stage.conversation.interrupts.heard(), anyio.create_task_group() as group:
+        async with stage.session.interrupts.handled(), anyio.create_task_group() as group:
             group.start_soon(waiting.ends)
             await until(lambda: stage.model.requests)
             os.kill(os.getpid(), signal.SIGTERM)
         assert waiting.endings == ["left"]
-        assert stage.conversation.interrupts.leaving
+        assert stage.session.interrupts.leaving
 
 
 async def test_a_turn_that_is_left_to_another_process_says_so(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from hermes.entry.terminal.status import SPINNER, STALL, Status, spent
+from hermes.entry.terminal.activity import SPINNER, STALL, Activity, spent
 from hermes.types.events import (
     AgentEvent,
     Notice,
@@ -24,7 +24,7 @@ RUN = ToolStarted(call=TWO, name="terminal", label="make\n  all")
 
 def line(*events: AgentEvent, after: float = 0.5) -> str:
     """What is shown so many seconds after the events."""
-    status = Status(100.0)
+    status = Activity(100.0)
     for event in events:
         status.feed(event, 100.0)
     return status.line(100.0 + after)[2:]
@@ -51,7 +51,7 @@ def test_the_line_says_what_is_going_on(events: list[AgentEvent], wanted: str) -
 
 def test_seconds_are_counted_from_the_beginning_of_what_is_going_on() -> None:
     assert line(READ, after=3.2) == "read_file todo.txt · 3 s"
-    status = Status(0.0)
+    status = Activity(0.0)
     status.feed(ReasoningDelta(text="hm"), 5.0)
     assert status.line(7.0).endswith("thinking · 7 s")
     status.feed(Notice(text="a pause"), 7.0)
@@ -64,7 +64,7 @@ def test_words_speak_for_themselves_until_they_stall() -> None:
 
 
 def test_the_spinner_turns() -> None:
-    status = Status(0.0)
+    status = Activity(0.0)
     assert {status.line(tenth / 10 + 0.01)[0] for tenth in range(10)} == set(SPINNER)
 
 

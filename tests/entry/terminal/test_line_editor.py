@@ -12,7 +12,8 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from hermes.entry.terminal.completion import Completions
-from hermes.entry.terminal.prompt import LONGEST_KEPT, InputHistory, LinePrompt
+from hermes.entry.terminal.line_editor import LONGEST_KEPT, InputHistory, LineEditor
+from hermes.entry.terminal.suggestions import HistorySuggestions
 from hermes.testing.running import until
 
 ENTER, ALT_ENTER, CTRL_J, CTRL_C, CTRL_D, CTRL_R, UP = (
@@ -26,9 +27,11 @@ def file(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def prompting(file: Path) -> AsyncIterator[tuple[LinePrompt, PipeInput]]:
+async def prompting(file: Path) -> AsyncIterator[tuple[LineEditor, PipeInput]]:
     with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
-        yield LinePrompt(file, Completions({"stop": "end it"}, file.parent), color=True), keys
+        completions = Completions({"stop": "end it"}, file.parent)
+        suggestions = HistorySuggestions({"stop": ()})
+        yield LineEditor(file, completions, suggestions, lambda: "fake", color=True), keys
 
 
 async def read(file: Path, *typed: str) -> list[str | None]:

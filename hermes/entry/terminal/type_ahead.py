@@ -1,4 +1,4 @@
-"""What is typed while the agent works: nothing is drawn but the line itself."""
+"""Edits the line that a person types while the agent works."""
 
 import codecs
 
@@ -6,25 +6,36 @@ from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
+ESCAPE = b"\x1b"
 
-class Draft:
-    """A line that grows key by key; the keys that edit are those at its end."""
+
+class TypeAhead:
+    """A line that is edited at its end only, key by key."""
 
     def __init__(self) -> None:
         self.text = ""
+        """The text that is not sent yet."""
+        self.pending = False
+        """Whether the keys so far end with Esc, which may be the beginning of another key."""
         self._sent: list[str] = []
         self._alt = False
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._parser = Vt100Parser(self._press)
 
     def feed(self, keys: bytes) -> list[str]:
-        """What they send; the rest is `text`."""
+        """Adds keys; returns the lines that they complete."""
         self._parser.feed(self._decoder.decode(keys))
+        self.pending = keys.endswith(ESCAPE)
         sent, self._sent = self._sent, []
         return sent
 
+    def end_pending(self) -> None:
+        """Makes a pending Esc a key of its own, because no other key has followed."""
+        self._parser.flush()
+        self.pending = self._alt = False
+
     def take(self) -> str:
-        """What was not sent, for whoever goes on with it."""
+        """Removes and returns the text that is not sent yet."""
         text, self.text = self.text, ""
         return text
 

@@ -12,13 +12,14 @@ from urllib.request import Request, urlopen
 import msgspec
 import pytest
 
-from hermes.entry.cli.talk import HOST
+from hermes.entry.cli.interactive_chat import HOST
 from hermes.testing.scripted import Plan
 from hermes.testing.terminal import Terminal
 
 HERMES = (sys.executable, "-m", "hermes")
 ENTER, TAB, ALT_ENTER, CTRL_C, CTRL_D, UP = "\r", "\t", "\x1b\r", "\x03", "\x04", "\x1b[A"
 COLOR = re.compile(rb"\x1b\[(\d+;)*(3|4|9|10)\d[;m]")
+STATUS = re.compile(r"^fake · context \S+ of 128k$", re.MULTILINE)
 ANSWER = """\
 # Plan
 Some **bold** words, `code` and a [link](http://x.org):
@@ -118,7 +119,7 @@ def test_words_appear_as_they_come_under_a_spinner(terminal: Terminal) -> None:
     terminal.send("tokens:40 delay:0.03 ttft:0.5 reasoning:2" + ENTER)
     terminal.until("thinking")
     terminal.until("you said:")
-    assert "[" in terminal.row
+    assert any(line.startswith("[") for line in terminal.lines)
     assert "thinking" not in terminal.text
     terminal.until(at_prompt(terminal))
     assert re.search(r"· \d\.\d s · [\d,]+ tokens in · 40 out", terminal.text)
@@ -159,6 +160,77 @@ def test_a_tool_has_a_line_with_its_duration_and_its_result(terminal: Terminal) 
     failed = r"✗ read_file none \(failed, \d\.\d s\): 'none': No such file.*"
     assert any(re.fullmatch(failed, line) for line in lines)
     assert "Buy milk." in " ".join(lines)
+
+
+def test_a_change_is_shown_as_a_coloured_diff(terminal: Terminal, person: Person) -> None:
+    (person.folder / "list.txt").write_text("eggs\n\tmilk\n")
+    change = '{"path":"list.txt","old":"milk","new":"oat\\u001b[2Jmilk"}'
+    lines = ask(terminal, f"tool:patch{change}")
+    start = next(at for at, line in enumerate(lines) if line.startswith("· patch list.txt ("))
+    assert lines[start + 1 : start + 5] == [
+        "  @@ -1,2 +1,2 @@",
+        "   eggs",
+        "  -   milk",
+        "  +   oatmilk",
+    ]
+    assert terminal.style("-   milk").fg == "red"
+    assert terminal.style("+   oatmilk").fg == "green"
+
+
+def test_a_status_line_shows_the_model_and_the_share_of_its_window(terminal: Terminal) -> None:
+    ask(terminal, "hello")
+    above = terminal.lines[terminal.lines.index("›") - 1]
+    assert re.fullmatch(r"fake · context (\d|<1)% of 128k", above)
+    terminal.send("hang" + ENTER)
+    terminal.until(lambda: any(line == f"{above} · Esc stops" for line in terminal.lines))
+    terminal.send(CTRL_C)
+    terminal.until(at_prompt(terminal))
+    # It is not left above messages that were sent.
+    assert terminal.text.count("fake · context") == 1
+
+
+def test_esc_stops_the_turn_and_keeps_the_line(terminal: Terminal) -> None:
+    terminal.send("hang" + ENTER)
+    terminal.until("thinking")
+    terminal.send("not sent yet")
+    terminal.until(lambda: terminal.row == "› not sent yet")
+    terminal.send("\x1b")
+    # While the agent works, the status line ends with a hint.
+    terminal.until(lambda: STATUS.search(terminal.text))
+    terminal.until(lambda: terminal.row == "› not sent yet")
+    assert "Stopped." in terminal.lines
+    terminal.send(CTRL_C + "x\b")
+    terminal.until(at_prompt(terminal))
+
+
+def test_a_file_is_attached(terminal: Terminal, person: Person) -> None:
+    ask(terminal, "what is in @todo.txt")
+    assert "[file todo.txt]\nBuy milk.\n" in person.asked()
+    lines = ask(terminal, "and in @nope.txt")
+    assert "There is no file 'nope.txt'. Type @@nope.txt if you don't mean a file." in lines
+    assert "Buy milk." in person.asked()
+
+
+def test_a_command_that_failed_is_not_suggested(terminal: Terminal) -> None:
+    assert any("There is no command" in line for line in ask(terminal, "/statsu"))
+    assert "Idle." in ask(terminal, "/status")
+    ask(terminal, "/statsu")
+    terminal.send("/stat")
+    terminal.until(lambda: terminal.row == "› /status")
+    terminal.send(CTRL_C + "x\b")
+    terminal.until(at_prompt(terminal))
+
+
+def test_the_hint_after_ctrl_c_is_cleared(terminal: Terminal) -> None:
+    terminal.send(CTRL_C)
+    terminal.until("Ctrl-C again leaves")
+    terminal.send(ENTER)
+    terminal.until(lambda: "Ctrl-C again leaves" not in terminal.text)
+    terminal.until(at_prompt(terminal))
+    terminal.send(CTRL_C)
+    terminal.until("Ctrl-C again leaves")
+    terminal.until(at_prompt(terminal))
+    assert "Ctrl-C again leaves" not in terminal.text
 
 
 def test_a_long_answer_scrolls_and_nothing_stands_twice(terminal: Terminal, person: Person) -> None:
@@ -211,7 +283,9 @@ def test_commands_are_completed_with_their_help(terminal: Terminal) -> None:
 
 
 def test_files_are_completed_where_we_are(terminal: Terminal) -> None:
-    terminal.send("see @to" + TAB)
+    terminal.send("see @to")
+    terminal.until(lambda: any(line.strip() == "todo.txt" for line in terminal.lines))
+    terminal.send(TAB)
     terminal.until(lambda: terminal.row.startswith("› see @todo.txt"))
     terminal.send(CTRL_C)
     terminal.until("Ctrl-C again leaves")
@@ -249,6 +323,8 @@ def test_lines_sent_while_it_works_are_queued_and_commands_act_at_once(
     terminal.until("Stopped. 1 queued message follows.")
     terminal.until(at_prompt(terminal))
     assert person.asked() == "and then"
+    lines = terminal.text.split("\n")
+    assert "you said:" in lines[lines.index("› and then") + 1]
 
 
 def test_the_size_may_change_in_the_middle_of_a_turn(terminal: Terminal, person: Person) -> None:
@@ -309,7 +385,7 @@ def test_a_question_is_asked_again_when_the_conversation_goes_on(person: Person)
     asks = 'tool:clarify{"question":"Which color?","choices":["red","blue"]}'
     with person.starts() as terminal:
         terminal.until(at_prompt(terminal))
-        assert ask(terminal, asks)[-6:-2] == [
+        assert ask(terminal, asks)[-7:-3] == [
             "? Which color?",
             "  1. red",
             "  2. blue",

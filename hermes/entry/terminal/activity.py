@@ -1,4 +1,4 @@
-"""What the agent is doing, in a line; and what a turn has taken."""
+"""Describes what the agent is doing in one line, and the cost of a turn at its end."""
 
 from typing import assert_never
 
@@ -26,13 +26,13 @@ from hermes.types.value import Value
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 TURNS = 10
-"""Steps of the spinner in a second."""
+"""Steps of the spinner per second."""
 STALL = 1.5
-"""Seconds without a word after which the spinner is shown again."""
+"""Seconds without new text after which the spinner is shown again."""
 
 
 class Task(Value):
-    """Something that goes on."""
+    """A model call or a tool call that runs."""
 
     label: str
     since: float
@@ -44,13 +44,13 @@ class Task(Value):
         return f"{self.label}{progress}" + (f" · {seconds} s" if seconds else "")
 
 
-class Status:
-    """Follows a turn; times are the caller's, in seconds."""
+class Activity:
+    """Follows the events of a turn. The caller passes the time, in seconds."""
 
     def __init__(self, now: float) -> None:
         self._model = Task(label="thinking", since=now)
         self._spoke_at: float | None = None
-        """When a word last came of what is being said."""
+        """When text last arrived; None if the model is not writing."""
         self._tools: dict[CallId, Task] = {}
 
     def feed(self, event: AgentEvent, now: float) -> None:
@@ -70,7 +70,7 @@ class Status:
                 assert_never(event)
 
     def line(self, now: float) -> str:
-        """What is going on; nothing while the answer's own words say so."""
+        """The tasks that run; empty while new text shows that the model works."""
         if self._spoke_at is not None and now - self._spoke_at < STALL:
             return ""
         tasks = list(self._tools.values()) or [self._model]
@@ -98,7 +98,7 @@ class Status:
 
 
 def spent(usage: UsageReported | None, seconds: float) -> str:
-    """What a turn took: time, tokens, and money where the price is known."""
+    """The time and the tokens of a turn, and its cost where the price is known."""
     parts = [f"{seconds:.1f} s"]
     if usage is not None:
         cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""

@@ -1,12 +1,15 @@
-"""Where the person types: several lines, with history, search and completion."""
+"""The prompt of an interactive chat: edits a message, with history, search and completion."""
 
+import asyncio
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import anyio
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
-from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.auto_suggest import AutoSuggest
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer
 from prompt_toolkit.enums import DEFAULT_BUFFER
@@ -17,16 +20,21 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
-MARK = "› "
+from hermes.entry.terminal.completion import offers_menu
+from hermes.entry.terminal.protocols import MARK
+
 AGAIN = "Ctrl-C again leaves"
+LEAVE_HINT_SECONDS = 3.0
+"""Time for which the hint is shown, and in which a second Ctrl-C leaves."""
 LONGEST_KEPT = 10_000
-"""Characters of a message that the history file remembers; a longer one is not."""
+"""Characters of the longest message that is written to the history file."""
 MENU_LINES = 6
 STYLE = Style.from_dict(
     {
         "mark": "bold ansicyan",
         "auto-suggestion": "noinherit dim",
         "hint": "dim",
+        "status": "dim",
         "completion-menu": "noinherit",
         "completion-menu.completion.current": "noinherit reverse",
         "completion-menu.meta.completion": "noinherit dim",
@@ -37,19 +45,32 @@ STYLE = Style.from_dict(
 )
 
 
-class LinePrompt:
-    def __init__(self, history: Path, completer: Completer, *, color: bool) -> None:
+class LineEditor:
+    """Reads one message after the other, below a status line."""
+
+    def __init__(
+        self,
+        history: Path,
+        completer: Completer,
+        suggestions: AutoSuggest,
+        status: Callable[[], str],
+        *,
+        color: bool,
+    ) -> None:
+        self._status = status
         self._leaving = False
-        """The last key was Ctrl-C."""
+        """Whether Ctrl-C was pressed a moment ago, so that another one leaves."""
+        self._timer: asyncio.Task[None] | None = None
+        """Ends the hint that is shown after Ctrl-C."""
         self._session: PromptSession[str] = PromptSession(
-            [("class:mark", MARK)],
+            self._prompt,
             multiline=True,
             prompt_continuation=" " * len(MARK),
             history=InputHistory(history),
-            auto_suggest=AutoSuggestFromHistory(),
+            auto_suggest=suggestions,
             completer=completer,
             complete_in_thread=True,
-            complete_while_typing=Condition(_offers_commands),
+            complete_while_typing=Condition(_offers_menu),
             reserve_space_for_menu=MENU_LINES,
             key_bindings=self._keys(),
             placeholder=self._hint,
@@ -60,7 +81,7 @@ class LinePrompt:
         self._session.default_buffer.on_text_changed += self._typed
 
     async def read(self, draft: str = "") -> str | None:
-        """What was typed, after what had been already; None when the person leaves."""
+        """The message of the person, who goes on with the draft; None when they leave."""
         self._leaving = False
         try:
             return await self._session.prompt_async(
@@ -70,19 +91,31 @@ class LinePrompt:
             return None
 
     def leave(self) -> None:
-        """Ends a reading as if the person had left."""
+        """Ends `read` as if the person had left."""
         if self._session.app.is_running:
             self._session.app.exit(exception=EOFError())
 
     def _typed(self, _buffer: Buffer) -> None:
         self._leaving = False
 
+    def _prompt(self) -> StyleAndTextTuples:
+        # The status line is not left above a message that was sent.
+        status = "" if get_app().is_done else self._status()
+        above: StyleAndTextTuples = [("class:status", f"{status}\n")] if status else []
+        return [*above, ("class:mark", MARK)]
+
     def _hint(self) -> StyleAndTextTuples:
-        return [("class:hint", AGAIN if self._leaving else "")]
+        shown = self._leaving and not get_app().is_done
+        return [("class:hint", AGAIN if shown else "")]
+
+    async def _forget_ctrl_c(self) -> None:
+        await anyio.sleep(LEAVE_HINT_SECONDS)
+        self._leaving = False
+        get_app().invalidate()
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
-        # A search has a buffer of its own, and its own meaning of Enter.
+        # The search has a buffer of its own, in which Enter has another meaning.
         typing = has_focus(DEFAULT_BUFFER)
 
         @keys.add("enter", filter=typing)
@@ -106,12 +139,18 @@ class LinePrompt:
                 return
             event.current_buffer.reset()
             self._leaving = True
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = event.app.create_background_task(self._forget_ctrl_c())
 
         return keys
 
 
 class InputHistory(FileHistory):
-    """What was typed in all runs, for its owner only; a disk that is full just forgets it."""
+    """The messages of all runs, in a file that only its owner can read.
+
+    A message that can't be written, for example because the disk is full, is not kept.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -125,5 +164,5 @@ class InputHistory(FileHistory):
                 super().store_string(string)
 
 
-def _offers_commands() -> bool:
-    return get_app().current_buffer.text.startswith("/")
+def _offers_menu() -> bool:
+    return offers_menu(get_app().current_buffer.document.text_before_cursor)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hermes.entry.terminal.draft import Draft
+from hermes.entry.terminal.type_ahead import TypeAhead
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,18 @@ from hermes.entry.terminal.draft import Draft
     ],
 )
 def test_keys_edit_and_send(keys: str, sent: list[str], left: str) -> None:
-    draft, found = Draft(), list[str]()
+    draft, found = TypeAhead(), list[str]()
     for byte in keys.encode():
         found += draft.feed(bytes([byte]))
     assert (found, draft.take(), draft.text) == (sent, left, "")
+
+
+def test_esc_alone_is_a_key_and_esc_before_enter_is_not() -> None:
+    typed, pending = TypeAhead(), list[bool]()
+    for keys in (b"one\x1b", b"\r", b"two\x1b"):
+        assert typed.feed(keys) == []
+        pending.append(typed.pending)
+    assert pending == [True, False, True]
+    typed.end_pending()
+    assert not typed.pending
+    assert typed.feed(b"\r") == ["one\ntwo"]

@@ -1,17 +1,19 @@
-"""A turn as a person sees it in a terminal."""
+"""Draws one turn in a terminal while it runs."""
 
 import time
 from collections.abc import Callable, Sequence
 from typing import Literal, assert_never
 
+from msgspec.structs import replace
 from rich.console import RenderableType
 from rich.text import Text
 
+from hermes.entry.terminal.activity import Activity, spent
+from hermes.entry.terminal.live_output import LiveOutput
 from hermes.entry.terminal.markdown import render
-from hermes.entry.terminal.page import Page
-from hermes.entry.terminal.status import Status, spent
-from hermes.streaming.final import question_text, remark
-from hermes.streaming.stdout import CUT, took, tool_label
+from hermes.entry.terminal.protocols import MARK
+from hermes.streaming.final import end_remark, question_text
+from hermes.streaming.stdout import CUT, DIFF_INDENT, diff_lines, outcome_text, tool_label
 from hermes.text.console import printable
 from hermes.text.incremental import IncrementalMarkdown, Piece, pieces
 from hermes.types.events import (
@@ -32,37 +34,48 @@ from hermes.types.events import (
 from hermes.types.identity import CallId
 
 REDRAW_SECONDS = 1 / 15
-"""Seconds between two drawings, at the least."""
+"""Shortest time between two drawings."""
 IDLE = 0.1
-"""Seconds after which the spinner turns."""
+"""Seconds after which the spinner is drawn again."""
 SHARE = 4
-"""Drawing takes at most one part in so many of the time."""
+"""Pause after a drawing, as a multiple of the time that it took."""
+STOP = "Esc stops"
 
+DIFF_STYLES = {"+": "green", "-": "red"}
+"""Styles of the lines of a diff, by their first character."""
 DROP = "/stop drops the question"
 
 BlockKind = Literal["words", "remark"]
 
 
-class Screen:
-    """Shows one turn: what is finished stands for good, what grows is drawn again."""
+class LiveScreen:
+    """Shows one turn: complete parts are written once, the growing part is redrawn."""
 
-    def __init__(self, page: Page, clock: Callable[[], float] = time.monotonic) -> None:
-        self._page = page
+    def __init__(self, output: LiveOutput, clock: Callable[[], float] = time.monotonic) -> None:
+        self._output = output
         self._clock = clock
         self._began = self._next_frame = clock()
-        self._status = Status(self._began)
+        self._activity = Activity(self._began)
         self._text = IncrementalMarkdown()
         self._spoken = False
-        """Some of the text is settled."""
+        """Whether a part of the current text is permanent."""
         self._settled: list[RenderableType] = []
-        """Not drawn yet."""
+        """Permanent lines that are not written yet."""
         self._above: BlockKind | None = None
-        """What stands last."""
+        """The kind of the last permanent line."""
         self._labels: dict[CallId, str] = {}
+        """The lines of the calls that run."""
+        self._targets: dict[CallId, str] = {}
+        """The same lines with the first argument only, such as the path."""
         self._usage: UsageReported | None = None
 
+    def show_question(self, text: str) -> None:
+        lines = printable(text).split("\n")
+        asked = Text.assemble((MARK, "bold cyan"), f"\n{' ' * len(MARK)}".join(lines))
+        self._output.put(Text(), asked)
+
     def show(self, event: AgentEvent) -> None:
-        self._status.feed(event, self._clock())
+        self._activity.feed(event, self._clock())
         match event:
             case TextDelta(text=text):
                 self._text.feed(printable(text))
@@ -72,6 +85,7 @@ class Screen:
                 self._discard()
             case ToolStarted(call=call):
                 self._labels[call] = tool_label(event)
+                self._targets[call] = tool_label(replace(event, arguments=""))
             case ToolFinished() | QuestionAsked() | ContextCompacted() | Notice():
                 self._remark(*self._lines(event))
             case UsageReported():
@@ -83,38 +97,39 @@ class Screen:
             case _:
                 assert_never(event)
 
-    def tell(self, text: str) -> None:
-        """What the gateway says itself, outside any turn."""
+    def show_reply(self, text: str) -> None:
+        """Shows a reply of the gateway itself, as Markdown."""
         self._end_text()
         self._settled += self._words(pieces(printable(text)))
-        self._page.put(*self._settled)
+        self._output.put(*self._settled)
         self._settled = []
 
     def note(self, text: str) -> None:
-        """What is said while the answer goes on, above what of it still grows."""
-        self._page.note(f"· {printable(text)}")
+        """Shows a notice above the part of the answer that still grows."""
+        self._output.note(f"· {printable(text)}")
         self._next_frame = self._clock()
 
     def remark(self, text: str) -> None:
-        """The last word where there is no answer, or no more of it."""
+        """Shows why there is no answer, or no more of it."""
         self._remark(_dim(text))
-        self._page.put(*self._settled)
+        self._output.put(*self._settled)
         self._settled = []
 
     def draw(self) -> float:
-        """Brings the page up to date; in how many seconds it wants to be called again."""
+        """Updates the output; returns the seconds after which to call it again."""
         now = self._clock()
         if now < self._next_frame:
             return self._next_frame - now
         self._settle(self._text.settled())
         tail = self._words(self._text.open())
-        if line := self._status.line(now):
-            if tail or self._above == "words":
-                tail.append(Text())
-            tail.append(Text(line, "dim", no_wrap=True, overflow="ellipsis"))
-        if typed := self._page.typed:
-            tail.append(Text(f"› {printable(typed)}", no_wrap=True, overflow="ellipsis"))
-        self._page.draw(self._settled, tail)
+        lines = [line for line in (self._activity.line(now), self._output.status(STOP)) if line]
+        if lines and (tail or self._above == "words"):
+            tail.append(Text())
+        tail += [Text(line, "dim", no_wrap=True, overflow="ellipsis") for line in lines]
+        if typed := self._output.typed:
+            # Not cut: the end of a long line is the part that is being typed.
+            tail.append(Text(f"{MARK}{printable(typed)}", overflow="fold"))
+        self._output.draw(self._settled, tail)
         self._settled = []
         self._next_frame = now + max(REDRAW_SECONDS, SHARE * (self._clock() - now))
         return IDLE
@@ -128,9 +143,9 @@ class Screen:
                 why = "" if end.text in ("", "by you") else f": {end.text}"
                 self._remark(Text(printable(f"Stopped{why}."), "yellow"))
             case "failed":
-                self._remark(Text(printable(remark(end)), "red"))
+                self._remark(Text(printable(end_remark(end)), "red"))
             case "completed":
-                if words := remark(end):
+                if words := end_remark(end):
                     self._remark(Text(words, "yellow"))
             case "suspended":
                 pass
@@ -138,7 +153,7 @@ class Screen:
                 assert_never(end.outcome)
         if end.outcome != "suspended":
             self._remark(_dim(spent(self._usage, self._clock() - self._began)))
-        self._page.put(*self._settled)
+        self._output.put(*self._settled)
         self._settled = []
 
     def _end_text(self) -> None:
@@ -157,7 +172,7 @@ class Screen:
             self._above, self._spoken = "words", True
 
     def _words(self, found: Sequence[Piece]) -> list[RenderableType]:
-        """The pieces with the blank lines before them."""
+        """The rendered pieces, with the blank lines between them."""
         shown: list[RenderableType] = []
         for piece in found:
             first = not (self._spoken or shown)
@@ -171,7 +186,11 @@ class Screen:
     ) -> Sequence[Text]:
         match event:
             case ToolFinished(call=call):
-                return [_tool(event, self._labels.pop(call, tool_label(event)))]
+                label = self._labels.pop(call, tool_label(event))
+                if event.diff and call in self._targets:
+                    # The diff says more than the arguments.
+                    label = self._targets[call]
+                return [_tool(event, label), *map(_changed, diff_lines(event))]
             case QuestionAsked(call=call):
                 self._labels.pop(call, None)
                 return _question(event)
@@ -195,8 +214,14 @@ def _dim(text: str) -> Text:
 
 
 def _tool(event: ToolFinished, label: str) -> Text:
-    line = f"{label}{took(event)}"
+    line = f"{label}{outcome_text(event)}"
     return Text(f"✗ {line}", "red") if event.failed else _dim(line)
+
+
+def _changed(line: str) -> Text:
+    """A line of a diff."""
+    style = DIFF_STYLES.get(line.removeprefix(DIFF_INDENT)[:1], "dim")
+    return Text(line, style, no_wrap=True, overflow="ellipsis")
 
 
 def _question(event: QuestionAsked) -> list[Text]:

@@ -1,4 +1,4 @@
-"""The output of a terminal: lines that stand for good, and a tail that is drawn again."""
+"""Writes to a terminal: permanent lines, and below them a tail that is redrawn."""
 
 import os
 import re
@@ -11,12 +11,16 @@ from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
+from hermes.control.context_use import ContextUse
+from hermes.entry.terminal.status_line import status_line
+
 KEPT_NOTES = 100
+"""Lines from `note` that wait for the next drawing; older ones are dropped."""
 _STYLE = re.compile(r"\x1b\[[\d;]*m")
 
 
-class Page:
-    """Writes each line once; only the tail, never higher than the screen, is written again."""
+class LiveOutput:
+    """Writes each permanent line once. Only the tail, which fits on the screen, is redrawn."""
 
     def __init__(
         self, out: TextIO, *, color: bool, size: Callable[[], os.terminal_size] | None = None
@@ -30,22 +34,29 @@ class Page:
         self._columns = 0
         self._notes: deque[str] = deque(maxlen=KEPT_NOTES)
         self.typed = ""
-        """A line of the person's that is not sent yet, to be drawn below the rest."""
+        """Text that the person has typed and not sent yet; it is drawn below the rest."""
+        self.context: ContextUse | None = None
+        """The content of the status line; None for no status line."""
 
     @property
     def columns(self) -> int:
         return self._size().columns
 
+    def status(self, hint: str = "") -> str:
+        """The text of the status line; empty if there is none."""
+        # The last column stays free, as in every other line.
+        return status_line(self.context, self.columns - 1, hint) if self.context else ""
+
     def note(self, text: str) -> None:
-        """A line that will stand above what is drawn next; may come from any thread."""
+        """Adds a line above the tail with the next drawing. Can be called from any thread."""
         self._notes.append(text)
 
     def put(self, *what: RenderableType) -> None:
-        """Writes for good, in the place of the tail."""
+        """Writes permanent lines in the place of the tail."""
         self.draw(what, ())
 
     def draw(self, what: Sequence[RenderableType], tail: Sequence[RenderableType]) -> None:
-        """Writes `what` for good, and beneath it a new tail."""
+        """Writes `what` as permanent lines, and below it a new tail."""
         size = self._size()
         notes = [Text(self._notes.popleft(), "dim") for _ in range(len(self._notes))]
         lines = self._lines([*notes, *what], size.columns)
@@ -56,17 +67,17 @@ class Page:
         self._tail, self._columns = shown, size.columns
 
     def _lines(self, what: Sequence[RenderableType], columns: int) -> list[str]:
-        # The last column stays free: terminals differ in what they do behind it.
+        # The last column stays free, because terminals differ in when they wrap after it.
         self._console.width = max(1, columns - 1)
         with self._console.capture() as captured:
             self._console.print(Group(*what), end="")
         return [line.rstrip(" ") for line in captured.get().split("\n")[:-1]]
 
     def _erased(self, columns: int) -> str:
-        """Leads back to where the tail began."""
+        """The codes that move the cursor to the beginning of the tail and erase the tail."""
         if not self._tail:
             return ""
-        # Terminals break lines anew that are wider than they have become.
+        # A terminal that became narrower has wrapped the lines that no longer fit.
         widths = (cell_len(_STYLE.sub("", line)) for line in self._tail)
         rows = sum(max(1, -(-width // columns)) for width in widths)
         up = f"\x1b[{rows - 1}A" if rows > 1 else ""
@@ -74,8 +85,9 @@ class Page:
 
 
 def terminal_size(out: TextIO) -> os.terminal_size:
+    """The size of the terminal that is written to."""
     size = os.get_terminal_size(out.fileno())
-    # A terminal that nobody has told its size says 0.
+    # The size is 0 if it was never set, as in some containers.
     return os.terminal_size((size.columns or 80, size.lines or 24))
 
 

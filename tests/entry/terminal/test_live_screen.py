@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hermes.entry.terminal.page import Page
-from hermes.entry.terminal.screen import IDLE, REDRAW_SECONDS, Screen
+from hermes.control.context_use import ContextPart, ContextUse
+from hermes.entry.terminal.live_output import LiveOutput
+from hermes.entry.terminal.live_screen import IDLE, REDRAW_SECONDS, LiveScreen
 from hermes.streaming.stdout import CUT
 from hermes.types.events import (
     AgentEvent,
@@ -32,6 +33,7 @@ ONE = CallId("t_0_0")
 READ = ToolStarted(call=ONE, name="read_file", label="todo.txt")
 READ_DONE = ToolFinished(call=ONE, name="read_file", seconds=0.12)
 DONE = TurnFinished(outcome="completed")
+USE = ContextUse(model="fake", window=128_000, parts=(ContextPart(name="all", tokens=25_600),))
 PARTS = (
     "word ", "**bold** ", "\n", "\n\n", "- item\n", "1. one\n", "> quote\n", "# title\n", "`x` ",
     "```py\nx = 1\n", "```\n", "| a | b |\n|---|---|\n", "| 1 | 2 |\n", "文字 🙂 ", "a-long-" * 9,
@@ -46,8 +48,8 @@ class Watched:
         self.now = 0.0
         self.out = StringIO()
         size = os.terminal_size((columns, rows))
-        page = Page(self.out, color=False, size=lambda: size)
-        self.screen = Screen(page, clock=lambda: self.now)
+        self.output = LiveOutput(self.out, color=False, size=lambda: size)
+        self.screen = LiveScreen(self.output, clock=lambda: self.now)
         self._terminal = pyte.Screen(columns, 150)
 
     def show(self, *events: AgentEvent) -> None:
@@ -118,6 +120,29 @@ def test_the_line_of_a_tool_has_its_arguments_and_its_result() -> None:
         "· read_file todo.txt offset=2 (0.1 s): milk bread",
         "✗ read_file todo.txt offset=2 (failed, 0.1 s): gone",
     ]
+
+
+def test_a_change_is_shown_below_its_tool_and_cut_to_the_width() -> None:
+    patched = replace(READ_DONE, name="patch", diff=f"@@ -1,1 +1,1 @@\n-\x1b[2Ja\n+{'b' * 60}")
+    watched = Watched()
+    started = replace(READ, name="patch", arguments='{"path":"todo.txt","old":"a","new":"b"}')
+    watched.show(started, patched, DONE)
+    assert watched.lines[:4] == [
+        "· patch todo.txt (0.1 s)",
+        "  @@ -1,1 +1,1 @@",
+        "  -a",
+        "  +" + "b" * 35 + "…",
+    ]
+
+
+def test_added_and_removed_lines_have_their_colors() -> None:
+    out = StringIO()
+    size = os.terminal_size((40, 12))
+    screen = LiveScreen(LiveOutput(out, color=True, size=lambda: size))
+    screen.show(replace(READ_DONE, diff="-old\n+new"))
+    screen.draw()
+    assert "\x1b[31m  -old" in out.getvalue()
+    assert "\x1b[32m  +new" in out.getvalue()
 
 
 def test_a_running_tool_is_in_the_last_line() -> None:
@@ -191,7 +216,9 @@ def test_a_question_has_its_choices_numbered() -> None:
         "  /stop drops the question",
     ]
     approval = QuestionAsked(id="q", call=ONE, kind="approval", prompt="Delete it?")
-    assert "/approve q" in " ".join(shown(approval, TurnFinished(outcome="suspended")))
+    assert "This waits for an approval." in " ".join(
+        shown(approval, TurnFinished(outcome="suspended"))
+    )
 
 
 def test_what_was_cut_leaves_no_trace_if_nothing_of_it_stands() -> None:
@@ -217,15 +244,47 @@ def test_the_screen_is_drawn_only_so_often() -> None:
 def test_slow_drawing_is_done_less_often() -> None:
     watched = Watched()
     times = iter(range(100))
-    slow = Screen(watched.screen._page, clock=lambda: next(times) * REDRAW_SECONDS)
+    slow = LiveScreen(watched.screen._output, clock=lambda: next(times) * REDRAW_SECONDS)
     slow.show(says("one"))
     assert slow.draw() == IDLE
     assert slow.draw() == pytest.approx(2 * REDRAW_SECONDS)
 
 
+def test_the_status_line_is_below_the_answer_and_gone_at_its_end() -> None:
+    watched = Watched()
+    watched.output.context = USE
+    watched.show(says("Hel"))
+    assert watched.lines == ["Hel", "", "fake · context 20% of 128k · Esc stops"]
+    watched.show(SegmentEnded(), READ)
+    assert watched.lines[:2] == ["Hel", ""]
+    assert watched.lines[2][2:] == "read_file todo.txt"
+    assert watched.lines[3] == "fake · context 20% of 128k · Esc stops"
+    watched.show(READ_DONE, DONE)
+    assert not any("context" in line for line in watched.lines)
+
+
+def test_all_of_the_text_that_is_typed_is_visible() -> None:
+    watched = Watched()
+    watched.output.context = USE
+    watched.output.typed = "a long line that is wider than the screen\nand\x1b[2J one more"
+    watched.show(ReasoningDelta(text="hm"))
+    assert watched.lines[2:] == [
+        "› a long line that is wider than the",
+        "screen",
+        "and one more",
+    ]
+
+
+def test_a_queued_question_looks_as_if_it_was_just_typed() -> None:
+    watched = Watched()
+    watched.screen.show_question("first\nsecond\x1b[2J")
+    watched.show(says("Hi"), DONE)
+    assert watched.lines[:4] == ["", "› first", "  second", "Hi"]
+
+
 def test_a_reply_of_the_gateway_is_markdown_too() -> None:
     watched = Watched()
-    watched.screen.tell("**Idle.**\n/stop: end it")
+    watched.screen.show_reply("**Idle.**\n/stop: end it")
     assert watched.lines == ["Idle.", "/stop: end it"]
 
 

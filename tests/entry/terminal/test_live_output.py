@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.text import Text
 
-from hermes.entry.terminal.page import Page
+from hermes.entry.terminal.live_output import LiveOutput
 
 line_lists = st.lists(st.text("ab 文", max_size=30), max_size=6)
 
@@ -19,7 +19,7 @@ class Sheet:
     def __init__(self, columns: int = 20, rows: int = 8) -> None:
         self.size = os.terminal_size((columns, rows))
         self.out = StringIO()
-        self.page = Page(self.out, color=False, size=lambda: self.size)
+        self.page = LiveOutput(self.out, color=False, size=lambda: self.size)
 
     def draw(self, lines: list[str], tail: list[str]) -> None:
         self.page.draw([*map(Text, lines)], [*map(Text, tail)])

@@ -1,4 +1,4 @@
-"""Caches the encoded messages of long conversations: each call repeats the last and adds a few."""
+"""Caches the encoded messages of long conversations, because each call repeats them."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -6,35 +6,35 @@ from collections.abc import Callable, Sequence
 from hermes.types.messages import Message
 
 Encode = Callable[[Message | None, Message], bytes]
-"""The bytes of a message, with those that separate it from the message before it."""
+"""Encodes a message, and the separator between it and the message before it."""
 
-CACHED_FROM = 32
-"""Number of messages from which on a conversation is cached."""
+FEWEST_CACHED_MESSAGES = 32
+"""Fewest messages of a conversation that is cached."""
 CACHED_BYTES = 16 << 20
-"""Size of the whole cache; the conversations that were idle longest are dropped first."""
+"""Size of the cache. The least recently used conversations are dropped first."""
 
 
-class Prefixes:
-    """A cache whose results are byte for byte those of encoding every message."""
+class EncodedMessageCache:
+    """A cache of encoded messages. Its results are the same as without a cache."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, tuple[tuple[Message, ...], bytes]] = OrderedDict()
         self._size = 0
 
-    def joined(self, name: str, messages: Sequence[Message], encode: Encode) -> bytes:
-        """All messages, encoded.
+    def encoded(self, name: str, messages: Sequence[Message], encode: Encode) -> bytes:
+        """Returns all messages, encoded.
 
-        The name identifies the conversation and everything that its encoding depends on.
+        `name` identifies the conversation and everything else that the encoding depends on.
         Conversations without a name are not cached.
         """
-        if not name or len(messages) < CACHED_FROM:
-            return joined(None, messages, encode)
+        if not name or len(messages) < FEWEST_CACHED_MESSAGES:
+            return encode_all(None, messages, encode)
         known, before = self._kept.pop(name, ((), b""))
         self._size -= len(before)
         if not _begins(known, messages):
             known, before = (), b""
         last = known[-1] if known else None
-        whole = before + joined(last, messages[len(known) :], encode)
+        whole = before + encode_all(last, messages[len(known) :], encode)
         self._keep(name, tuple(messages), whole)
         return whole
 
@@ -48,14 +48,14 @@ class Prefixes:
             self._size -= len(dropped)
 
 
-def joined(before: Message | None, messages: Sequence[Message], encode: Encode) -> bytes:
-    """The messages that follow on `before`, encoded."""
+def encode_all(before: Message | None, messages: Sequence[Message], encode: Encode) -> bytes:
+    """Encodes the messages, which follow `before`."""
     return b"".join(map(encode, (before, *messages), messages))
 
 
 def _begins(known: Sequence[Message], messages: Sequence[Message]) -> bool:
-    """Whether the messages begin with the known ones."""
+    """Returns whether the messages begin with the known ones."""
     if len(known) > len(messages):
         return False
-    # Most are the very same objects, and only the last few have to be compared.
+    # Most messages are identical objects, so only the last few are compared.
     return all(one is other or one == other for one, other in zip(known, messages, strict=False))

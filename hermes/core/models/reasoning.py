@@ -1,0 +1,39 @@
+"""Stores the signed reasoning of an answer, and sends it back to the model that wrote it."""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw, Struct
+
+from hermes.types.messages import AssistantMessage
+from hermes.types.profile import ModelChoice
+
+
+class ReasoningPart(Struct, array_like=True):
+    at: int
+    """Number of parts of the message before it. The text and each call are one part."""
+    part: Raw
+
+
+_decoder = msgspec.json.Decoder(list[ReasoningPart])
+
+
+def encode_reasoning(thoughts: Sequence[ReasoningPart]) -> bytes:
+    """Encodes the reasoning as the body of an echo. The result is empty without reasoning."""
+    return msgspec.json.encode(thoughts) if thoughts else b""
+
+
+def insert_reasoning(parts: Sequence[bytes], body: str) -> list[bytes]:
+    """Inserts the reasoning of an echo into the parts of a message, at its old positions."""
+    whole = list(parts)
+    for thought in reversed(_decoder.decode(body) if body else ()):
+        whole.insert(thought.at, bytes(thought.part))
+    return whole
+
+
+def echo_body(message: AssistantMessage, choice: ModelChoice) -> str:
+    """Returns the body of the message's echo, or "" if the echo came from another model."""
+    echo = message.echo
+    if echo is None or (echo.wire, echo.model) != (choice.wire, choice.model):
+        return ""
+    return echo.body

@@ -1,0 +1,221 @@
+"""An interactive chat: opens a session, then reads and answers messages until the person leaves."""
+
+import shlex
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from hermes import __version__
+from hermes.control import sessions
+from hermes.control.gateway import Gateway
+from hermes.control.sessions import short_id
+from hermes.entry.cli.runtime import Runtime
+from hermes.entry.cli.terminal_session import PLATFORM, TerminalSession, TurnEnding
+from hermes.entry.terminal.protocols import ChatTerminal
+from hermes.settings import Settings
+from hermes.types.commands import SlashCommand
+from hermes.types.errors import HermesError
+from hermes.types.identity import new_id
+from hermes.types.messages import AssistantMessage, UserMessage
+from hermes.types.profile import ModelChoice
+from hermes.types.store import Work
+from hermes.types.value import Value
+
+HINT = "/help lists the commands; @ attaches a file; Esc stops an answer, Ctrl-D leaves."
+HOST = "commands run on this machine with your rights"
+LEAVING = ("/exit", "/quit")
+KEYS = """\
+/exit: leave; so do /quit and Ctrl-D
+Enter sends, Alt-Enter or a \\ before Enter begins a new line, Tab completes, Up brings back a line.
+@notes.txt attaches a file; @"my notes.txt" if its name has a space.
+While the agent works, a command runs at once and other lines are queued; Esc or Ctrl-C stops it."""
+
+
+class SessionSelection(Value):
+    """The session that the options of the command select; a new one if all are empty."""
+
+    name: str | None = None
+    """Name of a session, which is created if there is none."""
+    resume: str | None = None
+    """Number or id of a conversation in the list of sessions, or the name of its session."""
+    latest: bool = False
+    """The session that was used last."""
+    own_model: bool = False
+    """The command names a model, which replaces one that was chosen in the session with /model."""
+
+
+class LastExchange(Value):
+    """The last question of a session and its answer."""
+
+    asked: str
+    answer: str
+    """The text of the answer, followed by questions of the agent that are still open."""
+
+
+async def session_of(gateway: Gateway, selection: SessionSelection) -> str:
+    """The name of the selected session."""
+    if selection.resume is not None:
+        found = await gateway.read(sessions.find, selection.resume)
+        if found.platform != PLATFORM:
+            raise sessions.NoSuchSession(
+                f"{found.chat!r} is a session of {found.platform}: continue it there"
+            )
+        # By its key and generation: the number that a person gave may mean another one by now.
+        await gateway.reopen(f"{found.key}.{found.generation + 1}")
+        return found.chat
+    if selection.latest:
+        last = await gateway.read(sessions.latest, PLATFORM)
+        return last.chat if last else new_id()
+    return selection.name or new_id()
+
+
+class InteractiveChat:
+    """Reads messages and shows their answers, until the person leaves."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        settings: Settings,
+        selection: SessionSelection,
+        terminal: ChatTerminal,
+    ) -> None:
+        self._runtime = runtime
+        self._settings = settings
+        self._selection = selection
+        self._terminal = terminal
+        self._leaving = False
+        """The person typed /exit while the agent worked."""
+
+    async def run(self) -> None:
+        terminal = self._terminal
+        settings, choice = self._settings, self._runtime.models(self._settings).main()
+        terminal.greet(title_of(settings, choice), notes_of(settings, choice))
+        async with self._runtime.open_gateway(self._settings, terminal=True) as gateway:
+            name = await session_of(gateway, self._selection)
+            session = TerminalSession(
+                gateway, name, terminal.new_screen, Path(), terminal.show_context
+            )
+            earlier = await gateway.read(last_exchange, session.key)
+            if earlier is not None:
+                terminal.show_exchange(earlier.asked, earlier.answer)
+                if self._selection.own_model:
+                    await session.forget_model()
+            elif self._selection.latest:
+                terminal.remark("There is no earlier conversation: this is a new one.")
+            async with session.interrupts.handled():
+                spoken = earlier is not None
+                while (text := await self._read(session)) is not None:
+                    await self._say(session, text)
+                    spoken = True
+        if spoken:
+            resumed = shlex.quote(short_id(name, None))
+            terminal.remark(f"To continue: hermes chat --resume {resumed}")
+
+    async def _read(self, session: TerminalSession) -> str | None:
+        interrupts = session.interrupts
+        while not (interrupts.leaving or self._leaving):
+            await session.measure()
+            with interrupts.calls(self._terminal.leave):
+                text = await self._terminal.read()
+            if text is None or text.strip().casefold() in LEAVING:
+                break
+            if text.strip():
+                return text.strip("\n")
+        return None
+
+    async def _say(self, session: TerminalSession, text: str) -> None:
+        if await self._listen(session, partial(session.say, text)) == "refused":
+            self._skip_suggestion(text)
+        while not self._leaving and await session.owes():
+            await self._listen(session, session.follow)
+        if text.strip().casefold() == "/help":
+            self._terminal.remark(own_help(self._runtime.commands()))
+
+    async def _listen(
+        self, session: TerminalSession, answer: Callable[[], Awaitable[TurnEnding]]
+    ) -> TurnEnding:
+        """Shows an answer, and sends lines that are typed meanwhile."""
+
+        async def send(text: str) -> None:
+            if text.strip().casefold() in LEAVING:
+                self._leaving = True
+            elif not await session.add(text):
+                self._skip_suggestion(text)
+
+        with self._terminal.working():
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._terminal.read_ahead, send, session.stop)
+                try:
+                    ending = await answer()
+                except HermesError as error:
+                    self._terminal.remark(str(error))
+                    ending = "refused"
+                group.cancel_scope.cancel()
+        return ending
+
+    def _skip_suggestion(self, text: str) -> None:
+        """Suggests a command that failed no longer."""
+        if text.startswith("/"):
+            self._terminal.skip_suggestion(text)
+
+
+def own_help(commands: Sequence[SlashCommand]) -> str:
+    """The lines that a terminal adds to /help: the aliases of the commands, and the keys."""
+    others = [f"/{other} is /{one.name}" for one in commands for other in one.aliases]
+    return "\n".join([", ".join(others), KEYS])
+
+
+def title_of(settings: Settings, choice: ModelChoice | None) -> str:
+    """The first line of the chat: the version, the model, and the workspace."""
+    model = f"{choice.model} ({choice.provider})" if choice else "no model"
+    return f"Hermes {__version__} · {model} · {short(settings.workspace)}"
+
+
+def notes_of(settings: Settings, choice: ModelChoice | None) -> list[str]:
+    """Lines below the title: how to get help, and what the agent may do."""
+    notes = [HINT]
+    if choice is not None and not choice.tools:
+        notes.append(f"{choice.model} can't use tools")
+    if settings.workspace in (home_directory(), Path(settings.workspace.anchor)):
+        notes.append(f"the agent can read and write the files in {short(settings.workspace)}")
+    if settings.terminal.backend == "local":
+        notes.append(HOST)
+    return notes
+
+
+def short(path: Path) -> str:
+    """The path, with `~` for the home directory."""
+    own = home_directory()
+    return str("~" / path.relative_to(own)) if own and path.is_relative_to(own) else str(path)
+
+
+def home_directory() -> Path | None:
+    """The home directory of the user; None if there is none."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        # A container may run us under a uid that has no home.
+        return None
+
+
+def last_exchange(key: str) -> Work[LastExchange | None]:
+    """The last question of the session and its answer; None for a new session."""
+    try:
+        said = yield from sessions.entries(key)
+    except sessions.NoSuchSession:
+        return None
+    if not said:
+        return None
+    asked, answers = "", list[str]()
+    for entry in said:
+        match entry.message:
+            case UserMessage(text=text):
+                asked, answers = text, []
+            case AssistantMessage(text=text) if text.strip():
+                answers.append(text)
+    for question in (yield from sessions.waiting(key)):
+        choices = (f"{number}. {text}" for number, text in enumerate(question.choices, 1))
+        answers.append("\n".join([question.prompt, *choices]))
+    return LastExchange(asked=asked, answer="\n\n".join(answers))

@@ -1,0 +1,33 @@
+"""The model of one `hermes chat`, chosen on its command line."""
+
+from collections.abc import Mapping
+
+from hermes import settings as configuration
+from hermes.entry.cli.runtime import Runtime
+from hermes.settings import Settings, schema
+from hermes.types.errors import ConfigError
+from hermes.types.providers import CUSTOM
+
+
+def with_model(
+    settings: Settings, runtime: Runtime, name: str, environ: Mapping[str, str]
+) -> Settings:
+    """Settings in which the named model answers; ConfigError says why it can't.
+
+    A name is what `hermes model` takes: `model`, `provider/model`, `provider` or a model file.
+    """
+    offers = runtime.offers(settings)
+    meant = offers.read_name(name)
+    if reason := offers.why_unlikely(meant):
+        raise ConfigError(reason)
+    changed = {**environ, "HERMES_MODEL": meant.model}
+    if meant.provider:
+        changed["HERMES_INFERENCE_PROVIDER"] = meant.provider
+    if meant.provider not in ("", CUSTOM):
+        for variable in schema().field("model.base_url").aliases.env:
+            changed.pop(variable, None)
+    chosen = configuration.load(settings.home.root, changed)
+    models = runtime.models(chosen)
+    if models.main() is None:
+        raise ConfigError(models.advice)
+    return chosen

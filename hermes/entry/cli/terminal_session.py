@@ -1,0 +1,283 @@
+"""One session of a terminal with the gateway: sends messages and shows their turns on a screen."""
+
+import getpass
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Literal
+
+import anyio
+import anyio.to_thread
+from msgspec.structs import replace
+
+from hermes.control import sessions
+from hermes.control.context_use import ContextUse
+from hermes.control.following import Following
+from hermes.control.gateway import Gateway
+from hermes.entry.cli.file_mentions import read_mentions
+from hermes.entry.cli.interrupts import Interrupts
+from hermes.entry.terminal.protocols import AnswerScreen
+from hermes.types.errors import HermesError
+from hermes.types.events import (
+    ContextCompacted,
+    Envelope,
+    QuestionAsked,
+    ToolFinished,
+    TurnFinished,
+)
+from hermes.types.identity import OWNER, Principal, Source, TurnId, new_id
+from hermes.types.messages import (
+    Accepted,
+    Body,
+    Duplicate,
+    MessageEvent,
+    Origin,
+    Pressed,
+    Receipt,
+    Refused,
+    Said,
+)
+
+LEFT = "Another process runs this turn now; it continues in the gateway."
+WALKED_AWAY = "Left before the turn ended."
+EARLIER = "An earlier message of this session is answered first; /stop ends that turn."
+EARLIER_SECONDS = 1.0
+"""Seconds after which a person is told that their turn waits for an earlier one."""
+PLATFORM = "cli"
+TERMINAL_ORIGIN = Origin(
+    # A person who can start the command owns the home.
+    principal=Principal(name=PLATFORM, person=OWNER),
+    place="You talk with a person in a terminal; Markdown is rendered.",
+)
+
+GROWS_CONTEXT = (ToolFinished, ContextCompacted, TurnFinished)
+"""Events after which a session takes another part of its model's context window."""
+
+TurnEnding = Literal["completed", "suspended", "stopped", "failed", "left", "refused"]
+
+
+class TerminalSession:
+    """Sends a person's messages to one session, and shows the turns that answer them."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        session: str,
+        new_screen: Callable[[], AnswerScreen],
+        folder: Path,
+        show_context: Callable[[ContextUse], None] = lambda use: None,
+    ) -> None:
+        self._gateway = gateway
+        self._new_screen = new_screen
+        self._folder = folder
+        """The folder that the paths of mentioned files are relative to."""
+        self._show_context = show_context
+        self._stopping = False
+        """Whether the current turn was told to stop."""
+        self.interrupts = Interrupts()
+        self._questions: list[QuestionAsked] = []
+        """Questions of the agent that are not answered yet."""
+        self._queued: list[QueuedQuestion] = []
+        """Messages that were sent while a turn ran, and whose turns are not shown yet."""
+        self._screen: AnswerScreen | None = None
+        """The screen of the current turn."""
+        self._source = Source(
+            platform=PLATFORM,
+            account="cli",
+            chat_kind="private",
+            chat_id=session,
+            user_id=user_name(),
+        )
+        self._session_key = gateway.session_of(self._event(Said(text="")))
+        self.key = str(self._session_key)
+        """The key of the session."""
+
+    async def say(self, text: str, piped: str = "") -> TurnEnding:
+        """Sends a message and shows its turn or its reply; an interrupt stops the turn.
+
+        `piped` is added to the text. Files that it mentions are not attached, because the person
+        may not have written it.
+        """
+        screen = self._new_screen()
+        match await self._accepted(text, piped, screen):
+            case Accepted(reply=str(reply), failed=failed):
+                screen.show_reply(reply)
+                return "refused" if failed else "completed"
+            case Accepted(turn=str(turn), after=after):
+                with self._gateway.following(TurnId(turn), after) as following:
+                    return await self._show(following, screen)
+            case Refused(reason=reason):
+                screen.remark(reason)
+                return "refused"
+            case Accepted() | Duplicate():
+                raise AssertionError("a fresh message has a turn or a reply")
+
+    async def forget_model(self) -> None:
+        """Lets the agent's own model answer, and not one that was chosen in the session."""
+        await self._gateway.accept(self._event(Said(text="/model default")))
+
+    async def add(self, text: str) -> bool:
+        """Sends a message while a turn is shown: a command runs at once, the rest is queued.
+
+        Returns whether it was accepted.
+        """
+        screen = self._screen or self._new_screen()
+        with anyio.CancelScope(shield=True):
+            try:
+                receipt = await self._accepted(text, "", screen)
+            except HermesError as error:
+                screen.note(str(error))
+                return False
+        match receipt:
+            case Accepted(reply=str(reply), failed=failed):
+                screen.note(reply)
+                return not failed
+            case Accepted(turn=str(turn), after=after):
+                self._queued.append(QueuedQuestion(self._gateway, text, TurnId(turn), after))
+                screen.note(f"Queued ({len(self._queued)}): {text}")
+                return True
+            case Refused(reason=reason):
+                screen.note(reason)
+                return False
+            case Accepted() | Duplicate():
+                raise AssertionError("a fresh message has a turn or a reply")
+
+    async def owes(self) -> bool:
+        """Whether a queued message can be answered now, without an answer of the person first."""
+        if not self._queued or self.interrupts.leaving:
+            return False
+        return not await self._gateway.read(sessions.waiting, self.key)
+
+    async def follow(self) -> TurnEnding:
+        """Shows the turn of the oldest queued message."""
+        queued, screen = self._queued.pop(0), self._new_screen()
+        screen.show_question(queued.text)
+        with queued.kept:
+            return await self._show(queued.following, screen)
+
+    async def stop(self) -> None:
+        """Stops the turn that is shown, unless it is stopping already."""
+        if not self._stopping:
+            self._stopping = True
+            await self._gateway.accept(self._event(Said(text="/stop")))
+
+    async def measure(self) -> None:
+        """Updates the status line of the terminal."""
+        self._show_context(await self._gateway.context_use(self._session_key))
+
+    async def _accepted(self, text: str, piped: str, screen: AnswerScreen) -> Receipt:
+        if not self._questions or text.startswith("/"):
+            return await self._gateway.accept(await self._said(text, piped, screen))
+        question = self._questions[0]
+        choice = chosen(question, text)
+        if choice is None and out_of_range(question, text):
+            count = len(question.choices)
+            return Refused(reason=f"There are {count} choices: 1 to {count}, or your own words.")
+        self._questions.pop(0)
+        if choice:
+            pressed = Pressed(question=question.id, choice=choice)
+            receipt = await self._gateway.accept(self._event(pressed))
+            if not isinstance(receipt, Refused):
+                return receipt
+        return await self._gateway.accept(await self._said(text, piped, screen))
+
+    async def _said(self, text: str, piped: str, screen: AnswerScreen) -> MessageEvent:
+        """The message with the files that it mentions; a command has none."""
+        if text.startswith("/"):
+            return self._event(Said(text=_joined(text, piped)))
+        read = await anyio.to_thread.run_sync(read_mentions, text, self._folder)
+        written = _joined(read.text, piped)
+        attachments = [replace(one.attachment, at=len(written)) for one in read.media]
+        event = self._event(Said(text=written, attachments=tuple(attachments)))
+        if attachments:
+            await self._gateway.check_attachments(event)
+            paths = [
+                await self._gateway.media.keep(one.data, stateless=False) for one in read.media
+            ]
+            stored = zip(attachments, paths, strict=True)
+            kept = tuple(replace(one, path=path) for one, path in stored)
+            event = replace(event, body=Said(text=written, attachments=kept))
+        if read.names:
+            screen.note(f"Attached: {', '.join(read.names)}")
+        return event
+
+    async def _show(self, following: Following, screen: AnswerScreen) -> TurnEnding:
+        self._screen = screen
+        tell_at = anyio.current_time() + EARLIER_SECONDS
+        wait, self._stopping = 0.0, False
+        while True:
+            events: Sequence[Envelope] = ()
+            with self.interrupts.cancels() as interrupt:
+                events = await following.next(wait)
+            for envelope in events:
+                screen.show(envelope.event)
+                if isinstance(envelope.event, QuestionAsked):
+                    self._questions.append(envelope.event)
+            if any(isinstance(envelope.event, GROWS_CONTEXT) for envelope in events):
+                await self.measure()
+            if following.ended:
+                return _ending(events, screen)
+            if interrupt.cancel_called:
+                if self._stopping or self.interrupts.leaving:
+                    screen.remark(WALKED_AWAY)
+                    return "left"
+                await self.stop()
+            if not following.begun and anyio.current_time() >= tell_at:
+                screen.note(EARLIER)
+                tell_at = math.inf
+            wait = screen.draw() if following.begun else min(screen.draw(), EARLIER_SECONDS)
+
+    def _event(self, body: Body) -> MessageEvent:
+        return MessageEvent(
+            dedupe_key=f"cli:{new_id()}",
+            source=self._source,
+            origin=TERMINAL_ORIGIN,
+            received_at=time.time(),
+            body=body,
+        )
+
+
+class QueuedQuestion:
+    """A message whose turn is not shown yet; its events stay in memory until then."""
+
+    def __init__(self, gateway: Gateway, text: str, turn: TurnId, after: int) -> None:
+        self.text = text
+        self.kept = ExitStack()
+        self.following = self.kept.enter_context(gateway.following(turn, after))
+
+
+def _joined(text: str, piped: str) -> str:
+    return "\n\n".join(part for part in (text, piped) if part.strip())
+
+
+def _ending(events: Sequence[Envelope], screen: AnswerScreen) -> TurnEnding:
+    """The outcome in the last event; `left` if another process took the turn over."""
+    if events and isinstance(events[-1].event, TurnFinished):
+        return events[-1].event.outcome
+    screen.remark(LEFT)
+    return "left"
+
+
+def out_of_range(question: QuestionAsked, text: str) -> bool:
+    """Whether the text is the number of a choice that does not exist."""
+    words = any(character.isdigit() for choice in question.choices for character in choice)
+    return bool(question.choices) and text.strip().isdecimal() and not words
+
+
+def chosen(question: QuestionAsked, text: str) -> str | None:
+    """The choice that the text selects, by its words or its number."""
+    named = {choice.casefold(): choice for choice in reversed(question.choices)}
+    numbered = {str(number): choice for number, choice in enumerate(question.choices, 1)}
+    return named.get(text.casefold()) or numbered.get(text)
+
+
+def user_name() -> str:
+    """The name of the user that runs the command."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        # A container may run us under a uid that has no name.
+        return str(os.getuid())

@@ -1,0 +1,212 @@
+"""Conversations as `hermes sessions list` shows them: the current one of each session, and those
+that were ended with /new."""
+
+import re
+
+from hermes.types.store import Row, Work
+from hermes.types.value import Value
+
+SHORT_ID_CHARS = 8
+"""Characters of the random end of a session's name that are shown for the whole name."""
+SHORTEST_END = 6
+"""Least number of characters with which the end of a name selects a session."""
+
+_MADE_NAME = re.compile(r"[0-9a-f]{21}")
+
+
+class Summary(Value):
+    """A conversation as a list shows it."""
+
+    key: str
+    """The key of its session."""
+    title: str
+    platform: str
+    chat: str
+    """The name of its session: the chat on the platform."""
+    messages: int
+    created_at: float
+    updated_at: float
+    generation: int
+    """Number of conversations that were begun in its session before it."""
+    current: bool
+    """Whether the next message of the session belongs to it."""
+    number: int = 0
+    """Its place in the list of all conversations, from 1; 0 if it is not from the list."""
+    id: str = ""
+    """Short name that selects it."""
+
+
+_CONVERSATIONS = """
+with conversations as (
+    select key, generation, coalesce(title, '') as title, platform, chat_id, created_at,
+        updated_at, 1 as current
+        from sessions
+    union all
+    select past.session, past.generation, past.title, sessions.platform, sessions.chat_id,
+        past.created_at, past.updated_at, 0
+        from past_conversations past join sessions on sessions.key = past.session
+)
+"""
+_COLUMNS = """
+select key, title, platform, chat_id,
+    (select count(*) from messages where messages.session = found.key
+        and messages.generation = found.generation and messages.transient = 0),
+    created_at, updated_at, generation, current
+"""
+_NUMBERED = f"""
+{_CONVERSATIONS} {_COLUMNS}, number from (
+    select *, row_number() over (order by updated_at desc, key, generation desc) as number
+    from conversations where exists (
+        select 1 from messages where messages.session = conversations.key
+            and messages.generation = conversations.generation and messages.transient = 0
+    )
+) found
+"""  # noqa: S608  # constants only
+
+
+def listed(platform: str | None = None, limit: int = 50) -> Work[list[Summary]]:
+    """Conversations with messages, those used last first."""
+    rows = yield (
+        f"{_NUMBERED} where platform = coalesce(?, platform) order by number limit ?",
+        (platform, limit),
+    )
+    return [_summary(row) for row in rows]
+
+
+def numbered(number: int) -> Work[list[Summary]]:
+    """The conversation at that place of the list; none if the list is shorter."""
+    rows = yield f"{_NUMBERED} where number = ?", (number,)
+    return [_summary(row) for row in rows]
+
+
+def latest(platform: str) -> Work[Summary | None]:
+    """The current conversation of the session that was used last on the platform."""
+    rows = yield (
+        f"{_CONVERSATIONS} {_COLUMNS} from conversations found"
+        " where current = 1 and platform = ? order by updated_at desc limit 1",
+        (platform,),
+    )
+    return _summary(rows[0]) if rows else None
+
+
+def named(name: str) -> Work[list[Summary]]:
+    """The current conversation of the session with this key or chat."""
+    rows = yield (
+        f"{_CONVERSATIONS} {_COLUMNS} from conversations found"
+        " where current = 1 and (key = ? or chat_id = ?)",
+        (name, name),
+    )
+    return [_summary(row) for row in rows]
+
+
+def resembling(name: str) -> Work[list[Summary]]:
+    """The current conversations of sessions whose chat begins or ends with the name."""
+    escaped = name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    ending = f"%{escaped}" if len(name) >= SHORTEST_END else f"{escaped}%"
+    rows = yield (
+        f"{_CONVERSATIONS} {_COLUMNS} from conversations found where current = 1"
+        " and (chat_id like ? escape '\\' or chat_id like ? escape '\\')"
+        " order by updated_at desc limit 20",
+        (f"{escaped}%", ending),
+    )
+    return [_summary(row) for row in rows]
+
+
+def of_generation(session: str, generation: int) -> Work[list[Summary]]:
+    """The conversation of the session that was begun after so many others."""
+    rows = yield (
+        f"{_CONVERSATIONS} {_COLUMNS} from conversations found where key = ? and generation = ?",
+        (session, generation),
+    )
+    return [_summary(row) for row in rows]
+
+
+def rename(one: Summary, title: str) -> Work[None]:
+    if one.current:
+        yield "update sessions set title = ? where key = ?", (title, one.key)
+    else:
+        yield (
+            "update past_conversations set title = ? where session = ? and generation = ?",
+            (title, one.key, one.generation),
+        )
+
+
+def end_current(session: str) -> Work[None]:
+    """Moves the current conversation of the session to the past ones; the next one is empty."""
+    yield (
+        "insert into past_conversations (session, generation, title, created_at, updated_at)"
+        " select key, generation, coalesce(title, ''),"
+        " coalesce((select at from messages where messages.session = sessions.key"
+        " and messages.generation = sessions.generation and messages.transient = 0"
+        " order by messages.id limit 1), created_at), updated_at"
+        " from sessions where key = ? and exists (select 1 from messages"
+        " where messages.session = sessions.key and messages.generation = sessions.generation"
+        " and messages.transient = 0)",
+        (session,),
+    )
+    yield (
+        "update sessions set generation = 1 + coalesce((select max(generation)"
+        " from past_conversations where session = sessions.key"
+        " and past_conversations.generation > sessions.generation), generation),"
+        " title = null, prompt = null, compaction = 0 where key = ?",
+        (session,),
+    )
+
+
+def reopen(one: Summary) -> Work[None]:
+    """Makes a past conversation the current one of its session again."""
+    yield from end_current(one.key)
+    yield (
+        "update sessions set generation = ?, title = ?, compaction = coalesce((select max(id)"
+        " from compactions where session = sessions.key and generation = ?), 0) where key = ?",
+        (one.generation, one.title, one.generation, one.key),
+    )
+    yield from _forget_past(one)
+
+
+def delete(one: Summary) -> Work[None]:
+    """Removes a conversation, and its session if no other conversation is left in it."""
+    place = (one.key, one.generation)
+    own = "(select id from turns where session = ? and generation = ?)"
+    for table in ("calls", "run_events", "deliveries", "questions", "inbox"):
+        yield f"delete from {table} where turn in {own}", place  # noqa: S608
+    for table in ("messages", "compactions", "endings", "turns"):
+        yield f"delete from {table} where session = ? and generation = ?", place  # noqa: S608
+    yield from _forget_past(one)
+    if one.current:
+        yield from end_current(one.key)
+    left = yield "select 1 from messages where session = ? and transient = 0 limit 1", (one.key,)
+    if not left:
+        for table in ("inbox", "endings", "session_models", "past_conversations"):
+            yield f"delete from {table} where session = ?", (one.key,)  # noqa: S608
+        yield "delete from sessions where key = ?", (one.key,)
+
+
+def _forget_past(one: Summary) -> Work[None]:
+    yield (
+        "delete from past_conversations where session = ? and generation = ?",
+        (one.key, one.generation),
+    )
+
+
+def _summary(row: Row) -> Summary:
+    key, title, platform, chat, messages, created_at, updated_at, generation, current, *more = row
+    return Summary(
+        key=key,
+        title=title,
+        platform=platform,
+        chat=chat,
+        messages=messages,
+        created_at=created_at,
+        updated_at=updated_at,
+        generation=generation,
+        current=bool(current),
+        number=next(iter(more), 0),
+        id=short_id(chat, None if current else generation),
+    )
+
+
+def short_id(chat: str, past: int | None) -> str:
+    """The short name of a conversation; `past` is the generation of one that was ended."""
+    name = chat[-SHORT_ID_CHARS:] if _MADE_NAME.fullmatch(chat) else chat
+    return name if past is None else f"{name}.{past + 1}"

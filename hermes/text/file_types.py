@@ -1,0 +1,42 @@
+"""The types of files that can be attached to a message, and the form of a text file inside one."""
+
+import re
+
+from hermes.types.messages import AttachmentKind
+
+BEGINNINGS = {
+    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
+    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
+    "image/gif": re.compile(rb"GIF8[79]a"),
+    "image/webp": re.compile(rb"RIFF....WEBP", re.DOTALL),
+    "audio/wav": re.compile(rb"RIFF....WAVE", re.DOTALL),
+    "audio/mpeg": re.compile(rb"ID3|\xff[\xe2-\xff]"),
+    "application/pdf": re.compile(rb"%PDF-"),
+}
+"""How the content of a file of each type begins."""
+_UTF16 = b"\xff\xfe"
+"""The byte order mark of a text in UTF-16, which also matches the beginning of an MP3 file."""
+
+
+def media_type_of(data: bytes) -> str | None:
+    """The media type of an image, a sound or a PDF file; None for any other content."""
+    if data.startswith(_UTF16):
+        return None
+    return next((name for name, beginning in BEGINNINGS.items() if beginning.match(data)), None)
+
+
+def kind_of(media_type: str) -> AttachmentKind:
+    """The kind of attachment that a file of the type is."""
+    match media_type.partition("/")[0]:
+        case "image":
+            return "image"
+        case "audio":
+            return "audio"
+        case _:
+            return "file"
+
+
+def framed(text: str, name: str | None) -> str:
+    """The content of a text file as a part of a message, between lines that name the file."""
+    called = f" {name}" if name else ""
+    return f"[file{called}]\n{text}\n[end of file{called}]"

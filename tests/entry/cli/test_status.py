@@ -1,0 +1,46 @@
+"""`hermes status`: what is configured and what runs."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from hermes import __version__
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def test_a_used_home_is_shown(hermes: Run, environ: dict[str, str], model_url: str) -> None:
+    assert hermes("chat", "-q", "hi").returncode == 0
+    done = hermes("status")
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert lines[:5] == [
+        f"Hermes    {__version__}",
+        f"home      {environ['HERMES_HOME']}",
+        "config    ok",
+        f"model     fake (custom, {model_url})",
+        "gateway   does not run; `hermes gateway` starts it",
+    ]
+    assert lines[5].startswith("last used 20")
+    found = json.loads(hermes("status", "--json").stdout)
+    assert (found["model"], found["provider"], found["gateways"]) == ("fake", "custom", [])
+
+
+def test_a_home_without_a_model_is_told_how_to_get_one(hermes: Run) -> None:
+    done = hermes("status", HERMES_CUSTOM_BASE_URL="", HERMES_MODEL="")
+    assert done.returncode == 1
+    assert "model     none is configured; `hermes model` says how to choose one" in done.stdout
+
+
+def test_a_wrong_setting_does_not_hide_the_rest(hermes: Run) -> None:
+    done = hermes("status", API_SERVER_PORT="x")
+    assert done.returncode == 1
+    assert "config    environment API_SERVER_PORT" in done.stdout
+    assert "gateway   does not run" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_a_look_creates_nothing(hermes: Run, environ: dict[str, str]) -> None:
+    assert hermes("status").returncode == 0
+    assert not Path(environ["HERMES_HOME"]).exists()
