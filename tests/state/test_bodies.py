@@ -1,4 +1,4 @@
-"""Long bodies on SQLite."""
+"""Long bodies on every store."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -8,7 +8,7 @@ from hermes.testing.stores import open_test_store
 from hermes.types.store import OwnerKind, Store
 
 
-class TestBodiesOnSQLite(BodiesContract):
+class TestBodies(BodiesContract):
     def opened(
         self, folder: Path, kind: OwnerKind | None = None
     ) -> AbstractAsyncContextManager[Store]:
