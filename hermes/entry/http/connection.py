@@ -64,7 +64,6 @@ class HttpConnection(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._table = config.table
-        self._lingering = LingeringTransport(self)
         self._state: ClientState | None = None
         self._lost = False
         self._refused = False
@@ -96,6 +95,10 @@ class HttpConnection(HttpToolsProtocol):
         self._table.leave(self, self._state)
         if self.on_lost is not None:
             self.on_lost()
+        # They refer back to this connection, and would keep it until the next garbage collection.
+        self.scope = self.cycle = None  # type: ignore[assignment]
+        self.on_lost = None
+        self.pipeline.clear()
 
     def data_received(self, data: bytes) -> None:
         if self._refused:
@@ -137,7 +140,7 @@ class HttpConnection(HttpToolsProtocol):
                 raise header_too_large()
         super().on_headers_complete()
         cycle: Any = self.cycle
-        cycle.transport = self._lingering
+        cycle.transport = LingeringTransport(self)
         if len(self.pipeline) > PIPELINED:
             raise ApiError(429, "Too many requests on one connection.", "too_many_requests")
 
@@ -173,7 +176,7 @@ class HttpConnection(HttpToolsProtocol):
 
         A later request on the same connection means that the body of this one is complete.
         """
-        return self.cycle.message_event.is_set()
+        return self._lost or self.cycle.message_event.is_set()
 
     def await_body(self, waiting: bool) -> None:
         self._awaits_body = waiting
