@@ -1,11 +1,13 @@
 """The benchmark itself: it runs, counts only whole answers, and notices a missed bar."""
 
+import asyncio
+
 import anyio
 import pytest
 
 from benchmarks.__main__ import measure
 from benchmarks.bars import Bar
-from benchmarks.client import Answer
+from benchmarks.client import Answer, Client
 from benchmarks.curve import Growth, Sample, growth, minutes
 from benchmarks.curve import table as curve_table
 from benchmarks.record import Figure, Record
@@ -40,6 +42,23 @@ def test_a_tiny_soak_answers_everything_through_attacks_and_a_kill() -> None:
     assert "| minute | starts |" in record.notes[0]
     for key in ("soak.unanswered", "hostile.wrong", "sessions.reached", "fuzz.let_in"):
         assert record.figures[key].ours == 0
+
+
+async def test_a_client_keeps_its_connection() -> None:
+    connections = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        while (await reader.read(4096)) != b"":
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        client = Client(server.sockets[0].getsockname()[1])
+        statuses = [(await client.ask(b"GET / HTTP/1.1\r\n\r\n")).status for _ in range(3)]
+        client.close()
+    assert (statuses, connections) == ([200, 200, 200], 1)
 
 
 def test_growth_is_that_of_the_last_process_after_it_has_warmed_up() -> None:
