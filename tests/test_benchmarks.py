@@ -45,7 +45,7 @@ def test_a_tiny_soak_answers_everything_through_attacks_and_a_kill() -> None:
 
 
 async def test_a_client_keeps_its_connection() -> None:
-    connections = 0
+    connections, closed = 0, asyncio.Event()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal connections
@@ -53,11 +53,14 @@ async def test_a_client_keeps_its_connection() -> None:
         while (await reader.read(4096)) != b"":
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
         writer.close()
+        await writer.wait_closed()
+        closed.set()
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         client = Client(server.sockets[0].getsockname()[1])
         statuses = [(await client.ask(b"GET / HTTP/1.1\r\n\r\n")).status for _ in range(3)]
         client.close()
+        await closed.wait()
     assert (statuses, connections) == ([200, 200, 200], 1)
 
 
