@@ -1,4 +1,4 @@
-"""Deletes rows that nobody needs any more."""
+"""Deletes expired rows."""
 
 from hermes.types.identity import id_prefix_at
 from hermes.types.store import Work
@@ -10,7 +10,7 @@ def forget_requests(before: float) -> Work[None]:
     closed = "state not in ('running', 'suspended')"
     old = f"(select id from turns where transient = 1 and id < ? and {closed})"  # noqa: S608
     yield f"delete from messages where transient = 1 and turn in {old}", (last,)  # noqa: S608
-    # A turn has a row for the request that opened it, and for each one that resumed it.
+    # A turn has a row for the request that opened it, and for each request that resumed it.
     yield f"delete from inbox where turn in {old}", (last,)  # noqa: S608
     yield f"delete from calls where turn in {old}", (last,)  # noqa: S608
     yield f"delete from questions where turn in {old}", (last,)  # noqa: S608
@@ -23,7 +23,7 @@ def forget_requests(before: float) -> Work[None]:
 
 
 def forget_messages(before: float) -> Work[None]:
-    """Deletes finished rows of inbox and outbox: the transcript keeps the messages.
+    """Deletes finished rows of the inbox and the outbox. The transcript keeps their messages.
 
     A request whose options an open turn needs is kept.
     """

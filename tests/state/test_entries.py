@@ -94,9 +94,9 @@ def test_the_edits_of_a_change_see_each_other() -> None:
 @pytest.mark.parametrize(
     ("edit", "why"),
     [
-        (remove("x"), f"No entry holds 'x'. The entries:\n{TEA}{BETWEEN}{RUNS}"),
-        (replace("x", "y"), "No entry holds 'x'"),
-        (remove("a"), "2 entries hold 'a': give more"),
+        (remove("x"), f"No entry contains 'x'. The entries:\n{TEA}{BETWEEN}{RUNS}"),
+        (replace("x", "y"), "No entry contains 'x'"),
+        (remove("a"), "2 entries contain 'a': give a longer part"),
         (remove(" "), "'old'"),
         (replace("", "y"), "'old'"),
         (replace("tea", " \n"), "'content'"),

@@ -168,7 +168,7 @@ def test_a_file_over_its_limit_is_shown_up_to_it(alice: Turn) -> None:
 async def test_a_change_is_made_whole_or_not_at_all(alice: Turn) -> None:
     memory = Memory()
     await memory.change(alice, "memory", note("one"))
-    with pytest.raises(ToolFailed, match="No entry holds 'three'"):
+    with pytest.raises(ToolFailed, match="No entry contains 'three'"):
         await memory.change(
             alice, "memory", [*note("two"), EntryEdit(action="remove", old="three")]
         )
