@@ -1,4 +1,5 @@
-"""Server-sent events to one client: none is skipped, and no more is sent than the client reads."""
+"""Sends server-sent events to one client. No event is skipped, and a slow client slows the
+stream."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
@@ -11,7 +12,8 @@ from hermes.types.events import Envelope
 
 KEEPALIVE_SECONDS = 15.0
 FRAME_SECONDS = 0.04
-"""Words that come faster share a frame: nobody sees it, and it halves the work of a stream."""
+"""Text deltas within this time share a frame. This is not visible, and halves the work of a
+stream."""
 
 
 _STREAM = (
@@ -32,7 +34,7 @@ class EventStream:
         await self._send({"type": "http.response.start", "status": 200, "headers": every})
 
     async def send(self, frames: bytes) -> None:
-        """Returns once the client keeps up."""
+        """Waits until the client keeps up."""
         for start in range(0, len(frames), SLICE):
             part = frames[start : start + SLICE]
             await self._send({"type": "http.response.body", "body": part, "more_body": True})
@@ -42,7 +44,7 @@ class EventStream:
 
 
 class EventStreamResponse:
-    """A response that a function writes while the events arrive."""
+    """A response that a function writes as the events arrive."""
 
     def __init__(self, write: Callable[[EventStream], Awaitable[None]]) -> None:
         self._write = write
@@ -54,7 +56,8 @@ class EventStreamResponse:
 async def next_or_keepalive(
     following: Following, out: EventStream, every: float = KEEPALIVE_SECONDS
 ) -> Sequence[Envelope]:
-    """The next events. While there are none, comments keep proxies from closing the stream."""
+    """Returns the next events. While there are none, comments keep proxies from closing the
+    stream."""
     await following.gather(FRAME_SECONDS)
     while not (events := await following.next(every)) and not following.ended:
         await out.send(KEEPALIVE)

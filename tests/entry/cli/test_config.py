@@ -99,7 +99,7 @@ def test_unset_says_what_was_removed_and_what_is_left(tmp_path: Path) -> None:
     done = hermes(tmp_path, "unset", "model", HERMES_MODEL="b")
     first, second = done.stdout.splitlines()
     assert first == f"model.default is removed from {tmp_path / 'config.yaml'}"
-    assert second.startswith("comments were not kept: the file as it was is ")
+    assert second.startswith("comments were not kept: the original file is ")
     assert done.stderr == "note: environment HERMES_MODEL still sets it\n"
 
 
@@ -120,8 +120,8 @@ def test_set_says_when_comments_were_lost_and_when_it_is_overruled(tmp_path: Pat
     shared = "_config_version: 33\nx: &x {default: a} # comment\nmodel: *x\n"
     (tmp_path / "config.yaml").write_text(shared, encoding="utf-8")
     done = hermes(tmp_path, "set", "model.provider", "groq", HERMES_INFERENCE_PROVIDER="openai")
-    assert "the file as it was is" in done.stdout
-    assert done.stderr == "note: environment HERMES_INFERENCE_PROVIDER overrules it\n"
+    assert "the original file is" in done.stdout
+    assert done.stderr == "note: environment HERMES_INFERENCE_PROVIDER overrides it\n"
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_path_names_the_file(tmp_path: Path) -> None:
 
 def test_migrate_renews_an_older_file(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("model: m\nbase_url: http://x\n", encoding="utf-8")
-    assert "the file as it was is" in hermes(tmp_path, "migrate").stdout
+    assert "the original file is" in hermes(tmp_path, "migrate").stdout
     assert hermes(tmp_path, "migrate").stdout == "nothing to do\n"
 
 
@@ -255,4 +255,4 @@ def test_check_tells_what_is_not_taken_over(tmp_path: Path) -> None:
     (tmp_path / "skills").mkdir()
     checked = hermes(tmp_path, "check")
     assert checked.exit_code == 0
-    assert "warning: not taken over from Hermes Agent: 3 skills" in checked.stdout
+    assert "warning: data of Hermes Agent is not used: 3 skills" in checked.stdout

@@ -263,7 +263,7 @@ def test_a_used_hermes_agent_home_starts_and_stays_as_it_is(
     assert code == 0
     assert {name: digest for name, digest in digests(home).items() if name in before} == before
     assert len([*service.lines, *logged.splitlines()]) <= 15
-    (found,) = (line for line in logged.splitlines() if "not taken over" in line)
+    (found,) = (line for line in logged.splitlines() if "that is not used" in line)
     assert found.endswith("3 sessions, 2 cron jobs, 1 skill, tokens for telegram")
     assert "keys are ignored; `hermes config check` lists them" in logged
     assert "agent main runs commands on this machine" in logged

@@ -124,7 +124,7 @@ def test_a_plain_name_changes_the_model(tmp_path: Path, args: tuple[str, ...]) -
     assert done.exit_code == 0
     assert done.stdout.splitlines() == [
         "model.default = gpt-x",
-        "gpt-x of openai answers; a running gateway asks it after its next start",
+        "gpt-x of openai is selected; a running gateway uses it after a restart",
     ]
     assert config(tmp_path) == "model:\n  default: gpt-x\n"
 
@@ -160,7 +160,7 @@ def test_an_endpoint_of_ones_own_is_kept_for_the_way_back(tmp_path: Path) -> Non
     (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
     keys = {"GROQ_API_KEY": KEY, "HERMES_CUSTOM_API_KEY": "of-x"}
     away = hermes(tmp_path, "groq/a/b", runtime=None, **keys)
-    assert "`hermes model custom/m` goes back to it" in away.stdout
+    assert "`hermes model custom/m` switches back" in away.stdout
     elsewhere = models_of(load(tmp_path, keys)).main()
     assert elsewhere
     assert (elsewhere.provider, elsewhere.api_key) == ("groq", KEY)
@@ -195,14 +195,14 @@ def test_a_key_in_the_file_is_not_handed_to_another_provider(tmp_path: Path) -> 
 def test_it_says_when_the_environment_overrules_the_change(tmp_path: Path) -> None:
     done = hermes(tmp_path, "gpt-x", OPENAI_API_KEY=KEY, HERMES_MODEL="gpt-y")
     assert done.exit_code == 0
-    assert done.stderr == "note: environment HERMES_MODEL overrules it\n"
+    assert done.stderr == "note: environment HERMES_MODEL overrides it\n"
 
 
 def test_comments_that_were_lost_are_in_a_backup(tmp_path: Path) -> None:
     shared = "_config_version: 33\nx: &x {default: a} # mine\nmodel: *x\n"
     (tmp_path / "config.yaml").write_text(shared, encoding="utf-8")
     done = hermes(tmp_path, "groq/a/b", GROQ_API_KEY=KEY)
-    assert "the file as it was is" in done.stdout
+    assert "the original file is" in done.stdout
 
 
 def test_a_name_that_the_list_does_not_have_needs_force(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_name_that_the_list_does_not_have_needs_force(tmp_path: Path) -> None:
     refused = hermes(tmp_path, "gtp-5.6-luna", OPENAI_API_KEY=KEY)
     assert refused.exit_code == 2
     expected = "openai does not list 'gtp-5.6-luna': did you mean 'gpt-5.6-luna'?"
-    assert refused.stderr == f"{expected} (--force takes it anyway)\n"
+    assert refused.stderr == f"{expected} (--force accepts it anyway)\n"
     assert not (tmp_path / "config.yaml").exists()
     assert hermes(tmp_path, "gtp-5.6-luna", "--force", OPENAI_API_KEY=KEY).exit_code == 0
     assert "gtp-5.6-luna" in config(tmp_path)
@@ -284,7 +284,7 @@ def test_a_provider_without_a_list_is_told(tmp_path: Path) -> None:
     assert shown.exit_code == 2
     assert shown.stderr.splitlines() == [
         "note: groq is out of reach",
-        "Groq has not said which models it has",
+        "Groq: no list of models is available",
     ]
     assert hermes(tmp_path, "list", "gorq").exit_code == 2
 
@@ -380,4 +380,4 @@ def test_a_process_asks_a_real_server(hermes: Run, tmp_path: Path) -> None:
     assert "tokens read" in tested.stdout
     used = hermes("model", "other", "--force")
     assert used.returncode == 0
-    assert used.stderr == "note: environment HERMES_MODEL overrules it\n"
+    assert used.stderr == "note: environment HERMES_MODEL overrides it\n"
