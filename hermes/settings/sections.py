@@ -265,7 +265,7 @@ class MemorySettings(Value):
 
 class TerminalSettings(Value):
     backend: Annotated[str, Aliases(env=("TERMINAL_ENV",))] = "none"
-    """Where commands run: `none` (no commands), `local` (on this machine with your rights), or the
+    """The backend for commands: `none` (no commands), `local` (on this machine with your rights), or the
     name of a plugin's backend."""
     timeout: Annotated[Seconds, Aliases(env=("TERMINAL_TIMEOUT",))] = 180.0
     """Default timeout of a command in seconds."""

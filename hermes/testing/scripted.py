@@ -1,4 +1,4 @@
-"""What fake models say and accept: scripts, plans, tagged words, and a strict reader.
+"""The answers of fake models and the requests that they accept: scripts, plans, tagged words, and a strict reader.
 
 Directives in a user's text plan the answer of the server in `hermes.testing.model`:
 

@@ -1,4 +1,4 @@
-"""Commands act at once, whatever the model does."""
+"""Commands act at once, also while the model works."""
 
 import re
 from collections.abc import AsyncIterator
@@ -25,7 +25,7 @@ class Chat:
         self.gateway = gateway
 
     async def asks(self, text: str) -> str:
-        """What the chat shows next after these words."""
+        """Returns the next message of the chat after this text was sent."""
         before = len(self.server.texts())
         self.server.says(text)
         await until(lambda: len(self.server.texts()) > before, within=2.0)

@@ -1,4 +1,4 @@
-"""Names for conversations."""
+"""Titles of conversations."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ class Models:
 
 
 async def talk(home: Path, models: Models, conditions: Conditions, title: str) -> None:
-    """A conversation of two turns, until it has this title."""
+    """Runs a conversation of two turns until it has this title."""
     server = ChatServer()
     async with running(home, [PlainAdapter(server)], models, conditions):
         for number, text in enumerate(("how do I boil an egg?", "and two?"), 1):

@@ -1,4 +1,4 @@
-"""An account stays connected, whatever the platform does."""
+"""An account stays connected after every failure of its platform."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -139,7 +139,7 @@ PRINCIPAL = Principal(name="plain", person=OWNER)
 
 
 class Faulty(PlainAdapter):
-    """Reports one event before those of the server."""
+    """Reports one event before the events of the server."""
 
     def __init__(self, server: ChatServer, event: MessageEvent) -> None:
         super().__init__(server)

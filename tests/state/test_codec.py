@@ -1,4 +1,4 @@
-"""Events as they are kept: exactly what was emitted, from any number on."""
+"""Stored events equal the emitted ones, from any number on."""
 
 import msgspec
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Entries of a memory file, and how they are changed."""
+"""Entries of a memory file, and their changes."""
 
 import pytest
 from hypothesis import given
@@ -40,7 +40,7 @@ def test_a_line_of_the_mark_parts_two_entries(text: str, entries: tuple[str, ...
 
 
 @given(st.lists(lines))
-def test_what_is_added_is_read_again(contents: list[str]) -> None:
+def test_added_entries_are_read_again(contents: list[str]) -> None:
     entries: tuple[str, ...] = ()
     for content in contents:
         try:

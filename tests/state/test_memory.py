@@ -1,4 +1,4 @@
-"""Memory files: apart for each audience, never lost, never overwritten blindly."""
+"""Memory files are separate for each audience, and no change is lost or overwritten."""
 
 import os
 import stat
@@ -60,7 +60,7 @@ def note(content: str) -> list[EntryEdit]:
 
 
 def written(turn: Turn, text: str | bytes, name: str = "MEMORY.md") -> Path:
-    """A file that somebody put there by hand, a while ago."""
+    """Writes a file as a person would, a while ago."""
     folder = folder_of(turn)
     assert folder
     folder.mkdir(parents=True, exist_ok=True)
@@ -107,7 +107,7 @@ def test_names_stay_in_their_folder_and_never_meet(texts: list[str]) -> None:
 # --- reading ---------------------------------------------------------------------------------
 
 
-async def test_what_was_noted_is_read_again(alice: Turn) -> None:
+async def test_notes_are_read_again(alice: Turn) -> None:
     memory = Memory()
     kept = await memory.change(alice, "memory", note("The server is called Odin"))
     assert kept == ChangedNotes(file="MEMORY.md", entries=1, used=25, limit=2200)
@@ -138,7 +138,7 @@ def test_a_hand_made_change_is_seen_at_once(alice: Turn) -> None:
     assert memory.read(alice).memory == ""
 
 
-def test_what_has_not_changed_is_not_read_again(alice: Turn) -> None:
+def test_an_unchanged_file_is_not_read_again(alice: Turn) -> None:
     memory = Memory()
     path = written(alice, "one")
     assert memory.read(alice).memory == "one"
@@ -193,7 +193,9 @@ async def test_a_full_file_says_how_full_and_of_what(alice: Turn) -> None:
     assert (await memory.change(alice, "memory", shorter)).used == 10
 
 
-async def test_what_a_person_made_too_long_can_be_shortened_step_by_step(alice: Turn) -> None:
+async def test_a_file_that_a_person_made_too_long_can_be_shortened_step_by_step(
+    alice: Turn,
+) -> None:
     memory = Memory(NoteLimits(memory=5))
     path = written(alice, "first\n§\nsecond\n§\nthird")
     await memory.change(alice, "memory", [EntryEdit(action="remove", old="first")])

@@ -1,4 +1,4 @@
-"""Search finds what the audience has heard, and nothing else."""
+"""Search finds only messages that the audience may see."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -34,7 +34,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 
 class Talk:
-    """Says things, each in a turn of its own."""
+    """Stores messages, each in a turn of its own."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""The strict model refuses what a strict provider refuses, and quotes what it was given."""
+"""The strict model refuses the same requests as a strict provider, and quotes the request."""
 
 import base64
 import struct
@@ -63,7 +63,7 @@ class Client:
         self.session = session
 
     async def ask(self, model: StrictModel, *messages: Json, **options: object) -> Json:
-        """The message or the error."""
+        """Returns the message or the error."""
         body = {"model": "m", "messages": list(messages), **options}
         url = f"{model.base_url}/chat/completions"
         async with self.session.post(url, json=body) as response:

@@ -202,7 +202,9 @@ class GatewayService:
                     reason, can_go_on = "the database can't be reached", self._can_open_store
                 else:
                     disk = self._settings.home.root
-                    log.error("the disk of %s is full: nothing is accepted so far", disk)
+                    log.error(
+                        "the disk of %s is full: nothing is accepted until there is room", disk
+                    )
                     reason, can_go_on = "the disk is full", self._has_room
             if not await self._wait(signals, reason, can_go_on):
                 return None

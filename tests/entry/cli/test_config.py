@@ -1,4 +1,4 @@
-"""`hermes config`, as a person types it."""
+"""`hermes config`."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ KEY = "Qv7rXt2LmB9sKd4wZn6c"
 
 
 class FakeRuntime:
-    """Finds nothing wrong, or fails with `error`."""
+    """A runtime whose check succeeds, or fails with `error`."""
 
     def __init__(self, error: HermesError | None = None) -> None:
         self.error = error
@@ -144,7 +144,7 @@ def test_a_mistake_is_a_sentence_on_stderr_and_exit_code_2(
     assert "Traceback" not in failed.stderr
 
 
-def test_explain_shows_who_won(tmp_path: Path) -> None:
+def test_explain_shows_the_source_that_won(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("model: a\n", encoding="utf-8")
     told = hermes(tmp_path, "explain", "model", HERMES_MODEL="b")
     assert told.stdout.splitlines() == [

@@ -1,4 +1,4 @@
-"""The command line as a whole: what it costs, what it lists, how it fails."""
+"""The command line as a whole: its start time, its list of commands and its errors."""
 
 import subprocess
 import sys
@@ -50,7 +50,7 @@ def test_version_is_quick(hermes: Run) -> None:
         done = hermes("--version")
         took.append(time.monotonic() - since)
         assert done.stdout == f"hermes {__version__}\n"
-    # Alone it takes a twentieth of a second; a loaded machine gets the benefit of the doubt.
+    # Alone it takes a twentieth of a second. The limit allows for a loaded machine.
     assert min(took) < 0.5
 
 

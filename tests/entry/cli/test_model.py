@@ -1,4 +1,4 @@
-"""`hermes model`, as a person and as a bridge types it."""
+"""`hermes model`."""
 
 import json
 from pathlib import Path
@@ -73,7 +73,7 @@ def test_without_a_model_it_says_how_to_get_one(tmp_path: Path) -> None:
     assert "No model is configured" in shown.stderr
 
 
-def test_it_shows_what_answers_and_why_but_not_the_key(tmp_path: Path) -> None:
+def test_show_prints_the_model_and_its_source_but_not_the_key(tmp_path: Path) -> None:
     shown = hermes(tmp_path, OPENAI_API_KEY=KEY)
     assert shown.exit_code == 0
     assert shown.stdout.splitlines() == [
@@ -88,7 +88,7 @@ def test_it_shows_what_answers_and_why_but_not_the_key(tmp_path: Path) -> None:
     ]
 
 
-def test_it_shows_what_is_beside_and_what_is_not_known(tmp_path: Path) -> None:
+def test_show_prints_the_other_models_and_unknown_facts(tmp_path: Path) -> None:
     text = "model: {default: m, base_url: 'http://x/v1', max_tokens: 5000, fallbacks: [ollama/l]}\n"
     (tmp_path / "config.yaml").write_text(f"{text}auxiliary: {{model: a}}\n", encoding="utf-8")
     lines = hermes(tmp_path).stdout.splitlines()
@@ -100,7 +100,7 @@ def test_it_shows_what_is_beside_and_what_is_not_known(tmp_path: Path) -> None:
     assert lines[-1] == "fallback   l of ollama  (model.fallbacks)"
 
 
-def test_it_shows_json(tmp_path: Path) -> None:
+def test_show_prints_json(tmp_path: Path) -> None:
     shown = hermes(tmp_path, "--json", OPENAI_API_KEY=KEY, HERMES_AUXILIARY_PROVIDER="openai")
     found = json.loads(shown.stdout)
     assert found["model"] == "gpt-5.6-terra"
@@ -192,7 +192,7 @@ def test_a_key_in_the_file_is_not_handed_to_another_provider(tmp_path: Path) -> 
     assert config(tmp_path) == text
 
 
-def test_it_says_when_the_environment_overrules_the_change(tmp_path: Path) -> None:
+def test_use_says_that_the_environment_overrides_the_change(tmp_path: Path) -> None:
     done = hermes(tmp_path, "gpt-x", OPENAI_API_KEY=KEY, HERMES_MODEL="gpt-y")
     assert done.exit_code == 0
     assert done.stderr == "note: environment HERMES_MODEL overrides it\n"
@@ -262,7 +262,7 @@ def test_the_context_length_is_the_same_in_the_list_and_once_the_model_is_chosen
     assert models.named("openai/gpt-5.6-luna").window == sizes["gpt-5.6-luna"] > 128_000
 
 
-def test_refresh_asks_everybody_who_can_be_asked(tmp_path: Path) -> None:
+def test_refresh_requests_the_lists_of_all_configured_providers(tmp_path: Path) -> None:
     runtime = FakeRuntime()
     environ = {"GROQ_API_KEY": KEY, "OPENAI_API_KEY": KEY}
     hermes(tmp_path, "list", "--refresh", runtime=runtime, **environ)
@@ -278,7 +278,7 @@ def test_a_list_that_can_not_be_refreshed_is_shown_as_it_was(tmp_path: Path) -> 
     assert "groq/plain" in shown.stdout
 
 
-def test_a_provider_without_a_list_is_told(tmp_path: Path) -> None:
+def test_a_provider_without_a_list_is_reported(tmp_path: Path) -> None:
     away = FakeRuntime(Disconnected("groq is out of reach"))
     shown = hermes(tmp_path, "list", "groq", runtime=away, GROQ_API_KEY=KEY)
     assert shown.exit_code == 2
@@ -289,7 +289,7 @@ def test_a_provider_without_a_list_is_told(tmp_path: Path) -> None:
     assert hermes(tmp_path, "list", "gorq").exit_code == 2
 
 
-def test_what_runs_here_is_listed_and_nothing_else_can_be_used(tmp_path: Path) -> None:
+def test_local_models_are_listed_and_no_others_can_be_used(tmp_path: Path) -> None:
     assert hermes(tmp_path, "use", "local").exit_code == 0
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "own.gguf").touch()
@@ -312,7 +312,7 @@ def test_a_key_beats_the_demo_model_and_that_is_said(tmp_path: Path) -> None:
     assert load(tmp_path, {}).model.provider == "openai"
 
 
-def test_a_model_without_a_provider_is_told_what_is_missing(tmp_path: Path) -> None:
+def test_the_error_for_a_model_without_a_provider_says_what_is_missing(tmp_path: Path) -> None:
     assert "hermes model use local" in hermes(tmp_path, "use", "gpt-x").stderr
 
 

@@ -1,4 +1,4 @@
-"""Earlier conversations on the command line."""
+"""`hermes sessions`."""
 
 import json
 import shutil
@@ -30,7 +30,7 @@ def hermes(home: Path, model_url: str, *args: str) -> Result:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory, model_url: str) -> Path:
-    """Two conversations: one about a trip, in which a tool was used, and one about bread."""
+    """Creates two conversations: one about a trip, with a tool call, and one about bread."""
     made = tmp_path_factory.mktemp("talked")
     for session, text in (
         ("trip", "A trip to Oslo"),
@@ -245,7 +245,7 @@ def test_a_name_that_fits_none_or_several_is_explained(talked: Run) -> None:
     assert "A trip to Oslo" in talked("sessions", "show", "trip").stdout
 
 
-def test_what_was_never_summarised_needs_no_restoring(talked: Run) -> None:
+def test_a_conversation_without_summaries_needs_no_restoring(talked: Run) -> None:
     assert talked("sessions", "restore", "trip").stdout == "there was no summary\n"
 
 

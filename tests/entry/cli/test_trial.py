@@ -1,4 +1,4 @@
-"""One small question to a model."""
+"""The trial of a model."""
 
 import anyio
 import pytest

@@ -183,7 +183,7 @@ async def test_a_wrong_key_is_an_authentication_error(tmp_path: Path) -> None:
         assert service.model.stats.calls == 0
 
 
-async def test_who_guesses_keys_is_slowed_down_but_not_the_right_key(
+async def test_guesses_of_keys_are_delayed_but_the_right_key_is_not(
     tmp_path: Path,
 ) -> None:
     async with serving(tmp_path) as service:
@@ -464,7 +464,7 @@ async def test_a_stateless_request_is_stopped_when_its_client_has_gone(tmp_path:
     assert states == [("stopped",)]
 
 
-async def test_a_request_with_a_session_goes_on_without_its_client(tmp_path: Path) -> None:
+async def test_a_request_with_a_session_continues_without_its_client(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         with anyio.move_on_after(0.2):
             await client.chat.completions.create(

@@ -1,4 +1,4 @@
-"""Errors in the shape that OpenAI's clients know."""
+"""Errors in the format of OpenAI's API."""
 
 import msgspec
 import pytest

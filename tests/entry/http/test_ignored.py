@@ -1,4 +1,4 @@
-"""The header that names what had no effect."""
+"""The header with the ignored parts of a request."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every route and every mounted app is behind the same guards."""
+"""Every route and every mounted app is behind the same middleware."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -33,7 +33,7 @@ LIMIT = 1000
 
 
 class Echo:
-    """A mounted app: answers with the body it was sent, and counts the requests that reach it."""
+    """A mounted app that echoes the body, and counts the requests that reach it."""
 
     def __init__(self) -> None:
         self.reached = 0
@@ -57,7 +57,7 @@ class Guarded:
 
 @pytest.fixture
 async def guarded(tmp_path: Path) -> AsyncIterator[Guarded]:
-    """The whole API with an app mounted at /extra."""
+    """Returns the whole API with an app mounted at /extra."""
     options = ApiOptions(key=KEY, most_bytes=LIMIT, cors_origins=(PAGE,))
     echo = Echo()
     async with running(tmp_path, [], ScriptedModel([])) as gateway:

@@ -1,4 +1,4 @@
-"""While the store can't be opened, the service is healthy and takes nothing in."""
+"""While the store can't be opened, the service is healthy but accepts nothing."""
 
 import msgspec
 import pytest
@@ -17,7 +17,7 @@ async def test_the_process_answers(path: str) -> None:
     assert (await call(APP, http_scope(path=path))).status == 200
 
 
-async def test_it_is_not_ready_and_says_why() -> None:
+async def test_a_waiting_gateway_is_not_ready_and_says_why() -> None:
     response = await call(APP, http_scope(path="/ready"))
     assert response.status == 503
     assert msgspec.json.decode(response.body)["reason"] == "the disk is full"
@@ -33,6 +33,6 @@ async def test_other_requests_are_told_to_come_again(method: str, path: str) -> 
     assert response.headers["retry-after"] == "5"
 
 
-async def test_a_request_without_the_key_is_told_nothing() -> None:
+async def test_a_request_without_the_key_learns_nothing() -> None:
     response = await call(APP, http_scope("POST", "/v1/chat/completions"))
     assert response.status == 401

@@ -1,4 +1,4 @@
-"""Platforms deliver messages over HTTP: without our key, behind our other guards."""
+"""Platforms deliver messages over HTTP: without our key, behind our other middleware."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -32,7 +32,7 @@ async def receive(request: WebhookRequest, accept: Accept) -> WebhookResponse:
 
 
 class Delivered:
-    """An API with a webhook, and the platform that its answers go to."""
+    """An API with a webhook, and the platform that receives its answers."""
 
     def __init__(self, app: ASGIApp, server: ChatServer) -> None:
         self.app = app

@@ -1,4 +1,4 @@
-"""What the agent is doing, in a line."""
+"""The line about the agent's activity."""
 
 import pytest
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ RUN = ToolStarted(call=TWO, name="terminal", label="make\n  all")
 
 
 def line(*events: AgentEvent, after: float = 0.5) -> str:
-    """What is shown so many seconds after the events."""
+    """Returns the line that is shown this many seconds after the events."""
     status = Activity(100.0)
     for event in events:
         status.feed(event, 100.0)

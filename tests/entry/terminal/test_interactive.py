@@ -1,4 +1,4 @@
-"""The terminal of a person, without a program around it."""
+"""The interactive terminal, without a program around it."""
 
 import logging
 import os
@@ -19,7 +19,7 @@ from hermes.testing.running import until
 
 
 class Seat:
-    """The other end of a terminal that stands for ours."""
+    """The other end of a pseudo-terminal."""
 
     def __init__(self, descriptor: int, terminal: InteractiveTerminal) -> None:
         self._descriptor = descriptor
@@ -29,7 +29,7 @@ class Seat:
         os.write(self._descriptor, text.encode())
 
     def shown(self) -> str:
-        """What was written since the last look."""
+        """Returns the output since the last call."""
         text = b""
         while select.select([self._descriptor], [], [], 0)[0]:
             text += os.read(self._descriptor, 65536)
@@ -47,7 +47,7 @@ def seat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seat]:
 
 
 class Broken(LineEditor):
-    """A prompt that the terminal refuses."""
+    """A prompt that fails because of the terminal."""
 
     def __init__(self) -> None:
         pass

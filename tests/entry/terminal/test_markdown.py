@@ -45,7 +45,7 @@ def test_each_kind_of_block_has_its_look(text: str, wanted: str) -> None:
     assert shown(text) == wanted
 
 
-def test_what_is_meant_can_be_seen() -> None:
+def test_formatting_is_visible() -> None:
     assert shown("**loud**", color=True) == "\x1b[1mloud\x1b[0m"
     assert "\x1b[1;36mcode\x1b[0m" in shown("`code`", color=True)
 

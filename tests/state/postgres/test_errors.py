@@ -48,7 +48,7 @@ def test_a_wrong_setting_is_the_operators(reason: str, hint: str) -> None:
     error = psycopg.OperationalError(reason)
     with pytest.raises(ConfigError, match=hint):
         raise connect_error(error, "the database", starting=True)
-    # A gateway that runs waits for the operator to put it right.
+    # A running gateway waits for the operator to fix the problem.
     assert type(connect_error(error, "the database", starting=False)) is StoreUnavailable
 
 
