@@ -9,7 +9,7 @@ from http.client import HTTPConnection
 
 
 def poll(port: int, every: float) -> list[tuple[float, float]]:
-    """Yields the due time and the delay of each call, until standard input ends.
+    """Calls until standard input ends. Returns the due time and the delay of each call.
 
     A late answer delays the next calls, and these count as late too.
     """

@@ -79,7 +79,7 @@ def test_no_error_code_of_the_api_is_overlooked() -> None:
 
 
 def headers_in(tree: ast.AST) -> Iterator[str]:
-    """Returns the names of headers in a module: words with a dash, and the arguments of
+    """Yields the names of headers in a module: words with a dash, and the arguments of
     `header()`."""
     for node in ast.walk(tree):
         match node:

@@ -72,7 +72,7 @@ def telegraph() -> Iterator[TelegraphServer]:
 
 
 class Office:
-    """Creates a home, a letterbox, and the plugin as an installer would leave it."""
+    """A home, a letterbox, and the plugin as an installer would leave it."""
 
     def __init__(self, folder: Path, base_url: str) -> None:
         self.box, self.home, site = folder / "box", folder / "home", folder / "site"

@@ -437,5 +437,5 @@ async def test_a_command_can_not_inspect_the_gateway_where_it_is_not_root() -> N
         seen = json.loads((work / "inspected.json").read_text())
     # These are the supervisor, the fork server and the gateway.
     assert seen["above"] == [[], [], []]
-    # The command was able to inspect what it may.
+    # The command can inspect its own process.
     assert seen["own"] == ["environ", "mem", "maps", "fd", "cwd", "exe", "ptrace"]

@@ -112,7 +112,7 @@ def test_a_file_that_another_user_owns_and_all_can_read_is_refused(home: Home, n
 
 
 class PathWithoutPermissions(PosixPath):
-    """Returns a path on a disk that ignores changes of permissions."""
+    """A path on a disk that ignores changes of permissions."""
 
     def chmod(self, mode: int, *, follow_symlinks: bool = True) -> None:
         pass

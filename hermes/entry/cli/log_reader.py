@@ -109,7 +109,7 @@ class LogTail:
 
 
 def _lines(file: TextIO) -> Iterator[str]:
-    """Returns the lines from here to the end. An incomplete line is left for the next call."""
+    """Yields the lines from here to the end. An incomplete line is left for the next call."""
     while True:
         start = file.tell()
         line = file.readline()

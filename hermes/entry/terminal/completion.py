@@ -57,7 +57,7 @@ class Completions(Completer):
 
 
 def names(folder: Path, begun: str) -> Iterator[str]:
-    """Returns the names that begin like the last part of a path. A folder ends with a slash.
+    """Yields the names that begin like the last part of a path. A folder ends with a slash.
 
     Hidden files are left out, unless the last part begins with a dot.
     """

@@ -16,7 +16,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture(scope="session")
 def model_url() -> Iterator[str]:
-    """Returns the base URL of a model that echoes, and follows the directives in messages."""
+    """Yields the base URL of a model that echoes, and follows the directives in messages."""
     command = [sys.executable, "-m", "hermes.testing.model"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout

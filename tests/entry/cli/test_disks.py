@@ -34,7 +34,7 @@ COMMANDS = [
 
 @pytest.fixture
 def disk(environ: dict[str, str]) -> Iterator[Path]:
-    """Returns the home, on a small file system of its own."""
+    """Yields the home, on a small file system of its own."""
     home = Path(environ["HERMES_HOME"])
     home.mkdir(mode=0o700)
     mount = shutil.which("mount")

@@ -136,7 +136,7 @@ def test_the_log_continues_without_its_file(
 
 @pytest.fixture
 def written() -> Iterator[list[str]]:
-    """Returns the text of the logger `hermes.test`, one for each write."""
+    """Yields the texts that the logger `hermes.test` has written, one for each write."""
     texts: list[str] = []
     writer = LogWriter([texts.append], text_format)
     log.addHandler(writer)

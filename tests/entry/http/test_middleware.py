@@ -57,7 +57,7 @@ class Guarded:
 
 @pytest.fixture
 async def guarded(tmp_path: Path) -> AsyncIterator[Guarded]:
-    """Returns the whole API with an app mounted at /extra."""
+    """Yields the whole API with an app mounted at /extra."""
     options = ApiOptions(key=KEY, most_bytes=LIMIT, cors_origins=(PAGE,))
     echo = Echo()
     async with running(tmp_path, [], ScriptedModel([])) as gateway:
