@@ -135,10 +135,10 @@ async def serve(gateway: Gateway, adapter: PlatformAdapter) -> None:
             limited = isinstance(error, RateLimited) and error.retry_after
             pause = limited or _backoff(failures)
             level = logging.WARNING if isinstance(error, Disconnected) else logging.ERROR
-            log.log(level, "%s: %s; again in %s s", adapter.account, error, pause)
+            log.log(level, "%s: %s; reconnecting in %s s", adapter.account, error, pause)
         except Exception:
             pause = _backoff(failures)
-            log.exception("%s failed; again in %s s", adapter.account, pause)
+            log.exception("%s failed; reconnecting in %s s", adapter.account, pause)
         failures += 1
         await anyio.sleep(pause)
 

@@ -295,7 +295,9 @@ class StoreContract(StoreFixture):
 class OwnersContract(StoreFixture):
     """A lease has one holder, and a process without remaining work is forgotten."""
 
-    async def test_a_lease_is_had_by_one_and_taken_over_from_the_dead(self, store: Store) -> None:
+    async def test_a_lease_has_one_holder_and_is_taken_over_from_a_dead_one(
+        self, store: Store
+    ) -> None:
         claim = owners.claim_lease
         assert await store.run(claim, "scheduler", US, set(), NOW) == 1
         assert await store.run(claim, "scheduler", THEM, set(), NOW) is None

@@ -98,7 +98,7 @@ class TranscriptContract(StoreFixture):
         found = await store.read(transcript.of_turn, "t")
         assert found == [UserMessage(text=f"{step} {index}") for step, index in sorted(places)]
 
-    async def test_a_message_that_is_appended_twice_stands_once(self, store: Store) -> None:
+    async def test_a_message_that_is_appended_twice_is_stored_once(self, store: Store) -> None:
         for text in ("first", "second"):
             message = UserMessage(text=text)
             await store.run(transcript.append, writer("t"), 0, 0, message, NOW)

@@ -52,7 +52,9 @@ class InboxContract(StoreFixture):
         assert other == Duplicate(id="i1", same=False)
         assert await store.read(inbox.count_pending, str(session())) == 1
 
-    async def test_a_key_is_taken_once_also_by_many_at_once(self, store: Store) -> None:
+    async def test_only_one_of_many_messages_with_the_same_key_is_accepted(
+        self, store: Store
+    ) -> None:
         works = [
             partial(inbox.insert, f"i{number}", said(f"k{number % 10}"), session(), None, US)
             for number in range(200)
@@ -409,7 +411,9 @@ class DeliveriesContract(StoreFixture):
         await store.run(deliveries.mark_delivered, taken.id, (), NOW)
         assert await store.run(deliveries.take_next, "telegram", "7", lease, NOW) is None
 
-    async def test_a_chat_that_a_turn_has_written_to_can_be_told_more(self, store: Store) -> None:
+    async def test_a_chat_with_an_earlier_delivery_of_the_turn_can_get_another(
+        self, store: Store
+    ) -> None:
         lease, notice = await hold_account(store), Content(text="sorry")
         await store.run(deliveries.owe_again, TurnId("t1"), notice, "main", NOW)
         assert await store.read(deliveries.owed_chats, "telegram") == []

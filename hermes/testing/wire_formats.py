@@ -346,7 +346,7 @@ class WireFormatContract(ToolsContract):
     async def test_a_line_without_end_is_refused(self) -> None:
         assert isinstance(await self._failure(STREAM + b"data: " + b"x" * (5 << 20)), Rejected)
 
-    async def test_an_error_in_place_of_an_answer_is_one(self) -> None:
+    async def test_an_error_instead_of_an_answer_is_raised(self) -> None:
         assert isinstance(await self._failure(json_response(self.error)), RateLimited)
 
     async def test_cancelling_closes_the_connection_at_once(self) -> None:

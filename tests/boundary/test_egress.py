@@ -227,7 +227,7 @@ async def test_only_the_public_one_of_several_addresses_is_used(addresses: Seque
         assert (first.accepted, second.accepted) == (1, 0)
 
 
-async def test_a_connection_that_ends_elsewhere_is_dropped_before_anything_is_said() -> None:
+async def test_a_connection_to_a_wrong_peer_is_dropped_before_anything_is_sent() -> None:
     async with serving({"/": answer("secret")}) as site:
         egress = Egress(Names(), lambda address, port: address == "0.0.0.0")
         assert "not on the public web" in await reason(egress, f"http://0.0.0.0:{site.port}/")

@@ -642,7 +642,7 @@ async def test_a_turn_that_is_run_again_keeps_the_answers_to_earlier_requests(
         assert ids_of(await client.send()) == ids_of(first)
 
 
-async def test_a_repeated_answer_to_a_question_gets_what_followed_it(tmp_path: Path) -> None:
+async def test_a_repeated_answer_to_a_question_gets_the_same_result(tmp_path: Path) -> None:
     async with talking(tmp_path, session=True) as client:
         await client.ask("tool:ask{}")
         client.said = []

@@ -216,7 +216,7 @@ async def test_a_part_that_arrived_is_not_sent_again(tmp_path: Path) -> None:
     assert f"{first} {second.removeprefix(REPEAT)}".split() == long.split()
 
 
-async def test_an_account_that_may_not_send_keeps_what_it_owes(tmp_path: Path) -> None:
+async def test_an_account_that_may_not_send_keeps_its_deliveries(tmp_path: Path) -> None:
     server = ChatServer()
     server.trouble = lambda kind, chat: AuthFailed("the token was revoked")
     async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([])) as gateway:

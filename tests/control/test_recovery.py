@@ -108,7 +108,7 @@ async def test_the_work_of_a_gateway_that_ended_passes_to_a_living_one(tmp_path:
     assert living.requests[0].messages == dying.requests[0].messages
 
 
-async def test_a_stop_that_another_process_asks_for_acts_here(tmp_path: Path) -> None:
+async def test_a_stop_that_another_process_requests_acts_here(tmp_path: Path) -> None:
     server, model = ChatServer(), ScriptedModel([hangs()])
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
         server.says("think")
@@ -491,7 +491,7 @@ async def test_a_message_that_can_not_be_read_does_not_hold_up_an_idle_session(
             await nothing_is_open(gateway)
 
 
-async def test_readers_of_the_api_are_told_what_was_given_up(tmp_path: Path) -> None:
+async def test_readers_of_the_api_see_the_end_of_turns_that_were_given_up(tmp_path: Path) -> None:
     async with running(tmp_path, [], ScriptedModel([hangs()])) as gateway:
         receipts = [await gateway.accept(requested(text)) for text in ("first", "second")]
         await damage(gateway, step=0)

@@ -57,7 +57,7 @@ async def test_a_conversation_is_named_once_by_the_auxiliary_model(tmp_path: Pat
     assert "how do I boil an egg?" in models.named[0].messages[0].text
 
 
-async def test_without_one_its_first_words_are_its_name(tmp_path: Path) -> None:
+async def test_without_a_model_for_titles_the_first_words_are_the_name(tmp_path: Path) -> None:
     models = Models(says("no"))
     await talk(tmp_path, models, QUIET, "how do I boil an egg?")
     assert models.named == []

@@ -78,7 +78,7 @@ async def test_fifty_turns_have_the_same_prefix_in_all_circumstances(
 
 
 @pytest.mark.parametrize("end", ["/new", "an hour idle"])
-async def test_an_epoch_ends_and_what_was_noted_meanwhile_appears(
+async def test_notes_appear_in_the_prompt_of_the_next_epoch(
     tmp_path: Path, clock: Clock, end: str
 ) -> None:
     server = ChatServer()

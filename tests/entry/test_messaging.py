@@ -231,7 +231,7 @@ def test_an_account_is_named_for_its_platform(tmp_path: Path, account: str) -> N
         make=lambda name, config: PlainAdapter(ChatServer(), account),
     )
     settings = configured(tmp_path, "platforms: {chat: {token: a}}\n")
-    with pytest.raises(ConfigError, match=f"'{account}' is no name for an account of chat"):
+    with pytest.raises(ConfigError, match=f"'{account}' can't be the name of an account of chat"):
         make_adapters(settings, [chat])
 
 

@@ -7,7 +7,7 @@ import anyio
 from hermes.state.changes import Changes
 
 
-async def test_several_changes_are_told_as_one() -> None:
+async def test_several_changes_wake_a_reader_once() -> None:
     changes = Changes()
     changes.notice()
     changes.notice()

@@ -35,7 +35,9 @@ def remove(old: str) -> EntryEdit:
         ("one\n\ntwo", ("one\n\ntwo",)),
     ],
 )
-def test_a_line_of_the_mark_parts_two_entries(text: str, entries: tuple[str, ...]) -> None:
+def test_a_line_with_the_separator_separates_two_entries(
+    text: str, entries: tuple[str, ...]
+) -> None:
     assert entries_of(text) == entries
 
 
@@ -74,7 +76,7 @@ def test_an_entry_is_added_once() -> None:
     assert edited([TEA, RUNS], [add(TEA)]) == (TEA, RUNS)
 
 
-def test_an_entry_is_meant_by_a_part_of_it() -> None:
+def test_a_part_of_an_entry_selects_it() -> None:
     assert edited([TEA, RUNS], [replace("tea", "Likes coffee")]) == ("Likes coffee", RUNS)
     assert edited([TEA, RUNS], [remove("Sundays\nin")]) == (TEA,)
 

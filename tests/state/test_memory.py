@@ -182,7 +182,7 @@ async def test_a_repeat_does_not_touch_the_file(alice: Turn) -> None:
     assert path.read_bytes() == "one\r\n§\r\ntwo".encode()
 
 
-async def test_a_full_file_says_how_full_and_of_what(alice: Turn) -> None:
+async def test_the_error_for_a_full_file_has_its_size_and_its_entries(alice: Turn) -> None:
     memory = Memory(NoteLimits(memory=12))
     await memory.change(alice, "memory", note("likes tea"))
     with pytest.raises(ToolFailed) as failure:
@@ -214,7 +214,7 @@ async def test_single_people_are_not_kept_in_a_shared_chat(tmp_path: Path) -> No
 
 
 async def test_nobody_known_nothing_kept() -> None:
-    with pytest.raises(ToolFailed, match="not known who"):
+    with pytest.raises(ToolFailed, match="the person is unknown"):
         await Memory().change(a_turn(), "memory", note("x"))
 
 
@@ -271,7 +271,7 @@ async def test_a_folder_that_can_not_be_written_is_a_sentence(tmp_path: Path) ->
         await Memory().change(a_turn(home=tmp_path), "memory", note("new"))
 
 
-async def test_a_lock_that_is_never_freed_is_not_waited_for_for_ever(
+async def test_waiting_for_a_lock_has_a_time_limit(
     alice: Turn,
 ) -> None:
     with FileLock(written(alice, "", ".lock")) as held:

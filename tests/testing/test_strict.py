@@ -176,7 +176,7 @@ async def test_a_schema_that_no_provider_accepts_is_refused(client: Client, want
         assert model.stats.calls == sum(model.stats.refused.values()) == 1
 
 
-async def test_images_are_looked_at(client: Client) -> None:
+async def test_the_strict_model_reads_images(client: Client) -> None:
     async with StrictModel(Plan(text="I see {images}.")) as model:
         message = await client.ask(model, image(f"data:image/png;base64,{PIXELS}"))
         assert message["content"] == "I see image/png of 3x2 pixels."

@@ -268,7 +268,9 @@ async def test_many_commands_run_at_the_same_time(local: Foreground, tmp_path: P
     assert texts == {number: f"{number}\n" for number in range(20)}
 
 
-async def test_the_last_words_behind_a_pipe_are_heard(local: Foreground, tmp_path: Path) -> None:
+async def test_the_last_output_after_the_end_of_the_shell_is_read(
+    local: Foreground, tmp_path: Path
+) -> None:
     ended = await run(local, "exec > >(tee log); echo words", tmp_path)
     assert ended.text == "words\n"
 

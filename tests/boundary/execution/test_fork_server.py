@@ -82,7 +82,7 @@ def server() -> Iterator[Server]:
             server.process.kill()
 
 
-def test_a_command_begins_after_the_word_and_tells_how_it_ended(
+def test_a_command_begins_after_the_go_and_reports_how_it_ended(
     server: Server, tmp_path: Path
 ) -> None:
     command = server.start("pwd; exit 3", tmp_path)

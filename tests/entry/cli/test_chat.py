@@ -181,7 +181,7 @@ def test_a_question_says_how_to_answer_it(hermes: Run) -> None:
 def test_a_home_that_cannot_be_made_is_one_sentence(hermes: Run) -> None:
     done = hermes("chat", "-q", "hi", HERMES_HOME="/proc/nope")
     assert done.returncode == 78
-    assert "'/proc/nope' can't be made" in done.stderr
+    assert "'/proc/nope' can't be created" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

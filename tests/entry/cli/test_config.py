@@ -154,7 +154,7 @@ def test_explain_shows_the_source_that_won(tmp_path: Path) -> None:
     ]
 
 
-def test_explain_as_json_masks_what_lost_too(tmp_path: Path) -> None:
+def test_explain_as_json_also_masks_overridden_values(tmp_path: Path) -> None:
     other = "another-key-of-the-api"
     (tmp_path / ".env").write_text(f"API_SERVER_KEY={other}\n", encoding="utf-8")
     told = hermes(tmp_path, "explain", "api_server.key", "--json", API_SERVER_KEY=KEY)
@@ -165,7 +165,7 @@ def test_explain_as_json_masks_what_lost_too(tmp_path: Path) -> None:
     assert other not in told.stdout
 
 
-def test_check_is_content_with_a_good_configuration(tmp_path: Path) -> None:
+def test_check_accepts_a_good_configuration(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("skills: {}\n", encoding="utf-8")
     checked = hermes(tmp_path, "check", OPENAI_API_KEY="k")
     assert checked.exit_code == 0
@@ -251,7 +251,7 @@ def test_migrate_renews_an_older_file(tmp_path: Path) -> None:
     assert hermes(tmp_path, "migrate").stdout == "nothing to do\n"
 
 
-def test_check_tells_what_is_not_taken_over(tmp_path: Path) -> None:
+def test_check_reports_unused_data_of_hermes_agent(tmp_path: Path) -> None:
     (tmp_path / "skills").mkdir()
     checked = hermes(tmp_path, "check")
     assert checked.exit_code == 0

@@ -44,7 +44,7 @@ def test_elsewhere_there_is_a_line_for_every_tenth() -> None:
     assert lines[5] == "embedded model:  50 of 100 MB"
 
 
-def test_nothing_is_shown_for_what_is_here() -> None:
+def test_no_bar_is_shown_without_a_download() -> None:
     screen = Screen()
     Bar(screen).close()
     assert screen.getvalue() == ""

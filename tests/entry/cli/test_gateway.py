@@ -176,7 +176,7 @@ def test_a_first_question_is_answered_before_the_ways_in_are_shown(
         assert service.shown["model"].startswith("fake (custom")
 
 
-def test_no_line_of_the_log_stands_between_the_words_of_the_first_answer(
+def test_no_log_line_appears_inside_the_first_answer(
     environ: dict[str, str],
 ) -> None:
     asked = ("--hello", "tokens:20 delay:0.02")

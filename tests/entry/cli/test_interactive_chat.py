@@ -233,7 +233,9 @@ def test_the_hint_after_ctrl_c_is_cleared(terminal: Terminal) -> None:
     assert "Ctrl-C again leaves" not in terminal.text
 
 
-def test_a_long_answer_scrolls_and_nothing_stands_twice(terminal: Terminal, person: Person) -> None:
+def test_a_long_answer_scrolls_and_no_line_is_shown_twice(
+    terminal: Terminal, person: Person
+) -> None:
     code = "".join(f"step_{number} = {number}\n" for number in range(40))
     listed = "".join(f"- item {number} of it\n" for number in range(40))
     person.hears(Plan(text=f"```py\n{code}```\n\n{listed}\nEnd.", delay=0.002))

@@ -55,7 +55,7 @@ def test_version_is_quick(hermes: Run) -> None:
 
 
 @pytest.mark.parametrize("name", SUBCOMMANDS)
-def test_the_list_says_what_the_commands_say(name: str) -> None:
+def test_the_list_of_commands_has_the_help_of_each_command(name: str) -> None:
     module, _, attribute = SUBCOMMANDS[name].place.partition(":")
     command: click.Command = vars(import_module(module))[attribute]
     assert command.get_short_help_str(100).startswith(SUBCOMMANDS[name].help.removesuffix("."))

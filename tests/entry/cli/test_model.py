@@ -303,9 +303,9 @@ def test_local_models_are_listed_and_no_others_can_be_used(tmp_path: Path) -> No
     assert load(tmp_path, {}).model.default == "own.gguf"
 
 
-def test_a_key_beats_the_demo_model_and_that_is_said(tmp_path: Path) -> None:
+def test_a_key_wins_over_the_demo_model_and_a_notice_says_so(tmp_path: Path) -> None:
     used = hermes(tmp_path, "use", "local", OPENAI_API_KEY=KEY)
-    assert "gpt-5.6-terra of openai answers" in used.stdout
+    assert "gpt-5.6-terra of openai is selected" in used.stdout
     assert "environment OPENAI_API_KEY, instead of the demo model of" in used.stderr
     assert "instead of the demo model" in hermes(tmp_path, OPENAI_API_KEY=KEY).stdout
     hermes(tmp_path, "use", "gpt-x", OPENAI_API_KEY=KEY)
@@ -368,10 +368,10 @@ def test_a_test_that_fails_is_a_sentence_and_exit_code_1(tmp_path: Path) -> None
 def test_help_teaches_by_example(tmp_path: Path) -> None:
     shown = hermes(tmp_path, "--help")
     assert "hermes model groq/openai/gpt-oss-120b" in shown.stdout
-    assert "Let another model answer." in shown.stdout
+    assert "Use another model." in shown.stdout
 
 
-def test_a_process_asks_a_real_server(hermes: Run, tmp_path: Path) -> None:
+def test_model_commands_work_with_a_real_server(hermes: Run, tmp_path: Path) -> None:
     listed = hermes("model", "list", "custom")
     assert listed.stdout == "custom/fake  128,000 tokens (assumed)\n"
     assert (tmp_path / "home" / "cache" / "models" / "custom.json").exists()

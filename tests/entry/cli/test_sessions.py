@@ -100,7 +100,7 @@ def test_conversations_are_listed_newest_first_with_their_first_words(talked: Ru
     assert talked("sessions", "list", "--limit", "0").exit_code == 2
 
 
-def test_a_conversation_is_shown_as_it_was_said(talked: Run) -> None:
+def test_the_messages_of_a_conversation_are_shown_unchanged(talked: Run) -> None:
     shown = talked("sessions", "show", "tr").stdout
     assert "you: A trip to Oslo" in shown
     assert "hermes: " in shown
@@ -190,7 +190,7 @@ def test_old_conversations_are_pruned(talked: Run) -> None:
     assert talked("sessions", "list").stdout.startswith("No conversations yet")
 
 
-def test_words_are_found_in_all_of_them(talked: Run) -> None:
+def test_search_finds_messages_in_all_conversations(talked: Run) -> None:
     found = talked("sessions", "search", "rye")
     assert found.exit_code == 0
     assert "agent:main:cli:private:bread" in found.stdout

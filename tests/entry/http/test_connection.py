@@ -129,7 +129,7 @@ async def test_a_lost_connection_is_reported_to_the_request_that_waits(served: S
     await until(lambda: lost)
 
 
-async def test_a_cut_closes_at_once_without_what_was_not_read(served: Served) -> None:
+async def test_a_cut_closes_at_once_and_drops_unread_data(served: Served) -> None:
     listening = socket.create_server(("127.0.0.1", 0))
     with listening, socket.create_connection(listening.getsockname()) as client:
         served.near.close()

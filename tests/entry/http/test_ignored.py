@@ -5,7 +5,7 @@ import pytest
 from hermes.entry.http.ignored import IGNORED_HEADER, MOST_NAMES, ignored_header
 
 
-def test_nothing_ignored_is_no_header() -> None:
+def test_there_is_no_header_if_nothing_was_ignored() -> None:
     assert ignored_header([]) == {}
 
 

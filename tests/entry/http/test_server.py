@@ -151,7 +151,9 @@ async def test_every_response_carries_the_id_of_its_request(tmp_path: Path) -> N
             assert headers["x-request-id"] == "r-7", (path, body)
 
 
-async def test_while_the_disk_is_full_503_and_then_service_resumes_alone(tmp_path: Path) -> None:
+async def test_requests_get_503_while_the_disk_is_full_and_then_the_service_continues(
+    tmp_path: Path,
+) -> None:
     full = True
 
     async def before(name: str) -> None:

@@ -27,7 +27,7 @@ async def test_a_waiting_gateway_is_not_ready_and_says_why() -> None:
     ("method", "path"),
     [("POST", "/v1/chat/completions"), ("GET", "/v1/models"), ("GET", "/v1/runs/1/events")],
 )
-async def test_other_requests_are_told_to_come_again(method: str, path: str) -> None:
+async def test_other_requests_get_503_and_a_pause(method: str, path: str) -> None:
     response = await call(APP, http_scope(method, path, authorization=BEARER))
     assert (response.status, response.code) == (503, "store_unavailable")
     assert response.headers["retry-after"] == "5"

@@ -67,7 +67,7 @@ async def test_the_handler_verifies_its_requests_itself(delivered: Delivered) ->
         ("POST", {"content_length": "101"}, 413),
     ],
 )
-async def test_the_other_guards_stand_before_it(
+async def test_a_webhook_is_behind_the_other_middleware(
     delivered: Delivered, method: str, headers: dict[str, str], status: int
 ) -> None:
     scope = http_scope(method, PATH, x_secret=SECRET, **headers)

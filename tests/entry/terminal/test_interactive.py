@@ -64,11 +64,11 @@ def test_keys_are_not_echoed_into_an_answer(seat: Seat) -> None:
     assert termios.tcgetattr(sys.stdin.fileno())[3] & termios.ECHO
 
 
-async def test_a_prompt_that_does_not_work_gives_way_to_plain_lines(seat: Seat) -> None:
+async def test_plain_input_replaces_a_line_editor_that_does_not_work(seat: Seat) -> None:
     seat.terminal._reader = Broken()
     seat.types("hello\n")
     assert await seat.terminal.read() == "hello\n"
-    assert "The prompt does not work here (Operation not permitted)" in seat.shown()
+    assert "The line editor does not work here (Operation not permitted)" in seat.shown()
     seat.types("again\n")
     assert await seat.terminal.read() == "again\n"
     assert "does not work" not in seat.shown()

@@ -97,7 +97,7 @@ def test_the_final_screen_equals_one_rendering_of_the_whole_answer(bits: list[st
     assert live.lines == [*once.lines[:-1], once_taken]
 
 
-def test_a_tool_has_a_line_with_what_it_took() -> None:
+def test_a_tool_has_a_line_with_its_duration() -> None:
     failed = ToolFinished(call=ONE, name="read_file", seconds=2, failed=True)
     events = (says("Let me see."), SegmentEnded(), READ, READ_DONE, READ, failed, says("Done."))
     assert shown(*events) == [

@@ -45,7 +45,7 @@ async def test_a_line_may_come_in_pieces(pipe: tuple[int, int]) -> None:
         assert await read_lines(out) == "hello\n"
 
 
-async def test_the_end_is_none_and_what_came_before_it_counts() -> None:
+async def test_the_end_of_input_is_none_and_an_incomplete_last_line_is_read() -> None:
     out, into = os.pipe()
     os.write(into, b"half")
     os.close(into)

@@ -27,7 +27,7 @@ from hermes.types.errors import ConfigError, HermesError, StoreUnavailable, Tran
         ("23505", psycopg.Error),
     ],
 )
-def test_a_code_decides_what_becomes_of_the_transaction(code: str, kind: type[Exception]) -> None:
+def test_the_code_of_the_server_determines_our_error(code: str, kind: type[Exception]) -> None:
     error = translated_error(psycopg.errors.lookup(code)("some text"))
     assert type(error) is kind if issubclass(kind, HermesError) else isinstance(error, kind)
 

@@ -63,7 +63,7 @@ def row(number: int) -> Work[None]:
 
 @pytest.fixture
 async def home(tmp_path: Path) -> Home:
-    """Returns a database with a snapshot that has half of its rows."""
+    """Returns a home whose snapshot has half of the rows of its database."""
     home = Home(root=tmp_path / "home")
     home.ensure()
     async with open_store(home.store) as store:
@@ -186,7 +186,7 @@ def snapshot_rows(home: Home) -> bool:
     return {f"{number:05}" for number in range(ROWS // 2)} <= found
 
 
-async def test_a_damaged_database_goes_back_to_the_newest_sound_snapshot(
+async def test_a_damaged_database_is_replaced_by_the_newest_sound_snapshot(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
     newer_snapshot(home).write_bytes(b"not a database at all" * 300)
@@ -276,7 +276,7 @@ async def test_a_disk_too_full_for_the_snapshot_is_reported_and_the_next_start_t
     assert len(await use(home)) == ROWS // 2
 
 
-async def test_a_killed_process_is_no_damage_and_no_alarm(
+async def test_a_killed_process_causes_neither_damage_nor_a_warning(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)

@@ -147,7 +147,7 @@ async def test_a_full_disk_refuses_whole_transactions_and_recovers_by_itself(
         assert len(await store.read(names)) == 4 + 2 * done
 
 
-def test_a_failing_disk_costs_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+def test_a_failing_disk_loses_no_acknowledged_commit(tmp_path: Path) -> None:
     path = tmp_path / STORE_NAME
     run = subprocess.run(
         [sys.executable, "-c", FAILING_DISK, path],
@@ -169,7 +169,7 @@ def test_a_failing_disk_costs_nothing_that_was_acknowledged(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-async def test_a_power_cut_at_any_byte_keeps_what_was_acknowledged(tmp_path: Path) -> None:
+async def test_a_power_cut_at_any_byte_keeps_acknowledged_commits(tmp_path: Path) -> None:
     """Data that was written after the last acknowledged commit may be missing, cut or garbage."""
     chance = random.Random(7)
     path, log = tmp_path / STORE_NAME, tmp_path / f"{STORE_NAME}-wal"
