@@ -1,4 +1,5 @@
-"""`python -m benchmarks`: measures, prints the table, and fails when a bar is missed."""
+"""`python -m benchmarks`: runs the measurements, prints a table, and fails if a limit is
+exceeded."""
 
 import asyncio
 import sys
@@ -69,7 +70,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 async def measure(names: list[str], sizes: Sizes, record: Record) -> None:
-    """Runs the phases on one stage; what they find is in the record."""
+    """Runs the phases on one stage, and stores their results in the record."""
     every, longest = {**SHORT, **LONG, **APART}, APART_SECONDS + sizes.soak_minutes * 60
     async with staged(record) as stage:
         for name in names:
@@ -94,7 +95,7 @@ async def measure(names: list[str], sizes: Sizes, record: Record) -> None:
     "--json", "path", type=click.Path(path_type=Path), help="Where the figures are written."
 )
 def main(full: bool, only: tuple[str, ...], minutes: float, path: Path | None) -> None:
-    """Measure the gateway on this machine, beside a proxy that does nothing."""
+    """Measure the gateway on this machine, and compare it with a minimal proxy."""
     names = list(only) or [*SHORT, *(LONG if full else ())]
     record, disk = Record(), file_system(DISK)
     if disk in ("tmpfs", "ramfs"):

@@ -1,4 +1,4 @@
-"""The bars, as data: what is measured, how it is shown, and what it must reach."""
+"""The bars: the measured figures and the limits that they must keep."""
 
 from typing import Literal, assert_never
 
@@ -12,16 +12,17 @@ Kind = Literal["share", "times", "ideal", "at most", "at least", "shown"]
 class Bar(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     measure: str
-    """As the table names it, with its unit."""
+    """The name of the figure in the table, with its unit."""
     kind: Kind = "shown"
-    """Against the pass-through's figure (share, times), the model's own (ideal), or a number."""
+    """The limit is relative to the pass-through (share, times) or to the ideal (ideal), or is a
+    number."""
     number: float = 0.0
     digits: int = 1
     binding: bool = True
-    """Whether missing it fails the run; what depends on the machine only informs."""
+    """Whether a missed bar fails the run. Bars that depend on the machine are not binding."""
 
     def holds(self, figure: Figure) -> bool | None:
-        """None where there is nothing to hold."""
+        """Returns whether the figure keeps the bar; None if there is no limit."""
         limit = self.limit(figure)
         match self.kind:
             case "share" | "ideal" | "at least":
@@ -34,7 +35,7 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
                 assert_never(self.kind)
 
     def limit(self, figure: Figure) -> float | None:
-        """What the figure may just be; None when the run has nothing to compare it with."""
+        """Returns the limit of the figure; None if the run has nothing to compare it with."""
         match self.kind:
             case "share" | "times":
                 return None if figure.passthrough is None else self.number * figure.passthrough
@@ -68,7 +69,7 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _machine(key: str, measure: str, number: float, digits: int = 1) -> Bar:
-    """A bar that is good to know, on this machine."""
+    """Returns a bar that depends on the machine, and is not binding."""
     return Bar(
         key=key, measure=measure, kind="at most", number=number, digits=digits, binding=False
     )

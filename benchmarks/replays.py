@@ -1,4 +1,4 @@
-"""Clients that ask for much: readers of long runs, slow readers, and large requests."""
+"""Expensive clients: readers of long runs, slow readers, and large requests."""
 
 import asyncio
 import socket
@@ -16,16 +16,16 @@ from benchmarks.stage import KEY, Stage
 from benchmarks.stalls import read_slowly, small_socket
 
 LONG = Behaviour(tokens=8_000, padding=1000)
-"""An answer of 8 MB."""
+"""Behaviour with an answer of 8 MB."""
 MEDIUM = Behaviour(tokens=1_000, padding=1000)
-"""An answer of 1 MB."""
+"""Behaviour with an answer of 1 MB."""
 UPLOAD_BYTES = 9_000_000
 END = b"event: run.completed"
 HEADERS = {"Authorization": f"Bearer {KEY}"}
 
 
 async def replays(stage: Stage, sizes: Sizes) -> None:
-    """Many quick readers of one long run that is over."""
+    """Measures many quick readers of one long run that has ended."""
     await stage.restart("replayed")
     path = await finished_run(stage, LONG)
 
@@ -42,7 +42,7 @@ async def replays(stage: Stage, sizes: Sizes) -> None:
 
 
 async def slow_replays(stage: Stage, sizes: Sizes) -> None:
-    """Many readers of a run who take a byte a second, until they are cut off."""
+    """Measures many readers of a run that read a byte per second, until they are cut off."""
     await stage.restart("replayed-slowly")
     path = await finished_run(stage, MEDIUM)
     await _read_slowly(stage, sizes, "slow_replays", encode("GET", path, HEADERS))
@@ -93,7 +93,7 @@ async def _read_slowly(stage: Stage, sizes: Sizes, name: str, request: bytes) ->
 
 
 async def uploads(stage: Stage, sizes: Sizes) -> None:
-    """Requests that are nearly as large as is allowed, while others talk too."""
+    """Measures requests of nearly the maximum size, and the turns of others at the same time."""
     await stage.restart("uploaded")
     await stage.behave(Behaviour())
     for name, messages in (("one", 1), ("many", sizes.upload_messages), ("session", 1)):
@@ -141,7 +141,7 @@ async def _watched(stage: Stage, work: Callable[[], Awaitable[None]]) -> Probed:
 
 
 async def finished_run(stage: Stage, behaviour: Behaviour) -> str:
-    """The path of the events of a run that has just ended."""
+    """Returns the path of the events of a run that has just ended."""
     await stage.behave(behaviour)
     answer = await ask_once(stage.ours.port, stage.ours.request(), 60.0)
     assert answer.good(behaviour.tokens), answer.told()
@@ -151,7 +151,7 @@ async def finished_run(stage: Stage, behaviour: Behaviour) -> str:
 
 
 async def _read(stage: Stage, path: str) -> None:
-    """Reads a run to its end and keeps none of it."""
+    """Reads a run to its end, and discards it."""
     reader, writer = await asyncio.open_connection("127.0.0.1", stage.ours.port)
     try:
         writer.write(encode("GET", path, {**HEADERS, "Connection": "close"}))

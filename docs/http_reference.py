@@ -307,7 +307,7 @@ def _fields(title: str, struct: Struct, text: str) -> Iterator[str]:
 
 
 def _limits() -> Iterator[tuple[str, str, str]]:
-    """What a client may send and hold, and what happens beyond it."""
+    """Yields the limits for clients, and the result of exceeding each."""
     limits = ClientLimits()
     yield "request line and headers", f"{HEADER_BYTES // 1024} kB", "431, and the connection closes"
     yield "body", "`api_server.max_body_bytes`", "413"

@@ -1,4 +1,4 @@
-"""The benchmark itself: it runs, counts only whole answers, and notices a missed bar."""
+"""The benchmark runs, counts only complete answers, and notices a missed bar."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The documentation is current, complete, and leads somewhere."""
+"""The documentation is current and complete, and its links work."""
 
 import ast
 import re
@@ -70,13 +70,13 @@ def test_every_error_code_of_the_api_is_explained_and_none_besides() -> None:
 
 
 def codes_in(source: str) -> set[str]:
-    """Texts of the source that look like error codes: words with an underscore, and no others."""
+    """Returns the strings of the source that look like error codes: words with an underscore."""
     found = re.findall(r"(?:ApiError|bad_request|ResultsRefused)\(.*?\)", source, re.DOTALL)
     return {code for call in found for code in re.findall(r'"([a-z]+(?:_[a-z]+)+)"', call)}
 
 
 def test_no_error_code_of_the_api_is_overlooked() -> None:
-    """The page is made from the syntax tree; this looks for codes in the plain text."""
+    """The page is generated from the syntax tree; this test searches the plain text."""
     sources = [*(ROOT / "hermes" / "entry" / "http").glob("*.py")]
     sources += [ROOT / "hermes" / "control" / "client_calls.py"]
     found = {code for path in sources for code in codes_in(path.read_text("utf-8"))}
@@ -85,7 +85,8 @@ def test_no_error_code_of_the_api_is_overlooked() -> None:
 
 
 def headers_in(tree: ast.AST) -> Iterator[str]:
-    """Names of headers in a module: words with a dash, and the arguments of `header()`."""
+    """Yields the names of headers in a module: words with a dash, and the arguments of
+    `header()`."""
     for node in ast.walk(tree):
         match node:
             case ast.Constant(value=bytes(raw)):
@@ -132,7 +133,7 @@ def test_every_setting_says_what_it_decides() -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors that GitHub gives to the headings of a page."""
+    """Returns the anchors that GitHub gives to the headings of a page."""
     text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
     titles = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
     return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
@@ -149,7 +150,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def messages_in_code() -> str:
-    """Every text in the code, with `…` for each value that is put into it."""
+    """Returns all strings in the code, with `…` for each value in them."""
     found = []
     for path in sorted((ROOT / "hermes").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

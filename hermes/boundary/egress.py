@@ -23,14 +23,14 @@ CONNECT_SECONDS, SECONDS = 10.0, 30.0
 """Seconds for a connection, and for a whole page including redirects."""
 REDIRECTS = 5
 LARGEST_PAGE = 5_000_000
-"""Bytes of a page after decompression. The rest is not read."""
+"""Maximum number of bytes of a page after decompression. The rest is not read."""
 LONGEST_URL = 4096
 QUOTED = 200
 
 IsAllowed = Callable[[str, int], bool]
 """Whether a connection may be made to an address and a port."""
 
-# Ports above 1023 of servers that would take the lines of an HTTP request for commands.
+# Ports above 1023 of servers that would interpret the lines of an HTTP request as commands.
 _SERVICES = frozenset({1433, 2049, 3306, 3389, 5432, 5900, 6379, 11211, 27017})
 _MOVED = frozenset({301, 302, 303, 307, 308})
 _FILE_HEADERS = {
@@ -146,7 +146,7 @@ class PageResolver(AbstractResolver):
 
 
 class _NotPublic(OSError):
-    """The address may not be connected to."""
+    """Raised if a connection to the address is not allowed."""
 
 
 class _GuardedConnector(aiohttp.TCPConnector):

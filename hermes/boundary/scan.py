@@ -17,13 +17,13 @@ from typing import NamedTuple
 
 SKIPPED = frozenset({".git", ".hg", ".svn", ".venv", "__pycache__", "node_modules"})
 LARGE = 10_000_000
-"""Bytes; larger files are not searched."""
+"""Maximum size in bytes. Larger files are not searched."""
 DEPTH = 64
 """The maximum depth of folders."""
 MATCH_MEMORY = 1 << 29
-"""Bytes of memory that matching may use."""
+"""Maximum number of bytes of memory for matching."""
 HIT_WIDTH = 300
-"""Characters of a line that are shown."""
+"""Maximum number of characters of a line that are shown."""
 HIT_BEFORE = 100
 """Number of those characters before the match."""
 HIT, REMARK, WRONG = "=", "!", "?"

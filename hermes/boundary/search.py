@@ -1,4 +1,4 @@
-"""Searches files within a time limit, whatever the pattern."""
+"""Searches files within a time limit, for every pattern."""
 
 import contextlib
 import json

@@ -17,7 +17,7 @@ from hermes.types.errors import ToolFailed
 from hermes.types.execution import LARGEST_FILE, FileInfo
 
 LONGEST_PATH = 4096
-"""Characters of a path."""
+"""Maximum number of characters of a path."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 # A pipe in the workspace must not make the read wait for a writer.
 _READ = os.O_RDONLY | os.O_NONBLOCK
@@ -25,7 +25,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 class _Missing(ToolFailed):
-    """Nothing exists at the path."""
+    """Raised if nothing exists at the path."""
 
 
 class Workspace:

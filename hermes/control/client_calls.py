@@ -33,8 +33,8 @@ AFTER_RESULTS = 1_000_000
 
 
 class ResultsRefused(HermesError):
-    """Results of client tools that can't be taken. Nothing was stored, and the turn goes on
-    waiting if it did so before."""
+    """Raised for results of client tools that can't be accepted. Nothing was stored, and a waiting
+    turn continues to wait."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)

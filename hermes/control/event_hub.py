@@ -172,11 +172,11 @@ class EventLog:
         return merged
 
     async def changed(self, within: float = math.inf) -> None:
-        """Returns at the next event, or after so many seconds."""
+        """Returns at the next event, or after this many seconds."""
         await _wait(self._waiters, within)
 
     async def ended(self, within: float = math.inf) -> None:
-        """Returns when the log is finished, or after so many seconds."""
+        """Returns when the log is finished, or after this many seconds."""
         if not self.finished:
             await _wait(self._enders, within)
 

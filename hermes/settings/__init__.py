@@ -62,7 +62,7 @@ class Settings(Value):
     streaming: StreamingSettings = StreamingSettings()
     """How an answer is shown while it is written, on platforms that can edit messages."""
     access: AccessSettings = AccessSettings()
-    """Who may talk to the agent on any platform."""
+    """The people who may talk to the agent on any platform."""
     platforms: dict[str, PlatformSettings] = msgspec.field(default_factory=dict)
     """Messaging platforms by name. Platforms without settings are left out."""
     display: DisplaySettings = DisplaySettings()
@@ -80,7 +80,7 @@ class Settings(Value):
     warnings: tuple[str, ...] = ()
     """Warnings about settings that were ignored, one line each."""
     sources: Sources = Sources()
-    """Where every value came from."""
+    """The source of every value."""
 
     def __repr__(self) -> str:
         return f"Settings(home={str(self.home.root)!r})"

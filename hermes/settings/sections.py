@@ -265,8 +265,8 @@ class MemorySettings(Value):
 
 class TerminalSettings(Value):
     backend: Annotated[str, Aliases(env=("TERMINAL_ENV",))] = "none"
-    """Where commands run: `none` (no commands), `local` (on this machine with your rights), or the
-    name of a plugin's backend."""
+    """The backend for commands: `none` (no commands), `local` (on this machine with your rights),
+    or the name of a plugin's backend."""
     timeout: Annotated[Seconds, Aliases(env=("TERMINAL_TIMEOUT",))] = 180.0
     """Default timeout of a command in seconds."""
     env_passthrough: tuple[str, ...] = ()

@@ -79,7 +79,7 @@ class PlatformSection(Value):
     """The platform's own settings in config.yaml. They have not been checked."""
 
     source: str
-    """Where the section begins."""
+    """The file and line in which the section begins."""
     settings: dict[str, FoundValue] = msgspec.field(default_factory=dict)
 
 

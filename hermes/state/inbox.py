@@ -1,4 +1,4 @@
-"""What was said to us and is not finished yet: the durable way in."""
+"""The inbox: accepted messages that are not answered yet."""
 
 from collections.abc import Collection
 from contextlib import suppress
@@ -14,7 +14,7 @@ from hermes.types.value import Value
 
 
 class Waiting(Value):
-    """A row that no turn has taken yet."""
+    """An inbox row that no turn has taken."""
 
     id: str
     session: str
@@ -22,7 +22,7 @@ class Waiting(Value):
     account: str
     chat_id: str
     event: MessageEvent | None
-    """None if it can't be read, for example because a newer version wrote it."""
+    """None if the event can't be read, for example because a newer version wrote it."""
 
 
 def insert(
@@ -33,9 +33,9 @@ def insert(
     owner: OwnerId,
     state: str = "pending",
 ) -> Work[Duplicate | None]:
-    """Takes the event in; the earlier row when its key is known already.
+    """Inserts the event. Returns the existing row if its dedupe key is already in the inbox.
 
-    Bound or done at once, it is answered by the turn of its own id.
+    A row that is inserted as bound or done belongs to the turn with the same id.
     """
     source, body = event.source, encode(event)
     kept, name = yield from bodies.store(body)
@@ -67,7 +67,7 @@ def insert(
 
 
 def find(event: MessageEvent) -> Work[Duplicate | None]:
-    """The row that was taken in under the event's key, if there is one."""
+    """Returns the row with the event's dedupe key, if there is one."""
     rows = yield (
         "select id, turn, fingerprint, after_seq from inbox where dedupe_key = ?",
         (event.dedupe_key,),
@@ -80,7 +80,7 @@ def find(event: MessageEvent) -> Work[Duplicate | None]:
 
 
 def release_key(id: str) -> Work[None]:
-    """Lets another message have the key of the row."""
+    """Frees the dedupe key of the row, so that another message can use it."""
     yield "update inbox set dedupe_key = 'released:' || id where id = ?", (id,)
 
 
@@ -88,7 +88,7 @@ _WAITING = "id, session, person, account, chat_id, event, crc, body_name"
 
 
 def first_pending(session: str, owner: OwnerId) -> Work[Waiting | None]:
-    """The session's oldest row of ours that no turn has taken."""
+    """Returns the session's oldest row of this owner that no turn has taken."""
     rows = yield (
         f"select {_WAITING} from inbox"  # noqa: S608
         " where session = ? and state = 'pending' and owner = ? order by seq limit 1",
@@ -98,7 +98,7 @@ def first_pending(session: str, owner: OwnerId) -> Work[Waiting | None]:
 
 
 def all_pending() -> Work[list[Waiting]]:
-    """Every row that no turn has taken, the oldest first."""
+    """Returns every row that no turn has taken, the oldest first."""
     rows = yield f"select {_WAITING} from inbox where state = 'pending' order by seq", ()  # noqa: S608
     found = []
     for row in rows:
@@ -124,29 +124,29 @@ def count_pending(session: str) -> Work[int]:
 
 
 def bind(id: str, turn: str, state: str = "bound") -> Work[None]:
-    """Ties the row to the turn that answers it; 'done' when nothing more is owed."""
+    """Assigns the row to the turn that answers it; the state is 'done' if no answer is owed."""
     yield "update inbox set state = ?, turn = ? where id = ?", (state, turn, id)
 
 
 def set_after(id: str, after: int) -> Work[None]:
-    """Notes that the answer to the row begins after this event of its turn."""
+    """Records that the answer to the row begins after this event of its turn."""
     yield "update inbox set after_seq = ? where id = ?", (after, id)
 
 
 def finish(turn: str) -> Work[None]:
-    """The message that opened the turn is answered; its id is the turn's."""
+    """Marks the message that opened the turn as answered. The message has the id of the turn."""
     yield "update inbox set state = 'done' where id = ? and state = 'bound'", (turn,)
 
 
 def event_of(id: str) -> Work[MessageEvent]:
-    """The message in the row; the id of a turn is that of the message that opened it."""
+    """Returns the message in the row. A turn has the id of the message that opened it."""
     rows = yield "select event, body_name, crc from inbox where id = ?", (id,)
     kept, name, crc = rows[0]
     return decode_event((yield from bodies.read(kept, name)), crc)
 
 
 def adopt(dead: list[OwnerId], owner: OwnerId, agents: Collection[AgentId]) -> Work[None]:
-    """Takes over the agents' messages that dead processes had accepted and not begun."""
+    """Takes over the messages for these agents that dead processes had accepted but not started."""
     marks = ", ".join("?" for _ in agents)
     for gone in dead:
         yield (
@@ -157,13 +157,13 @@ def adopt(dead: list[OwnerId], owner: OwnerId, agents: Collection[AgentId]) -> W
 
 
 def waiting_agents(owner: OwnerId) -> Work[set[AgentId]]:
-    """The agents for which messages of the owner wait."""
+    """Returns the agents for which messages of the owner wait."""
     rows = yield "select distinct agent from inbox where state = 'pending' and owner = ?", (owner,)
     return {AgentId(row[0]) for row in rows}
 
 
 def idle_sessions(owner: OwnerId) -> Work[list[str]]:
-    """Sessions in which rows of ours wait and no turn is open."""
+    """Returns the sessions that have waiting rows of the owner and no open turn."""
     rows = yield (
         "select distinct session from inbox i where state = 'pending' and owner = ?"
         " and not exists (select 1 from turns t"

@@ -1,4 +1,4 @@
-"""Deletes rows that nobody needs any more."""
+"""Deletes expired rows."""
 
 from hermes.types.identity import id_prefix_at
 from hermes.types.store import Work
@@ -10,7 +10,7 @@ TURNS_AT_ONCE = 1000
 def forget_requests(before: float) -> Work[None]:
     """Deletes old rows of stateless requests, and the old events of all turns."""
     last = id_prefix_at(before)
-    # First of all: a turn that is being resumed by another transaction is left with all its rows.
+    # The turns are deleted first, so that a turn that another transaction resumes keeps its rows.
     rows = yield (
         "delete from turns where transient = 1 and id < ?"
         " and state not in ('running', 'suspended') returning id",
@@ -38,7 +38,7 @@ def _forget_rows(turns: list[str]) -> Work[None]:
 
 
 def forget_messages(before: float) -> Work[None]:
-    """Deletes finished rows of inbox and outbox: the transcript keeps the messages.
+    """Deletes finished rows of the inbox and the outbox. The transcript keeps their messages.
 
     A request whose options an open turn needs is kept.
     """

@@ -1,13 +1,13 @@
-"""The tables, as numbered migrations. Never edit one that was released: append.
+"""The tables, as numbered migrations. Never edit a released migration: append a new one.
 
-Every index is a page more to write in each commit. Ids begin with their time, so that what is old
-is found by its id; rows are never deleted from the end, so that numbers are not used twice.
+Every index adds a page to write to each commit. Ids begin with a time, so that old rows can be
+found by id. Rows are never deleted from the end, so that numbers are not reused.
 """
 
 APPLICATION_ID = 0x48524D53
 """`pragma application_id` of our databases, `HRMS` in ASCII. Earlier versions did not set it."""
 MIGRATIONS: list[tuple[str, str]] = []
-"""(name, script) in order; `pragma user_version` counts how many have run."""
+"""(name, script) in order; `pragma user_version` is the number of migrations that have run."""
 
 
 MIGRATIONS.append(

@@ -80,7 +80,7 @@ class ChunkChoice(WireValue):
     index: int = 0
     """Always 0."""
     delta: Delta = Delta()
-    """What this chunk adds to the answer."""
+    """The part of the answer in this chunk."""
     finish_reason: FinishReason | None = None
     """Why the model ended the answer; null until the last chunk."""
 
@@ -128,7 +128,7 @@ class NoticeUpdate(WireValue):
 
 class ErrorBody(WireValue):
     message: str
-    """What went wrong, for people."""
+    """Describes the problem, for people."""
     code: str
     """Names the error for programs."""
     type: str
@@ -317,7 +317,7 @@ class RunCancelled(RunEvent, tag="run.cancelled"):
     """The run was stopped."""
 
     reason: str
-    """Who or what stopped the run."""
+    """The person or the event that stopped the run."""
     output: str
     """The text so far."""
 

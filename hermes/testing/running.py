@@ -138,7 +138,7 @@ async def running(
 
 
 async def until(predicate: Callable[[], object], within: float = 5.0) -> None:
-    """Returns when the predicate holds; fails if it does not within so many seconds."""
+    """Returns when the predicate holds; fails if it does not within this many seconds."""
     with anyio.move_on_after(within):
         while not predicate():  # noqa: ASYNC110  # the one place that polls
             await anyio.sleep(UNTIL_SECONDS)

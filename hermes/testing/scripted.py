@@ -1,4 +1,4 @@
-"""What fake models say and accept: scripts, plans, tagged words, and a strict reader.
+"""The scripts and plans of fake models, their tagged words, and a strict reader of requests.
 
 Directives in a user's text plan the answer of the server in `hermes.testing.model`:
 

@@ -67,7 +67,7 @@ def open_test_store(
 
 
 def stored_rows(folder: Path, sql: str) -> list[Row]:
-    """What a gateway in another task or process has committed."""
+    """Returns rows that a gateway in another task or process has committed."""
     url = store_url(folder)
     if url:
         with psycopg.connect(url) as connection:

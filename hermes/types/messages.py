@@ -26,7 +26,7 @@ class Attachment(Value):
 
     @property
     def label(self) -> str:
-        """The text that stands for the attachment, for example `[image cat.png]`."""
+        """The text that represents the attachment, for example `[image cat.png]`."""
         return f"[{self.kind} {self.name}]" if self.name else f"[{self.kind}]"
 
 

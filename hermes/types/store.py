@@ -44,9 +44,9 @@ class Store(Protocol):
         ...
 
     def changes(self) -> AsyncIterator[None]:
-        """Yields soon after other processes have committed. One item may stand for many commits.
+        """Yields soon after other processes have committed. One item may represent many commits.
 
-        The first item stands for all commits since the store was opened.
+        The first item represents all commits since the store was opened.
         """
         ...
 

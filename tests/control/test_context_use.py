@@ -1,4 +1,4 @@
-"""How much of its model's context window a session takes."""
+"""The share of the context window that a session uses."""
 
 from pathlib import Path
 

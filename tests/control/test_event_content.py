@@ -1,4 +1,4 @@
-"""What an inbound event adds to a conversation, and what it answers."""
+"""The content of an inbound event for a conversation, and the questions that it answers."""
 
 import pytest
 

@@ -73,7 +73,7 @@ async def test_the_sender_does_not_change_the_prompt() -> None:
     assert await written(a_turn(source=one)) == await written(a_turn(source=other))
 
 
-async def test_an_epoch_keeps_its_prompt_whatever_is_remembered_later() -> None:
+async def test_later_notes_do_not_change_the_prompt_of_an_epoch() -> None:
     notes = ["one"]
 
     async def remember(turn: Turn) -> list[PromptPart]:

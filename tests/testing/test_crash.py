@@ -1,4 +1,4 @@
-"""The gateway is killed at every point there is, and at random: no promise may break."""
+"""The gateway is killed at every point and at random, and keeps all guarantees."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 
 
 def crash(*arguments: str) -> None:
-    """Runs the harness; what it found is the failure's text."""
+    """Runs the harness. The failure's text contains the violations."""
     command = [sys.executable, "-m", "hermes.testing.crash", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -68,8 +68,8 @@ def _text(data: bytes, path: str) -> str:
 
 
 def page(text: str, offset: int, limit: int, show: Callable[[str], str] = str) -> str:
-    """Returns the lines from `offset` that fit, each passed through `show`, and a note how to go
-    on."""
+    """Returns the lines from `offset` that fit, each passed through `show`, and a note on how to
+    continue."""
     if not text:
         return "[the file is empty]"
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")

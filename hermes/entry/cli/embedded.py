@@ -1,4 +1,5 @@
-"""The small demo model that runs on this machine: the offer, and the download with a bar."""
+"""The small demo model that runs on this machine: offers it, and downloads it with a progress
+bar."""
 
 import sys
 from collections.abc import Mapping
@@ -20,9 +21,11 @@ MEGABYTE = 1_000_000
 
 
 def offer(settings: Settings, runtime: Runtime) -> Settings:
-    """Settings with the embedded model, downloaded and saved, if the person agrees to it.
+    """Offers the embedded model. If the person accepts, downloads it and returns settings that
+    use it.
 
-    ConfigError says how to configure a model if they do not, or if nobody sits at the terminal.
+    Raises ConfigError, which says how to configure a model, if they decline or stdin is not a
+    terminal.
     """
     present = sys.stdin.isatty() and sys.stderr.isatty()
     here = runtime.offers(settings).demo_is_downloaded()
@@ -38,7 +41,8 @@ def offer(settings: Settings, runtime: Runtime) -> Settings:
 
 
 def stand_in(settings: Settings, runtime: Runtime, environ: Mapping[str, str]) -> Settings:
-    """Settings with the embedded model for this process, if no other is configured."""
+    """Returns settings that use the embedded model in this process, if no other model is
+    configured."""
     models = runtime.models(settings)
     choice = models.main()
     if choice is not None and not models.is_demo(choice):
@@ -49,7 +53,8 @@ def stand_in(settings: Settings, runtime: Runtime, environ: Mapping[str, str]) -
 
 
 def fetch(settings: Settings, runtime: Runtime) -> str:
-    """Downloads the embedded model if it is not here, with a bar on stderr; its name."""
+    """Downloads the embedded model if necessary, with a progress bar on stderr. Returns its
+    name."""
     bar = Bar(sys.stderr)
     try:
         return anyio.run(runtime.download_model, settings, bar)
@@ -58,7 +63,7 @@ def fetch(settings: Settings, runtime: Runtime) -> str:
 
 
 class Bar:
-    """How far a download is: a bar on a terminal, elsewhere a line for every tenth."""
+    """Shows the progress of a download: a bar on a terminal, otherwise a line for every tenth."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file

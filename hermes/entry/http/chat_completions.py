@@ -1,4 +1,4 @@
-"""POST /v1/chat/completions: one turn, in one piece or streamed."""
+"""POST /v1/chat/completions: runs one turn, and returns or streams its answer."""
 
 import time
 from functools import partial
@@ -53,9 +53,10 @@ from hermes.types.messages import (
 )
 
 HEADER = 256
-"""Characters of an id in a header."""
+"""Maximum number of characters of an id in a header."""
 EARLY_SECONDS = 2.0
-"""How long a stream waits for its first event, so that a failure can still be a status."""
+"""Time that a stream waits for its first event, so that an early failure can still become a
+status."""
 UNFINISHED = TurnFinished(
     outcome="failed",
     text="The gateway is restarting; the run goes on then. Read its events, or ask again.",
@@ -116,7 +117,7 @@ class ChatCompletions:
         return receipt
 
     async def _answer(self, turn: TurnId, after: int, form: ResponseFormat | None) -> PlainAnswer:
-        """The whole answer, once it is committed."""
+        """Returns the whole answer after its commit."""
         answer = PlainAnswer()
         with self._gateway.following(turn, after) as following:
             while not answer.end and not following.ended:
@@ -182,7 +183,8 @@ async def stream(
 
 
 def end_of(event: AgentEvent, form: ResponseFormat | None) -> AgentEvent:
-    """The event. A turn that was stopped has no JSON answer, so it has failed for its client."""
+    """Returns the event, but a stopped turn as failed: without an answer, the client gets an
+    error."""
     if form is None or not isinstance(event, TurnFinished) or event.outcome != "stopped":
         return event
     why = f"The turn was stopped ({event.text or 'by you'}) before it had a whole answer."
@@ -190,12 +192,12 @@ def end_of(event: AgentEvent, form: ResponseFormat | None) -> AgentEvent:
 
 
 def reply_of(receipt: Accepted | Duplicate) -> str | None:
-    """The reply of a command, which needs no turn."""
+    """Returns the reply of a command, which has no turn."""
     return receipt.reply if isinstance(receipt, Accepted) else None
 
 
 def after(receipt: Accepted | Duplicate) -> int:
-    """The number of the last event before this request's answer."""
+    """Returns the number of the last event before this request's answer."""
     return receipt.after
 
 
@@ -211,7 +213,7 @@ def to_event(
     said: ReadMessages,
     form: ResponseFormat | None,
 ) -> MessageEvent:
-    """The request as a message of the session that a header names, or of a session of its own."""
+    """Returns the request as a message of the session that a header names, or of a new session."""
     principal = principal_of(request)
     session = _session(request)
     key = _header(request, "idempotency-key")
@@ -220,7 +222,7 @@ def to_event(
         platform="api",
         account=principal.name,
         chat_kind="private",
-        # A stateless request is a lane of its own: nothing else may ever have its key.
+        # A stateless request has a lane of its own, so no other request may ever have its key.
         chat_id=session if session else f"request/{new_id()}",
         user_id=principal.name,
     )
@@ -256,7 +258,7 @@ def to_event(
 
 
 def _results_key(said: ReadMessages) -> tuple[str, str]:
-    """A name for the results of one step, and a fingerprint of what they say."""
+    """Returns a key for the results of one step, and a fingerprint of their content."""
     place = parse_call_id(said.results[0].call)
     assert place is not None, "only results for calls of ours are read as results"
     ordered = sorted(said.results, key=lambda result: result.call)
@@ -265,7 +267,7 @@ def _results_key(said: ReadMessages) -> tuple[str, str]:
 
 
 def _session(request: Request) -> str:
-    """The session that the request names; empty for a stateless request."""
+    """Returns the session that the request names; empty for a stateless request."""
     return _header(request, "x-hermes-session-id")
 
 

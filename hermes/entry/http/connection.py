@@ -1,4 +1,4 @@
-"""One client's connection: uvicorn's protocol with limits on what a client may send and hold."""
+"""One client's connection: uvicorn's protocol, with limits on sent and buffered data."""
 
 import asyncio
 import socket
@@ -21,13 +21,14 @@ from hermes.entry.http.errors import ApiError, error_response
 from hermes.types.errors import HermesError
 
 HEADER_BYTES = 65_536
-"""Size of a request's line and headers, and of its trailers, at most."""
+"""Maximum size of a request's line and headers, and of its trailers."""
 WRITE_BUFFER = 16_384
-"""Bytes that wait in this process for a client that is slow to read."""
+"""Maximum number of bytes that wait in this process for a slow client."""
 PIPELINED = 16
-"""Requests that a client may send on one connection before the first is answered."""
+"""Maximum number of requests that a client may send on one connection before the first is
+answered."""
 ACCEPTED = 64
-"""Connections that are accepted in one round of the event loop."""
+"""Maximum number of connections that are accepted in one round of the event loop."""
 
 
 class HttpConfig(uvicorn.Config):
@@ -44,14 +45,14 @@ class HttpConfig(uvicorn.Config):
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            # asyncio accepts so many in one round, before we can refuse the first of them.
+            # asyncio accepts this many in one round, before we can refuse the first of them.
             backlog=ACCEPTED,
         )
         self.table = table
 
 
 class HttpConnection(HttpToolsProtocol):
-    """A connection that its requests find in their scope."""
+    """A client's connection. Requests find it in their scope."""
 
     on_lost: Callable[[], None] | None = None
 
@@ -69,16 +70,17 @@ class HttpConnection(HttpToolsProtocol):
         self._refused = False
         self._awaits_body = False
         self._receiving = False
-        """A request has begun, and its end has not come."""
+        """Whether a request has begun and is not complete."""
         self._in_header = False
         self._begun = 0
-        """Requests that began in the data that is being parsed."""
+        """Number of requests that began in the data that is being parsed."""
         self._progress = False
-        """The data that is being parsed completed a header, or held a part of a body."""
+        """Whether the data that is being parsed has completed a header, or contained a part of a
+        body."""
         self._size = 0
         """Size of the data that is being parsed."""
         self._unparsed = 0
-        """Bytes that the parser may hold because their header is not complete."""
+        """Number of bytes that the parser may hold because their header is not complete."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -108,7 +110,7 @@ class HttpConnection(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            # We offer no other protocol, and the parser can't go on behind the request.
+            # We offer no other protocol, and the parser can't continue after the upgrade request.
             self.cycle.keep_alive = False
         except httptools.HttpParserError as error:
             refused = error.__context__
@@ -154,7 +156,8 @@ class HttpConnection(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """The same as uvicorn's, but without a timer for each response: the table has one."""
+        """Does the same as uvicorn's method, but without a timer for each response: the table
+        has one."""
         self.server_state.total_requests += 1
         if not self.transport.is_closing():
             self.flow.resume_reading()
@@ -174,7 +177,7 @@ class HttpConnection(HttpToolsProtocol):
     def body_ready(self) -> bool:
         """Whether a part of the request's body, or its end, can be received without waiting.
 
-        A later request on the same connection means that the body of this one is complete.
+        If a later request has arrived on the same connection, the body of this one is complete.
         """
         return self._lost or self.cycle.message_event.is_set()
 
@@ -200,14 +203,15 @@ class HttpConnection(HttpToolsProtocol):
     def cut(self) -> None:
         """Closes at once, without waiting for a client that does not read."""
         client: socket.socket = self.transport.get_extra_info("socket")
-        # Otherwise the kernel keeps what was not read, for as long as the client likes.
+        # Otherwise the kernel keeps unread data for as long as the client likes.
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.transport.abort()
 
     def _refuse(self, error: HermesError) -> None:
-        """Answers with an error and reads nothing more; the client is given time to receive it."""
+        """Answers with an error and reads nothing more. The client gets time to receive the
+        answer."""
         if self._busy:
-            # Another response is being sent: an error in the middle of it would be no error.
+            # A response is being sent, and an error in the middle of it would not be recognised.
             self._refused = True
             self.cut()
             return
@@ -218,7 +222,8 @@ class HttpConnection(HttpToolsProtocol):
 
     @property
     def _busy(self) -> bool:
-        """A response is being made or sent. The newest request is the last to be answered."""
+        """Whether a response is being made or sent. The newest request is the last to be
+        answered."""
         newest: RequestResponseCycle | None = self.cycle
         return newest is not None and not newest.response_complete
 

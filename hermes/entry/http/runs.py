@@ -1,4 +1,4 @@
-"""GET /v1/runs/{id}/events: a run's events from any number on, now or after a restart."""
+"""GET /v1/runs/{id}/events: a run's events from any number on, also after a restart."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -52,7 +52,7 @@ class RunEvents:
 def _rendered(
     events: Sequence[Envelope], frames: RunStream
 ) -> list[bytes | tuple[int, TurnFinished]]:
-    """The frames of the events, and the events that need the whole answer."""
+    """Returns the frames of the events, and the events that need the whole answer."""
     parts: list[bytes | tuple[int, TurnFinished]] = []
     sent: list[bytes] = []
     for one in events:
@@ -67,7 +67,7 @@ def _rendered(
 async def _send_end(
     seq: int, event: TurnFinished, frames: RunStream, following: Following, out: EventStream
 ) -> None:
-    """Sends the last frame. It has the whole answer, which is read again page by page."""
+    """Sends the last frame. It contains the whole answer, which is read again page by page."""
     outline, last = AnswerOutline(), 0
     while page := await following.earlier(last, seq):
         for one in page:

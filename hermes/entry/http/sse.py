@@ -1,4 +1,5 @@
-"""Server-sent events to one client: none is skipped, and no more is sent than the client reads."""
+"""Sends server-sent events to one client. No event is skipped, and a slow client slows the
+stream."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
@@ -11,7 +12,8 @@ from hermes.types.events import Envelope
 
 KEEPALIVE_SECONDS = 15.0
 FRAME_SECONDS = 0.04
-"""Words that come faster share a frame: nobody sees it, and it halves the work of a stream."""
+"""Text deltas within this time share a frame. This is not visible, and halves the work of a
+stream."""
 
 
 _STREAM = (
@@ -30,7 +32,7 @@ class EventStream(BodyStream):
 
 
 class EventStreamResponse:
-    """A response that a function writes while the events arrive."""
+    """A response that a function writes as the events arrive."""
 
     def __init__(self, write: Callable[[EventStream], Awaitable[None]]) -> None:
         self._write = write
@@ -42,7 +44,8 @@ class EventStreamResponse:
 async def next_or_keepalive(
     following: Following, out: EventStream, every: float = KEEPALIVE_SECONDS
 ) -> Sequence[Envelope]:
-    """The next events. While there are none, comments keep proxies from closing the stream."""
+    """Returns the next events. While there are none, comments keep proxies from closing the
+    stream."""
     await following.gather(FRAME_SECONDS)
     while not (events := await following.next(every)) and not following.ended:
         await out.send(KEEPALIVE)

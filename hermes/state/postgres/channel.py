@@ -48,7 +48,8 @@ _LOADERS: dict[int, Callable[[bytes], object]] = {
     1043: bytes.decode,
     2278: bytes.decode,
 }
-"""By the object id of the column's type: boolean, bytea, integers, text, double precision, void."""
+"""Decoders by the object id of a column's type: boolean, bytea, integers, text, double
+precision, void."""
 
 
 class StatementReply:
@@ -79,7 +80,7 @@ class Channel:
 
     def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
         self.lost: Exception | None = None
-        """Why the connection can't be used any more."""
+        """The reason why the connection can't be used any more."""
         self._connection = connection
         self._libpq = connection.pgconn
         self._libpq.enter_pipeline_mode()
@@ -139,11 +140,11 @@ class Channel:
             ) from self.lost
 
     async def drain(self) -> None:
-        """Waits for everything that was sent, whatever becomes of it."""
+        """Waits for everything that was sent, and ignores errors."""
         await self._settle()
 
     async def _settle(self) -> psycopg.Error | None:
-        """Waits for everything that was sent; the first error of a statement."""
+        """Waits for everything that was sent. Returns the first error of a statement."""
         if self._expected and self.lost is None:
             try:
                 self._libpq.send_flush_request()
@@ -253,6 +254,6 @@ def encoded(parameters: Sequence[object]) -> tuple[list[bytes | None], list[int]
 
 
 def text_bytes(text: str) -> bytes:
-    """UTF-8; UnicodeEncodeError if it can't be stored."""
+    """Encodes the text as UTF-8; UnicodeEncodeError if it can't be stored."""
     require_storable(text)
     return text.encode()

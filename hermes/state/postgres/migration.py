@@ -45,7 +45,7 @@ async def _migrate(connection: psycopg.AsyncConnection[Any], steps: list[tuple[s
 
 
 async def _version(connection: psycopg.AsyncConnection[Any]) -> int:
-    """How many migrations have run."""
+    """Returns the number of migrations that have run."""
     found = await connection.execute("select to_regclass('hermes_schema') is not null")
     row = await found.fetchone()
     assert row is not None

@@ -13,7 +13,7 @@ from hermes.state.postgres.errors import connect_error
 from hermes.types.errors import ConfigError, StoreUnavailable
 
 CONNECTIONS = 8
-"""Most connections for transactions; the lock of the process has one more."""
+"""Maximum number of connections for transactions. The lock of the process uses one more."""
 CONNECT_SECONDS = 5
 _KEEPALIVE: dict[str, Any] = {
     "connect_timeout": CONNECT_SECONDS,

@@ -1,7 +1,7 @@
 """Proves that this process is alive, and tells other processes about its commits.
 
 A process holds an advisory lock on a connection of its own. The server frees the lock when the
-connection ends, whatever ended it. The same connection receives the notifications of others.
+connection ends for any reason. The same connection receives the notifications of other processes.
 """
 
 import logging
@@ -32,7 +32,8 @@ LOST_SECONDS = 5.0
 RECONNECT_SECONDS = 0.5
 """Pause between two attempts to connect; readers poll for changes as often meanwhile."""
 GRACE_SECONDS = 15.0
-"""How long after its start the server's locks prove nothing: processes have to take them again."""
+"""How long after a start the server's locks prove nothing, because processes must take them
+again."""
 ANNOUNCE_SECONDS = 0.05
 """Commits within this time are announced together."""
 CHANNEL = "hermes"
@@ -59,11 +60,11 @@ def held_locks() -> Work[set[OwnerId]]:
 
 
 class Presence:
-    """The connection that stands for this process. It is opened again whenever it is lost."""
+    """The connection whose lock represents this process. It is reopened whenever it is lost."""
 
     def __init__(self, pool: Pool, direct: Server, group: anyio.abc.TaskGroup) -> None:
         self.trouble: str | None = None
-        """Why this process has no lock at the moment."""
+        """The reason why this process has no lock at the moment."""
         self._id = new_id()
         """Marks the notifications of this store, which it ignores itself."""
         self._owner: OwnerId | None = None
@@ -77,7 +78,7 @@ class Presence:
         self._permitted = True
         self._permission_changed = anyio.Event()
         self._uncommunicated = False
-        """Whether something was committed that other processes have not been told."""
+        """Whether a commit has not been announced to other processes yet."""
         self._announcing = False
         self._latest = 0
         """The highest number of a transaction that this store has committed."""
@@ -229,7 +230,7 @@ class Presence:
             self._lost_at = now
         self.trouble = f"the lock of this process is lost ({error})"
         if self._permitted and self._owner is not None and now - self._lost_at > LOST_SECONDS:
-            log.error("this process stops its turns: others may take it for dead")
+            log.error("this process stops its turns: others may consider it dead")
             self._set_permitted(permitted=False)
         self._changes.notice()
         await anyio.sleep(RECONNECT_SECONDS)

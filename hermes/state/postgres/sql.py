@@ -25,7 +25,7 @@ _REPLACED = (
     (MATCHES_SQL, "messages m join hermes_query(?) query on m.words @@ query"),
     (BEST_FIRST_SQL, "order by ts_rank(m.words, query) desc, m.id desc"),
 )
-"""What PostgreSQL has instead: its locks, and its full-text search (see `ddl.py`)."""
+"""PostgreSQL's locks and full-text search, which replace those of SQLite (see `ddl.py`)."""
 
 
 class PreparedSql(Value):
@@ -33,13 +33,14 @@ class PreparedSql(Value):
 
     text: bytes
     returns_rows: bool
-    """Its rows are waited for; a statement without rows is sent together with the next one."""
+    """Whether the caller waits for the rows. A statement without rows is sent together with the
+    next one."""
     writes: bool
 
 
 @functools.lru_cache(maxsize=1024)
 def prepared(sql: str) -> PreparedSql:
-    """The statement for PostgreSQL; the text of each statement is translated once."""
+    """Translates the statement for PostgreSQL. Each text is translated once."""
     locks = sql == LOCK_SESSION
     for ours, theirs in _REPLACED:
         sql = sql.replace(ours, theirs)

@@ -25,7 +25,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 LOOKUP_SECONDS = 0.2
-"""Pause between two attempts to look up what became of a commit."""
+"""Pause between two attempts to look up the outcome of a commit."""
 
 
 class PostgresStore:
@@ -99,7 +99,7 @@ class PostgresStore:
     async def _look_up(self, doubt: CommitDoubtful) -> None:
         """Returns if the transaction was committed; TransactionConflict if it was rolled back.
 
-        Waits as long as the server can't be reached: any answer before that might be wrong.
+        Waits as long as the server can't be reached: any earlier answer might be wrong.
         """
         log.warning("the connection was lost during a commit: looking up its outcome")
         while True:
@@ -132,10 +132,10 @@ class PostgresStore:
 async def open_postgres(
     url: str, kind: OwnerKind | None = None, direct_url: str = ""
 ) -> AsyncIterator[PostgresStore]:
-    """The store at `url`, migrated, until the context ends.
+    """Opens and migrates the store at `url`, until the context ends.
 
-    A process that runs turns passes its kind and is registered; other processes are not.
-    `direct_url` reaches the server itself, where `url` is the address of a pooler.
+    A process that runs turns passes its kind and is registered; other processes are not. If `url`
+    is the address of a pooler, `direct_url` is the address of the server itself.
     """
     direct = Server(direct_url or url)
     async with await direct.connect(starting=True) as connection:
@@ -155,5 +155,5 @@ async def open_postgres(
             await presence.close()
             await pool.close()
         group.cancel_scope.cancel()
-        # An error of the caller is not passed: the group would wrap it.
+        # The caller's error is not raised inside the group, because the group would wrap it.
         await group.__aexit__(None, None, None)

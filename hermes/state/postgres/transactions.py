@@ -1,4 +1,4 @@
-"""Runs a transaction on a connection, and finds out what became of a commit without an answer."""
+"""Runs a transaction on a connection, and looks up the outcome of a commit that got no answer."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -53,9 +53,11 @@ class CommitDoubtful(HermesError):
 
 
 async def commit(channel: Channel, transaction: Callable[[], Work[T]]) -> tuple[T, int | None]:
-    """The transaction's result once it is committed, and its number if it has written anything.
+    """Returns the transaction's result after the commit, and its number if it has written
+    anything.
 
-    CommitDoubtful if that is not known. Every other error means that nothing was changed.
+    Raises CommitDoubtful if the outcome is unknown. Every other error means that nothing was
+    changed.
     """
     try:
         channel.send(_BEGIN)
@@ -104,7 +106,8 @@ async def read(channel: Channel, transaction: Callable[[], Work[T]]) -> T:
 
 
 async def outcome_of(channel: Channel, number: int, at: float) -> str | None:
-    """`committed`, `aborted` or `in progress`; None if the number is too old to be known."""
+    """Returns `committed`, `aborted` or `in progress`; None if the server no longer knows the
+    number."""
     try:
         reply = channel.send(_STATUS, (number, at))
         channel.synchronize()

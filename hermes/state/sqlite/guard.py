@@ -1,7 +1,7 @@
-"""Checks the database before it is opened, and has a damaged or missing one replaced.
+"""Checks the database before it is opened, and replaces it if it is damaged or missing.
 
-The file of a running process must not be replaced: each process holds a shared lock while it has
-the store open, and a replacement needs the lock exclusively. Only SQLite opens the database
+The file of a running process must not be replaced. Therefore each process holds a shared lock while
+it has the store open, and a replacement needs the exclusive lock. Only SQLite opens the database
 itself: closing any other descriptor of it would release the locks that SQLite holds.
 """
 
@@ -26,7 +26,8 @@ from hermes.types.errors import StoreDamaged, StoreUnavailable
 log = logging.getLogger(__name__)
 
 CHECKED_BYTES = 256 << 20
-"""Bytes. A larger file is not checked completely at the start: damage is found in use."""
+"""Size in bytes above which a file is not checked completely at the start. Damage is then found
+in use."""
 
 
 @contextlib.contextmanager
@@ -51,7 +52,7 @@ def _make_sound(home: Home, lock: FileLock) -> None:
     """Replaces the database if necessary. The lock is shared afterwards."""
     lock.share()
     rename_former(home, lock)
-    # Before the check of the file, which checkpoints the WAL and removes it.
+    # This must come before the check of the file, which checkpoints the WAL and removes it.
     lost = _lost_wal(home)
     sweep_up(home.run)
     if (damage := _damage(home)) is not None:
@@ -95,13 +96,13 @@ def _damage(home: Home) -> str | None:
 
 
 def damage_of(path: Path) -> str | None:
-    """A description of the damage to the file; None if it is sound or missing."""
+    """Returns a description of the damage to the file; None if it is sound or missing."""
     if not path.exists():
         return None
     if is_emptied(path):
         return f"{path} was truncated"
     closely = suspicion(path).exists()
-    # A process that is killed during a checkpoint may leave a part of a page, and a WAL.
+    # A process that is killed during a checkpoint may leave an incomplete page, and a WAL.
     size = 0 if wal_of(path).exists() else path.stat().st_size
     try:
         with translated(), contextlib.closing(connect(path)) as connection:
@@ -125,7 +126,7 @@ def damage_of(path: Path) -> str | None:
 
 
 def _reindex(connection: sqlite3.Connection) -> None:
-    """Rebuilds the full-text index: no check of the file finds all damage in it."""
+    """Rebuilds the full-text index, because no check of the file finds all damage in it."""
     connection.execute("begin immediate")
     connection.execute("insert into messages_fts (messages_fts) values ('delete-all')")
     connection.execute(
@@ -136,16 +137,14 @@ def _reindex(connection: sqlite3.Connection) -> None:
 
 
 def _leave(home: Home, lock: FileLock) -> None:
-    """Frees the shared lock.
-
-    The last process to exit has checkpointed the WAL, so a missing WAL no longer means lost
-    commits: it removes the lock files of processes that were killed.
-    """
+    """Frees the shared lock. The last process to exit has checkpointed the WAL, so a missing WAL no
+    longer means lost commits. Therefore it removes the lock files of killed processes."""
     if lock.try_acquire() and not wal_of(home.store).exists():
         sweep_up(home.run)
     lock.close()
 
 
 def _lost_wal(home: Home) -> bool:
-    """Whether the WAL of a killed process is missing; a process that ends cleanly removes both."""
+    """Returns whether the WAL of a killed process is missing. A clean exit removes the WAL and
+    the lock file."""
     return home.store.exists() and bool(unclean(home.run)) and not wal_of(home.store).exists()

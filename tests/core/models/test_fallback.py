@@ -330,7 +330,7 @@ async def test_every_message_to_a_gateway_is_answered_or_explained(tmp_path: Pat
     server = ChatServer()
 
     class Served:
-        """Returns the gateway's model at the address of the failing server."""
+        """The gateway's model at the address of the failing server."""
 
         async def complete(self, one: ModelRequest, emit: Emit) -> AssistantMessage:
             choice = replace(one.choice, base_url=failing.base_url)

@@ -1,4 +1,4 @@
-"""The embedded model: offered, fetched with a bar, and kept."""
+"""The offer and the download of the embedded model."""
 
 import io
 import os
@@ -14,7 +14,7 @@ from hermes.testing.terminal import Terminal
 
 
 class Screen(io.StringIO):
-    """A terminal, as far as a bar can tell."""
+    """A stream that a progress bar considers a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -44,7 +44,7 @@ def test_elsewhere_there_is_a_line_for_every_tenth() -> None:
     assert lines[5] == "embedded model:  50 of 100 MB"
 
 
-def test_nothing_is_shown_for_what_is_here() -> None:
+def test_no_bar_is_shown_without_a_download() -> None:
     screen = Screen()
     Bar(screen).close()
     assert screen.getvalue() == ""
@@ -80,7 +80,9 @@ def bare(tmp_path: Path) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "HERMES_HOME": str(tmp_path), "TERM": "xterm"}
 
 
-def test_who_agrees_has_it_downloaded_and_saved(tmp_path: Path, bare: dict[str, str]) -> None:
+def test_an_accepted_offer_downloads_and_saves_the_model(
+    tmp_path: Path, bare: dict[str, str]
+) -> None:
     (tmp_path / "config.yaml").write_text("model:\n  default: gpt-x\n")
     with Terminal((sys.executable, "-c", SCRIPT), bare, tmp_path, columns=120) as terminal:
         terminal.until("93 MB, runs here, no tools)? [Y/n]")
@@ -91,7 +93,9 @@ def test_who_agrees_has_it_downloaded_and_saved(tmp_path: Path, bare: dict[str, 
     assert (saved.model.provider, saved.model.default) == ("local", "demo")
 
 
-def test_what_is_here_is_not_offered_as_a_download(tmp_path: Path, bare: dict[str, str]) -> None:
+def test_a_model_that_is_here_is_not_offered_as_a_download(
+    tmp_path: Path, bare: dict[str, str]
+) -> None:
     file = SMOLLM2.path(tmp_path / "models")
     file.parent.mkdir()
     with file.open("wb") as opened:
@@ -100,7 +104,9 @@ def test_what_is_here_is_not_offered_as_a_download(tmp_path: Path, bare: dict[st
         terminal.until("(downloaded already, runs here, no tools)? [Y/n]")
 
 
-def test_who_refuses_is_told_how_to_configure_a_model(tmp_path: Path, bare: dict[str, str]) -> None:
+def test_a_declined_offer_says_how_to_configure_a_model(
+    tmp_path: Path, bare: dict[str, str]
+) -> None:
     with Terminal((sys.executable, "-c", SCRIPT), bare, tmp_path, columns=120) as terminal:
         terminal.until("[Y/n]")
         terminal.send("n\n")

@@ -1,4 +1,4 @@
-"""Errors in the shape that OpenAI's clients know."""
+"""Errors in the format of OpenAI's API."""
 
 import io
 import logging
@@ -110,7 +110,7 @@ def test_a_request_that_is_not_read_to_its_end_closes_the_connection() -> None:
     assert headers(ApiError(413, "large", "large", close=True))["connection"] == "close"
 
 
-def test_a_failed_turn_says_what_its_end_says() -> None:
+def test_the_error_of_a_failed_turn_is_the_one_in_its_last_event() -> None:
     failed = TurnFinished(
         outcome="failed", text="Busy.", code="rate_limited", status=429, retry_after=9.0
     )

@@ -1,4 +1,4 @@
-"""The shared statements in the form that PostgreSQL wants."""
+"""The shared statements in the form for PostgreSQL."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A transaction on a connection: what is waited for, and what a cut leaves."""
+"""A transaction on a connection: its statements, and its outcome after the connection was cut."""
 
 import time
 from collections.abc import AsyncIterator
