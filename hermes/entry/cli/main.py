@@ -110,6 +110,7 @@ SUBCOMMANDS = {
     "logs": Lazy("hermes.entry.cli.log_reader:logs", "Show the log of the service."),
     "prompt": Lazy("hermes.entry.cli.prompt:prompt", "Look at what the model is told first."),
     "context": Lazy("hermes.entry.cli.context:context", "Decide about context files."),
+    "store": Lazy("hermes.entry.cli.store:store", "Copy the store to another database."),
     "config": Lazy("hermes.entry.cli.config:config", "Show, explain and change the configuration."),
 }
 
