@@ -60,6 +60,7 @@ class Wire(asyncio.Protocol):
         self.body = bytearray()
         self.status = 0
         self.first = 0.0
+        self._keep_alive = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are no subclass of asyncio's.
@@ -85,6 +86,8 @@ class Wire(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         self.status = self._parser.get_status_code()
+        # The parser can't tell any more once it has been reset for the next answer.
+        self._keep_alive = self._parser.should_keep_alive()
         if self.status >= 200 and self._ended is not None and not self._ended.done():
             self._ended.set_result(None)
 
@@ -100,7 +103,7 @@ class Wire(asyncio.Protocol):
     @property
     def reusable(self) -> bool:
         closing = self.transport is None or self.transport.is_closing()
-        return not closing and (not self.status or self._parser.should_keep_alive())
+        return not closing and self._keep_alive
 
 
 class Client:

@@ -12,6 +12,7 @@ from benchmarks.client import SAMPLE, Answer, Client, encode
 from benchmarks.processes import Others, Tree
 
 PATH = "/v1/chat/completions"
+SESSION_HEADER = "X-Hermes-Session-Id"
 
 
 def percentile(values: list[float], share: float) -> float:
@@ -43,7 +44,7 @@ class Target:
             "stream": stream,
             "messages": [{"role": "user", "content": content}],
         }
-        headers = {**self._headers, "X-Hermes-Session-Id": session} if session else self._headers
+        headers = {**self._headers, SESSION_HEADER: session} if session else self._headers
         return encode("POST", PATH, headers, msgspec.json.encode(body))
 
 

@@ -72,6 +72,13 @@ class Tree:
             for connection in one.net_connections("tcp")
         )
 
+    def kill(self) -> None:
+        """Ends the command with SIGKILL. Its children are left to themselves."""
+        if self in TREES:
+            TREES.remove(self)
+        self._popen.kill()
+        self._popen.wait(STOP_SECONDS)
+
     def stop(self) -> None:
         """Asks the command to end, and ends what is left after a while."""
         if self in TREES:

@@ -26,6 +26,8 @@ class Record:
         self.errors = 0
         """Answers of ours that were not."""
         self.samples: list[str] = []
+        self.notes: list[str] = []
+        """Further tables to be shown."""
         self.loaded = 0.0
         """Seconds under load."""
         self.others = 0.0

@@ -38,6 +38,17 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     readers: int = 200
     reading: float = 45.0
     """Seconds that readers stall."""
+    hostile: float = 1.0
+    """Share of the full size of hostile requests."""
+    fuzz: int = 20_000
+    """Random requests."""
+    session_names: int = 10_000
+    """Requests with hostile session headers."""
+    samples: int = 100_000
+    """Wrong keys whose check is timed."""
+    reader_minutes: float = 5.0
+    """How long slow readers come back whenever they are cut off."""
+    soak_minutes: float = 20.0
 
 
 USUAL = Sizes()

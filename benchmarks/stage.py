@@ -76,23 +76,23 @@ class Stage:
         return Target("pass-through", port, "fake-model", KEY, tree)
 
     def new_gateway(
-        self, home: str = "home", *, watched: bool = False, store_url: str = ""
+        self, home: str = "home", *, watched: bool = False, key: str = KEY, store_url: str = ""
     ) -> Target:
         """Our gateway, started as a user does, or with a watch on its loop."""
         port = free_port()
         command = [sys.executable, "-m", "benchmarks.watched"] if watched else [str(HERMES)]
-        env = {**self.env(home), DELAYS: str(self.folder / "delays.json")}
+        env = {**self.env(home), DELAYS: str(self.folder / "delays.json"), "API_SERVER_KEY": key}
         if store_url:
             env["HERMES_STORE_URL"] = store_url
         tree = Tree(
             [*command, "gateway", "run", "--port", str(port)], env, self.folder / "gateway.log"
         )
-        return Target("ours", port, "hermes-agent", KEY, tree)
+        return Target("ours", port, "hermes-agent", key, tree)
 
-    async def restart(self, home: str = "home", *, watched: bool = False) -> None:
+    async def restart(self, home: str = "home", *, watched: bool = False, key: str = KEY) -> None:
         """Our gateway anew, once it is healthy."""
         self.ours.tree.stop()
-        self.ours = self.new_gateway(home, watched=watched)
+        self.ours = self.new_gateway(home, watched=watched, key=key)
         await self.healthy(self.ours)
 
     def delays(self) -> list[tuple[float, float]]:

@@ -61,7 +61,11 @@ async def small_socket(port: int) -> socket.socket:
     # Loopback's huge segments would let the kernel take in megabytes for the gateway.
     reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, SEGMENT)
     reader.setblocking(False)
-    await asyncio.get_running_loop().sock_connect(reader, ("127.0.0.1", port))
+    try:
+        await asyncio.get_running_loop().sock_connect(reader, ("127.0.0.1", port))
+    except BaseException:
+        reader.close()
+        raise
     return reader
 
 

@@ -31,6 +31,7 @@ GENERAL = (
     "test_secrets",
     "entry/cli/test_disks",
     "settings/test_load",
+    "state/postgres/test_faults",
     "state/sqlite/test_trouble",
 )
 """Tests of no single module, or of one in special circumstances."""

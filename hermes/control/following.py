@@ -62,6 +62,15 @@ class Following:
         if self._log.running:
             await self._log.ended(seconds)
 
+    async def next_at_rest(self) -> Sequence[Envelope]:
+        """The new events, once the turn does not run: its reader is not woken for each word."""
+        if self._replayed and not self.begun:
+            # The turn is about to run here.
+            await self._log.ended(STORE_SECONDS)
+        while self._replayed and self._log.running:
+            await self._log.ended()
+        return await self.next()
+
     async def rest(self) -> list[Envelope]:
         """All events up to the next end event, once it has come. The reader is not woken for each
         word.
@@ -72,12 +81,7 @@ class Following:
         found: list[Envelope] = []
         reached = False
         while not reached and not self.ended:
-            if self._replayed and not self.begun:
-                # The turn is about to run here.
-                await self._log.ended(STORE_SECONDS)
-            while self._replayed and self._log.running:
-                await self._log.ended()
-            page = await self.next()
+            page = await self.next_at_rest()
             reached = any(isinstance(one.event, TurnFinished) for one in page)
             found += page
         return found

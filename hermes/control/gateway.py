@@ -20,6 +20,7 @@ from hermes.control.following import Following, following
 from hermes.control.intake import Intake
 from hermes.control.keys import session_key
 from hermes.control.lanes import Lanes
+from hermes.control.long_events import store_long_bodies
 from hermes.control.maintenance import Maintenance, Retention
 from hermes.control.media import MediaIntake
 from hermes.control.outbox import Outbox
@@ -148,6 +149,7 @@ class Gateway:
             self._check(event.body, key.agent)
         person = self._access.person(source, principal)
         try:
+            await store_long_bodies(self._store, event)
             taken = await self._store.run(self._intake.take, event, key, person, time.time())
         except UnicodeEncodeError as error:
             # Text with a lone surrogate can't be stored. An error would make the platform deliver

@@ -9,7 +9,7 @@ import anyio
 
 from hermes.control.media import MediaIntake
 from hermes.control.recovery import Recovery
-from hermes.state import owners, sessions, turns
+from hermes.state import bodies, owners, sessions, turns
 from hermes.state.retention import forget_messages, forget_requests
 from hermes.types.errors import HermesError
 from hermes.types.store import Store, Work
@@ -76,6 +76,7 @@ class Maintenance:
             now, kept = time.time(), self._retention
             await self._store.run(forget_requests, now - kept.requests)
             await self._store.run(forget_messages, now - kept.messages)
+            await self._store.run(bodies.forget_unused)
             await self._media.forget(now - kept.requests, now - kept.media)
             await self._store.run(sessions.forget_prompts)
 

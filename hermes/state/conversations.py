@@ -3,6 +3,7 @@ that were ended with /new."""
 
 import re
 
+from hermes.state import bodies
 from hermes.types.store import Row, Work
 from hermes.types.value import Value
 
@@ -180,6 +181,7 @@ def delete(one: Summary) -> Work[None]:
         for table in ("inbox", "endings", "session_models", "past_conversations"):
             yield f"delete from {table} where session = ?", (one.key,)  # noqa: S608
         yield "delete from sessions where key = ?", (one.key,)
+    yield from bodies.forget_unused()
 
 
 def _forget_past(one: Summary) -> Work[None]:

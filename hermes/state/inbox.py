@@ -5,6 +5,7 @@ from contextlib import suppress
 
 import msgspec
 
+from hermes.state import bodies
 from hermes.state.codec import checksum, decode_event, encode
 from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey
 from hermes.types.messages import Duplicate, MessageEvent
@@ -37,10 +38,11 @@ def insert(
     Bound or done at once, it is answered by the turn of its own id.
     """
     source, body = event.source, encode(event)
+    kept, name = yield from bodies.store(body)
     taken = yield (
         "insert into inbox (id, dedupe_key, fingerprint, session, agent, person, account, chat_id,"
-        " user_id, state, turn, owner, event, crc, received_at)"
-        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " user_id, state, turn, owner, event, body_name, crc, received_at)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " on conflict (dedupe_key) do nothing returning seq",
         (
             id,
@@ -55,7 +57,8 @@ def insert(
             state,
             None if state == "pending" else id,
             owner,
-            body,
+            kept,
+            name,
             checksum(body),
             event.received_at,
         ),
@@ -81,7 +84,7 @@ def release_key(id: str) -> Work[None]:
     yield "update inbox set dedupe_key = 'released:' || id where id = ?", (id,)
 
 
-_WAITING = "id, session, person, account, chat_id, event, crc"
+_WAITING = "id, session, person, account, chat_id, event, crc, body_name"
 
 
 def first_pending(session: str, owner: OwnerId) -> Work[Waiting | None]:
@@ -91,17 +94,21 @@ def first_pending(session: str, owner: OwnerId) -> Work[Waiting | None]:
         " where session = ? and state = 'pending' and owner = ? order by seq limit 1",
         (session, owner),
     )
-    return _waiting(rows[0]) if rows else None
+    return (yield from _waiting(rows[0])) if rows else None
 
 
 def all_pending() -> Work[list[Waiting]]:
     """Every row that no turn has taken, the oldest first."""
     rows = yield f"select {_WAITING} from inbox where state = 'pending' order by seq", ()  # noqa: S608
-    return [_waiting(row) for row in rows]
+    found = []
+    for row in rows:
+        found.append((yield from _waiting(row)))
+    return found
 
 
-def _waiting(row: Row) -> Waiting:
-    id, session, person, account, chat_id, body, crc = row
+def _waiting(row: Row) -> Work[Waiting]:
+    id, session, person, account, chat_id, kept, crc, name = row
+    body = yield from bodies.read(kept, name)
     event: MessageEvent | None = None
     with suppress(msgspec.DecodeError):
         event = decode_event(body, crc)
@@ -133,8 +140,9 @@ def finish(turn: str) -> Work[None]:
 
 def event_of(id: str) -> Work[MessageEvent]:
     """The message in the row; the id of a turn is that of the message that opened it."""
-    rows = yield "select event, crc from inbox where id = ?", (id,)
-    return decode_event(*rows[0])
+    rows = yield "select event, body_name, crc from inbox where id = ?", (id,)
+    kept, name, crc = rows[0]
+    return decode_event((yield from bodies.read(kept, name)), crc)
 
 
 def adopt(dead: list[OwnerId], owner: OwnerId, agents: Collection[AgentId]) -> Work[None]:

@@ -279,3 +279,23 @@ alter table owners add column backend integer;
 """,
     )
 )
+
+
+MIGRATIONS.append(
+    (
+        "m011_long_bodies",
+        """
+-- Long bodies are stored in pieces, named by a hash of the whole. SQLite would write a long body
+-- again whenever another column of its row changes.
+create table body_pieces (
+    body text not null, idx integer not null, piece blob not null, primary key (body, idx)
+);
+alter table inbox add column body_name text;
+alter table messages add column body_name text;
+create index inbox_long on inbox (body_name) where body_name is not null;
+create index messages_long on messages (body_name) where body_name is not null;
+-- Requests that resumed a turn have the id of the turn, and are deleted with it.
+create index inbox_resuming on inbox (turn) where turn <> id;
+""",
+    )
+)

@@ -11,9 +11,9 @@ SNIPPET_TOKENS = 32
 
 # The three parts of a statement that are SQLite's own: every driver has its full-text index, and
 # replaces them by its own words.
-SNIPPET = f"snippet(messages_fts, 0, '', '', '…', {SNIPPET_TOKENS})"
-MATCHES = "messages_fts f join messages m on m.id = f.rowid and messages_fts match ?"
-BEST_FIRST = "order by rank"
+SNIPPET_SQL = f"snippet(messages_fts, 0, '', '', '…', {SNIPPET_TOKENS})"
+MATCHES_SQL = "messages_fts f join messages m on m.id = f.rowid and messages_fts match ?"
+BEST_FIRST_SQL = "order by rank"
 
 
 class FoundMessage(Value):
@@ -39,10 +39,10 @@ def search(
         return []
     heard, by = _heard(audience)
     rows = yield (
-        f"select m.id, m.session, m.role, {SNIPPET}, m.at from {MATCHES}"  # noqa: S608
+        f"select m.id, m.session, m.role, {SNIPPET_SQL}, m.at from {MATCHES_SQL}"  # noqa: S608
         f" where m.transient = 0 and {heard} and m.turn <> ?"
         " and (m.session <> ? or m.generation < (select generation from sessions where key = ?))"
-        f" {BEST_FIRST} limit ?",
+        f" {BEST_FIRST_SQL} limit ?",
         (
             " OR ".join(f'"{word}"' for word in dict.fromkeys(words[:QUERY_WORDS])),
             *by,

@@ -1,10 +1,10 @@
 """What was said in a session."""
 
-from hermes.state import compactions
+from hermes.state import bodies, compactions
 from hermes.state.codec import checksum, decode_message, encode
 from hermes.state.compactions import Compaction, Span
 from hermes.state.storable import storable
-from hermes.state.unreadable import MESSAGE_COLUMNS, decoded, marked, repaired
+from hermes.state.unreadable import BODY, BODY_NAME, MESSAGE_COLUMNS, decoded, marked, repaired
 from hermes.types.identity import PersonId, SessionKey, parse_call_id
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hermes.types.store import Row, Work
@@ -48,10 +48,12 @@ def append(
 ) -> Work[int]:
     """Adds a message at its place in the turn, a repeat changes nothing; the number of its row."""
     body = encode(message)
+    kept, name = yield from bodies.store(body)
     rows = yield (
-        "insert into messages (session, generation, turn, step, idx, role, body, crc, text,"
-        " transient, agent, person, account, chat_id, at)"
-        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning id",
+        "insert into messages (session, generation, turn, step, idx, role, body, body_name, crc,"
+        " text, transient, agent, person, account, chat_id, at)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " on conflict do nothing returning id",
         (
             str(writer.session),
             writer.generation,
@@ -59,7 +61,8 @@ def append(
             step,
             index,
             role(message),
-            body,
+            kept,
+            name,
             checksum(body),
             "" if isinstance(message, ToolMessage) else storable(message.text[:SEARCHED_CHARS]),
             int(writer.transient),
@@ -90,6 +93,7 @@ def history(session: str, known: History) -> Work[History]:
         f" where session = ? and generation = ? and transient = 0 and id > ?{left_out} order by id",
         (session, known.generation, known.last, *(row for one in summaries for row in one.span)),
     )
+    rows = yield from bodies.filled(rows, BODY, BODY_NAME)
     said: list[tuple[Span, Message]] = []
     for span, message in repaired(decoded(_in_order(rows)), known.messages):
         while summaries and summaries[0].span[1] < span[0]:
@@ -102,7 +106,7 @@ def history(session: str, known: History) -> Work[History]:
         generation=known.generation,
         since=known.since,
         compaction=known.compaction,
-        size=known.size + sum(len(row[4]) for row in rows),
+        size=known.size + sum(len(row[BODY]) for row in rows),
         last=max(known.last, *(span[1] for span, _ in said)),
         messages=(*known.messages, *(message for _, message in said)),
         spans=(*known.spans, *(span for span, _ in said)),
@@ -129,8 +133,12 @@ def ends_with(turn: str, session: str, generation: int) -> Work[bool]:
 
 def of_turn(turn: str) -> Work[list[Message]]:
     """The messages of the turn; DecodeError if one of them can't be read."""
-    rows = yield "select body, crc from messages where turn = ? order by step, idx", (turn,)
-    return [decode_message(*row) for row in rows]
+    rows = yield (
+        "select body, crc, body_name from messages where turn = ? order by step, idx",
+        (turn,),
+    )
+    whole = yield from bodies.filled(rows, 0, 2)
+    return [decode_message(body, crc) for body, crc, _ in whole]
 
 
 def answer_open_calls(writer: TranscriptWriter, text: str, now: float) -> Work[None]:
@@ -174,7 +182,8 @@ def entries(session: str) -> Work[list[Entry]]:
         " where session = ? and transient = 0 order by id",
         (session,),
     )
+    rows = yield from bodies.filled(rows, BODY, BODY_NAME)
     return [
-        Entry(at=row[7], generation=row[8], turn=row[1], message=message)
+        Entry(at=row[8], generation=row[9], turn=row[1], message=message)
         for row, message in marked(decoded(_in_order(rows)))
     ]

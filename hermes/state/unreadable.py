@@ -13,8 +13,10 @@ from hermes.types.store import Row
 
 log = logging.getLogger(__name__)
 
-MESSAGE_COLUMNS = "id, turn, step, idx, body, crc, role"
+MESSAGE_COLUMNS = "id, turn, step, idx, body, crc, role, body_name"
 """The first columns of every row that this module reads."""
+BODY, BODY_NAME = 4, 7
+"""Their places in the row."""
 LOST_MESSAGE = "[This message can't be read: its record in the store is damaged.]"
 LOST_RESULT = "[There is no result: the record of this turn in the store is damaged.]"
 
@@ -27,7 +29,7 @@ def decoded(rows: Iterable[Row]) -> list[DecodedRow]:
     for row in rows:
         message: Message | None = None
         try:
-            message = decode_message(row[4], row[5])
+            message = decode_message(row[BODY], row[5])
         except msgspec.DecodeError as error:
             log.error("message %s of turn %s can't be read: %s", *row[:2], error)
         found.append((row, message))

@@ -270,6 +270,15 @@ class StoreContract(StoreFixture):
             assert await one.dead("terminal") == [left]
             assert await one.dead("gateway") == []
 
+    async def test_a_process_may_run_turns_from_the_start(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path, "gateway") as store:
+            permission = store.permission()
+            with anyio.fail_after(5):
+                assert await anext(permission)
+            with anyio.move_on_after(0.05) as quiet:
+                await anext(permission)
+            assert quiet.cancelled_caught
+
     async def test_commits_of_others_are_noticed_once_for_many_and_own_ones_never(
         self, tmp_path: Path
     ) -> None:

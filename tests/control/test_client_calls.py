@@ -1,10 +1,9 @@
 """Turns with tools of the client, as OpenAI's own client uses them."""
 
 import re
-import sqlite3
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,12 +15,11 @@ import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionMessageToolCall
 
 from hermes.control.client_calls import ResultsRefused
-from hermes.state.paths import STORE_NAME
 from hermes.state.retention import forget_messages, forget_requests
 from hermes.testing.running import rows, until
 from hermes.testing.scripted import Plan, PlannedCall
 from hermes.testing.service import SERVICE_KEY, Service, serving
-from hermes.testing.stores import stored_rows
+from hermes.testing.stores import open_test_store, stored_rows
 from hermes.types.events import TurnFinished
 from hermes.types.identity import CallId, PersonId, Principal, Source, TurnId
 from hermes.types.messages import Asked, MessageEvent, Origin, ToolMessage
@@ -672,10 +670,9 @@ async def test_calls_of_an_agent_that_is_not_hosted_here_are_unknown(tmp_path: P
     async with talking(tmp_path, session=True) as client:
         client.results(client.heard(await client.ask("tool:look{}")))
         client._headers = {}
-        with closing(sqlite3.connect(tmp_path / STORE_NAME)) as store, store:
-            store.execute(
-                "update turns set session = replace(session, 'agent:main', 'agent:other')"
-            )
+        moved = "update turns set session = replace(session, 'agent:main', 'agent:other')"
+        async with open_test_store(tmp_path) as store:
+            await rows(store, moved)
         with pytest.raises(openai.NotFoundError):
             await client.send()
 

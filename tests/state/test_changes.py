@@ -27,10 +27,10 @@ async def test_each_reader_is_told_and_a_later_change_wakes_it() -> None:
         await anext(one)
         await anext(other)
         async with anyio.create_task_group() as group:
-            group.start_soon(_next, one)
-            await anyio.lowlevel.checkpoint()
+            group.start_soon(wait_for, one)
+            await anyio.wait_all_tasks_blocked()
             changes.notice()
 
 
-async def _next(noticed: AsyncIterator[None]) -> None:
+async def wait_for(noticed: AsyncIterator[None]) -> None:
     await anext(noticed)

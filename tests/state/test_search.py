@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.state import sessions, transcript
 from hermes.state.audience import Person, Room
-from hermes.state.codec import decode_message
 from hermes.state.search import FoundMessage, around, search
 from hermes.testing.rows import EVERYBODY, NOW, SOURCE, writer
 from hermes.testing.running import rows
@@ -174,5 +173,6 @@ async def test_a_very_long_message_is_found_by_its_beginning_and_kept_whole(
     (found,) = await store.read(search, "beginning", to(ANN))
     assert found.text.startswith("beginning")
     assert await store.read(search, "ending", to(ANN)) == []
-    ((body, crc),) = await rows(store, "select body, crc from messages")
-    assert decode_message(body, crc) == UserMessage(text=long)
+    ((session,),) = await rows(store, "select session from messages")
+    (entry,) = await store.read(transcript.entries, session)
+    assert entry.message == UserMessage(text=long)

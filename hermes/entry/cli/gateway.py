@@ -18,6 +18,7 @@ import msgspec
 from hermes import __version__
 from hermes import settings as configuration
 from hermes.control.gateway import Gateway
+from hermes.entry.cli.allocator import return_large_blocks
 from hermes.entry.cli.embedded import stand_in
 from hermes.entry.cli.hello import model_line, say_hello, ways_in
 from hermes.entry.cli.logs import start_service_log
@@ -200,7 +201,8 @@ class GatewayService:
                     reason, can_go_on = "the database can't be reached", self._can_open_store
                 else:
                     disk = self._settings.home.root
-                    log.error("the disk of %s is full: nothing is accepted so far", disk)
+                    told = "the disk of %s is full: nothing is accepted until there is room"
+                    log.error(told, disk)
                     reason, can_go_on = "the disk is full", self._has_room
             if not await self._wait(signals, reason, can_go_on):
                 return None
@@ -289,6 +291,7 @@ class GatewayService:
 
 def tune_interpreter() -> None:
     """For a process in which thousands may talk; measured, see docs/performance.md."""
+    return_large_blocks()
     # What was made at the start stays for ever: with the usual thresholds the collector looks at
     # it again and again, and stops the loop for a quarter of a second.
     gc.collect()

@@ -28,12 +28,14 @@ from hermes.entry.http.content_parts import collect
 from hermes.entry.http.endpoint import body_of
 from hermes.entry.http.errors import ApiError, bad_request, failed_turn, stopped_turn
 from hermes.entry.http.ignored import IgnoredOptions, ignored_header
+from hermes.entry.http.long_answers import AnswerPlace, LongJsonResponse
 from hermes.entry.http.models import Models
 from hermes.entry.http.response_format import response_format
 from hermes.entry.http.responses import JsonResponse
 from hermes.entry.http.sse import EventStream, EventStreamResponse, next_or_keepalive
 from hermes.streaming.final import answer_with_questions
-from hermes.streaming.fold import EventFold, View
+from hermes.streaming.fold import View
+from hermes.streaming.plain import PlainAnswer, around_answer
 from hermes.streaming.sse import ChatStream, plain_completion
 from hermes.types.events import AgentEvent, TextDelta, TurnFinished
 from hermes.types.identity import Source, TurnId, new_id, parse_call_id
@@ -92,9 +94,17 @@ class ChatCompletions:
         if asked.stream:
             write = partial(self._write, asked, receipt, turn, headers, form)
             return EventStreamResponse(write)
-        view = await self._view(receipt, turn, form)
-        completion = plain_completion(f"chatcmpl-{turn}", asked.model or "main", now(), view)
-        return JsonResponse(completion, headers=headers)
+        complete = partial(plain_completion, f"chatcmpl-{turn}", asked.model or "main", now())
+        if (reply := reply_of(receipt)) is not None:
+            view = View(segments=(reply,), outcome=COMPLETED)
+            return JsonResponse(complete(view), headers=headers)
+        answer = await self._answer(turn, after(receipt), form)
+        if not answer.is_long:
+            return JsonResponse(complete(answer.view()), headers=headers)
+        place = AnswerPlace(after=after(receipt), upto=answer.end, segments=answer.segments())
+        open_events = partial(self._gateway.following, turn, after(receipt))
+        halves = around_answer(complete(answer.view()))
+        return LongJsonResponse(*halves, place, open_events, headers)
 
     async def _accept(self, event: MessageEvent) -> Accepted | Duplicate:
         receipt: Receipt = await self._gateway.accept(event)
@@ -105,26 +115,20 @@ class ChatCompletions:
             raise ApiError(409, message, "idempotency_key_conflict")
         return receipt
 
-    async def _view(
-        self, receipt: Accepted | Duplicate, turn: TurnId, form: ResponseFormat | None
-    ) -> View:
+    async def _answer(self, turn: TurnId, after: int, form: ResponseFormat | None) -> PlainAnswer:
         """The whole answer, once it is committed."""
-        if (reply := reply_of(receipt)) is not None:
-            return View(segments=(reply,), outcome=COMPLETED)
-        fold = EventFold()
-        with self._gateway.following(turn, after(receipt)) as following:
-            for envelope in await following.rest():
-                fold.feed(envelope.seq, end_of(envelope.event, form))
-                if isinstance(envelope.event, TurnFinished):
-                    # A suspended turn may have gone on: that answered a later request.
-                    break
-        view = fold.view()
+        answer = PlainAnswer()
+        with self._gateway.following(turn, after) as following:
+            while not answer.end and not following.ended:
+                for one in await following.next_at_rest():
+                    answer.feed(one.seq, end_of(one.event, form))
+        view = answer.view()
         finish = view.outcome or UNFINISHED
         if finish.outcome == "failed":
             raise failed_turn(finish)
         if finish.outcome == "stopped" and not answer_with_questions(view):
             raise stopped_turn(finish)
-        return view
+        return answer
 
     async def _write(
         self,

@@ -95,6 +95,10 @@ class HttpConnection(HttpToolsProtocol):
         self._table.leave(self, self._state)
         if self.on_lost is not None:
             self.on_lost()
+        # They refer back to this connection, and would keep it until the next garbage collection.
+        self.scope = self.cycle = None  # type: ignore[assignment]
+        self.on_lost = None
+        self.pipeline.clear()
 
     def data_received(self, data: bytes) -> None:
         if self._refused:
@@ -135,6 +139,8 @@ class HttpConnection(HttpToolsProtocol):
             if len(self.url) + size > HEADER_BYTES:
                 raise header_too_large()
         super().on_headers_complete()
+        cycle: Any = self.cycle
+        cycle.transport = LingeringTransport(self)
         if len(self.pipeline) > PIPELINED:
             raise ApiError(429, "Too many requests on one connection.", "too_many_requests")
 
@@ -144,6 +150,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._receiving, self._progress = False, True
+        self.cycle.transport = self.transport
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
@@ -169,7 +176,7 @@ class HttpConnection(HttpToolsProtocol):
 
         A later request on the same connection means that the body of this one is complete.
         """
-        return self.cycle.message_event.is_set()
+        return self._lost or self.cycle.message_event.is_set()
 
     def await_body(self, waiting: bool) -> None:
         self._awaits_body = waiting
@@ -178,6 +185,16 @@ class HttpConnection(HttpToolsProtocol):
     def close(self) -> None:
         """Closes the connection once the client has received everything."""
         self.transport.close()
+        self._settle()
+
+    def linger(self) -> None:
+        """Closes the connection once the client has stopped sending, or has had time to do so.
+
+        To close at once would reset the connection while the client sends, and the client might
+        never see the answer.
+        """
+        self._refused = True
+        self.transport.write_eof()
         self._settle()
 
     def cut(self) -> None:
@@ -189,18 +206,15 @@ class HttpConnection(HttpToolsProtocol):
 
     def _refuse(self, error: HermesError) -> None:
         """Answers with an error and reads nothing more; the client is given time to receive it."""
-        self._refused = True
         if self._busy:
             # Another response is being sent: an error in the middle of it would be no error.
+            self._refused = True
             self.cut()
             return
         response = error_response(error)
         head = [b"%b: %b\r\n" % pair for pair in (*response.raw_headers, (b"connection", b"close"))]
         self.transport.write(b"".join((STATUS_LINE[error.status], *head, b"\r\n", response.body)))
-        # To close at once would reset the connection while the client sends, and the client
-        # might never see the answer.
-        self.transport.write_eof()
-        self._settle()
+        self.linger()
 
     @property
     def _busy(self) -> bool:
@@ -223,6 +237,23 @@ class HttpConnection(HttpToolsProtocol):
         if self._busy:
             return "body" if self._awaits_body else None
         return "sending" if self._receiving else "idle"
+
+
+class LingeringTransport:
+    """The transport of a response whose request has not come to its end."""
+
+    def __init__(self, connection: HttpConnection) -> None:
+        self._connection = connection
+
+    def write(self, data: bytes) -> None:
+        self._connection.transport.write(data)
+
+    def is_closing(self) -> bool:
+        return self._connection.transport.is_closing()
+
+    def close(self) -> None:
+        if not self.is_closing():
+            self._connection.linger()
 
 
 def header_too_large() -> ApiError:

@@ -1,4 +1,4 @@
-"""Responses that are sent in one piece."""
+"""JSON responses, and bodies that are sent in pieces."""
 
 from collections.abc import Mapping
 
@@ -14,6 +14,7 @@ SECURITY = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
 _JSON = (b"content-type", b"application/json")
+JSON_HEADERS = (_JSON, *SECURITY)
 
 
 class JsonResponse(Response):
@@ -38,6 +39,22 @@ class JsonResponse(Response):
             last = first + SLICE >= size
             part = body if size <= SLICE else body[first : first + SLICE]
             await send({"type": "http.response.body", "body": part, "more_body": not last})
+
+
+class BodyStream:
+    """The body of a response whose head has been sent."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+
+    async def send(self, data: bytes) -> None:
+        """Returns once the client keeps up."""
+        for start in range(0, len(data), SLICE):
+            part = data[start : start + SLICE]
+            await self._send({"type": "http.response.body", "body": part, "more_body": True})
+
+    async def finish(self) -> None:
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def raw(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from starlette.types import Receive, Scope, Send
 
 from hermes.control.following import Following
-from hermes.entry.http.responses import SLICE, raw
+from hermes.entry.http.responses import BodyStream, raw
 from hermes.streaming.sse import KEEPALIVE
 from hermes.types.events import Envelope
 
@@ -21,24 +21,12 @@ _STREAM = (
 )
 
 
-class EventStream:
-    """An open stream of server-sent events."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
+class EventStream(BodyStream):
+    """A stream of server-sent events."""
 
     async def start(self, headers: Mapping[str, str]) -> None:
         every = [*_STREAM, *raw(headers)]
         await self._send({"type": "http.response.start", "status": 200, "headers": every})
-
-    async def send(self, frames: bytes) -> None:
-        """Returns once the client keeps up."""
-        for start in range(0, len(frames), SLICE):
-            part = frames[start : start + SLICE]
-            await self._send({"type": "http.response.body", "body": part, "more_body": True})
-
-    async def finish(self) -> None:
-        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 class EventStreamResponse:

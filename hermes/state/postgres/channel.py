@@ -51,7 +51,7 @@ _LOADERS: dict[int, Callable[[bytes], object]] = {
 """By the object id of the column's type: boolean, bytea, integers, text, double precision, void."""
 
 
-class Reply:
+class StatementReply:
     """The result of a statement that was sent, once it has arrived."""
 
     __slots__ = ("result",)
@@ -90,14 +90,14 @@ class Channel:
         self._count = 0
         self._unproven: list[PreparedSql] = []
         """Statements whose preparation may still fail."""
-        self._expected: deque[Reply] = deque()
+        self._expected: deque[StatementReply] = deque()
         """Results that have not arrived, in the order of their statements."""
         self._error: psycopg.Error | None = None
         """The first error since the last synchronization."""
         self._waiter: asyncio.Future[None] | None = None
         self._writing = False
 
-    def send(self, sql: PreparedSql, parameters: Sequence[object] = ()) -> Reply:
+    def send(self, sql: PreparedSql, parameters: Sequence[object] = ()) -> StatementReply:
         """Sends a statement; `settle` waits for its reply."""
         values, formats = encoded(parameters)
         name = self._names.get(sql)
@@ -107,12 +107,12 @@ class Channel:
                 name = self._names[sql] = b"s%d" % self._count
                 self._unproven.append(sql)
                 self._libpq.send_prepare(name, sql.text)
-                self._expected.append(Reply())
+                self._expected.append(StatementReply())
             self._libpq.send_query_prepared(name, values, formats, _BINARY)
         except psycopg.OperationalError as error:
             self._lose(error)
             raise ConnectionLost(f"the connection to the database was lost ({error})") from error
-        reply = Reply()
+        reply = StatementReply()
         self._expected.append(reply)
         return reply
 
@@ -123,7 +123,7 @@ class Channel:
         except psycopg.OperationalError as error:
             self._lose(error)
             raise ConnectionLost(f"the connection to the database was lost ({error})") from error
-        self._expected.append(Reply())
+        self._expected.append(StatementReply())
 
     async def settle(self) -> None:
         """Waits for everything that was sent.

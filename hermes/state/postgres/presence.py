@@ -30,12 +30,11 @@ BEAT_SECONDS = 5.0
 LOST_SECONDS = 5.0
 """How long a process may be without its lock before it stops its turns."""
 RECONNECT_SECONDS = 0.5
+"""Pause between two attempts to connect; readers poll for changes as often meanwhile."""
 GRACE_SECONDS = 15.0
 """How long after its start the server's locks prove nothing: processes have to take them again."""
 ANNOUNCE_SECONDS = 0.05
 """Commits within this time are announced together."""
-POLL_SECONDS = 1.0
-"""How often readers look for changes while no notification can arrive."""
 CHANNEL = "hermes"
 _NAMESPACE = 0x48524D53
 """The first key of the locks of processes; the second one is a hash of the process's id."""

@@ -7,7 +7,7 @@ knows how they differ in PostgreSQL.
 import functools
 import re
 
-from hermes.state.search import BEST_FIRST, MATCHES, SNIPPET, SNIPPET_TOKENS
+from hermes.state.search import BEST_FIRST_SQL, MATCHES_SQL, SNIPPET_SQL, SNIPPET_TOKENS
 from hermes.state.session_lock import LOCK_SESSION
 from hermes.types.value import Value
 
@@ -21,9 +21,9 @@ _PARTS = re.compile(
 _LOCK_SESSION = "select pg_advisory_xact_lock(hashtextextended(?, 0))"
 _REPLACED = (
     (LOCK_SESSION, _LOCK_SESSION),
-    (SNIPPET, f"hermes_snippet(m.text, query, {SNIPPET_TOKENS})"),
-    (MATCHES, "messages m join hermes_query(?) query on m.words @@ query"),
-    (BEST_FIRST, "order by ts_rank(m.words, query) desc, m.id desc"),
+    (SNIPPET_SQL, f"hermes_snippet(m.text, query, {SNIPPET_TOKENS})"),
+    (MATCHES_SQL, "messages m join hermes_query(?) query on m.words @@ query"),
+    (BEST_FIRST_SQL, "order by ts_rank(m.words, query) desc, m.id desc"),
 )
 """What PostgreSQL has instead: its locks, and its full-text search (see `ddl.py`)."""
 
@@ -54,7 +54,7 @@ def prepared(sql: str) -> PreparedSql:
 
     text = _PARTS.sub(replace, sql)
     words = re.sub(r"'(?:[^']|'')*'", "''", text).lower().split()
-    selects = words[0] == "select"
+    selects = words[0] in ("select", "with")
     return PreparedSql(
         text=text.encode(),
         returns_rows=(selects and not locks) or "returning" in words,

@@ -93,11 +93,11 @@ class PostgresStore:
             doubtful = doubt
         finally:
             await self._pool.release(channel)
-        await self._look_up(doubtful.number)
+        await self._look_up(doubtful)
         result: T = doubtful.result  # type: ignore[assignment]  # of this very transaction
         return result, doubtful.number
 
-    async def _look_up(self, number: int) -> None:
+    async def _look_up(self, doubt: CommitDoubtful) -> None:
         """Returns if the transaction was committed; TransactionConflict if it was rolled back.
 
         Waits as long as the server can't be reached: any answer before that might be wrong.
@@ -107,7 +107,7 @@ class PostgresStore:
             try:
                 channel = await self._pool.acquire()
                 try:
-                    status = await outcome_of(channel, number)
+                    status = await outcome_of(channel, doubt.number, doubt.at)
                 finally:
                     await self._pool.release(channel)
             except StoreUnavailable as error:

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import psycopg
 
-from hermes.state.postgres.channel import Channel, Reply
+from hermes.state.postgres.channel import Channel, StatementReply
 from hermes.state.postgres.errors import ConnectionLost, translated_error
 from hermes.state.postgres.sql import PreparedSql, prepared
 from hermes.types.errors import HermesError, StoreUnavailable
@@ -22,18 +22,32 @@ _BEGIN = _own("begin isolation level read committed")
 _BEGIN_READING = _own("begin isolation level repeatable read read only")
 _COMMIT = _own("commit")
 _ROLLBACK = _own("rollback")
-_NUMBER = _own("select pg_current_xact_id()::text", rows=True)
+_NUMBER = _own(
+    "select pg_current_xact_id()::text, extract(epoch from clock_timestamp())::double precision",
+    rows=True,
+)
 _NOTIFY = _own("select pg_notify($1, $2)")
-_STATUS = _own("select pg_xact_status($1::xid8)", rows=True)
+_STATUS = _own(
+    # After a crash, a number that no record on the disk has is given to another transaction. The
+    # checkpoint at the end of the recovery shows the first of these numbers.
+    "select case when (pg_postmaster_start_time() > to_timestamp($2)"
+    " or c.checkpoint_time > to_timestamp($2))"
+    " and (split_part(c.next_xid, ':', 1)::bigint << 32) + split_part(c.next_xid, ':', 2)::bigint"
+    " <= $1::text::bigint then 'aborted' else pg_xact_status($1::text::xid8) end"
+    " from pg_control_checkpoint() c",
+    rows=True,
+)
 
 
 class CommitDoubtful(HermesError):
     """The connection was cut while a transaction was being committed."""
 
-    def __init__(self, number: int, result: object) -> None:
+    def __init__(self, number: int, at: float, result: object) -> None:
         super().__init__("the connection to the database was lost during a commit")
         self.number = number
         """The transaction's number in the database, by which its outcome can be looked up."""
+        self.at = at
+        """When it had this number, by the clock of the database."""
         self.result = result
         """The result of the transaction, if it was committed."""
 
@@ -55,16 +69,19 @@ async def commit(channel: Channel, transaction: Callable[[], Work[T]]) -> tuple[
         if isinstance(error, psycopg.Error):
             raise translated_error(error) from error
         raise
-    written = int(number.rows()[0][0]) if number is not None else None
+    written, at = None, 0.0
+    if number is not None:
+        ((text, at),) = number.rows()
+        written = int(text)
     try:
         await channel.settle()
     except ConnectionLost:
         if written is None:
             raise
-        raise CommitDoubtful(written, result) from None
+        raise CommitDoubtful(written, at, result) from None
     except psycopg.Error as error:
         if channel.lost is not None and written is not None:
-            raise CommitDoubtful(written, result) from error
+            raise CommitDoubtful(written, at, result) from error
         await _roll_back(channel)
         raise translated_error(error) from error
     return result, written
@@ -86,10 +103,10 @@ async def read(channel: Channel, transaction: Callable[[], Work[T]]) -> T:
     return result
 
 
-async def outcome_of(channel: Channel, number: int) -> str | None:
+async def outcome_of(channel: Channel, number: int, at: float) -> str | None:
     """`committed`, `aborted` or `in progress`; None if the number is too old to be known."""
     try:
-        reply = channel.send(_STATUS, (number,))
+        reply = channel.send(_STATUS, (number, at))
         channel.synchronize()
         await channel.settle()
     except psycopg.Error as error:
@@ -108,12 +125,12 @@ async def notify(channel: Channel, name: str, payload: str) -> None:
         raise StoreUnavailable(f"a notification can't be sent ({error})") from error
 
 
-async def _drive(channel: Channel, work: Work[T]) -> tuple[T, Reply | None]:
+async def _drive(channel: Channel, work: Work[T]) -> tuple[T, StatementReply | None]:
     """The generator's result, and the reply with the transaction's number if it writes.
 
     Statements without rows are not waited for. Their errors come with a later reply.
     """
-    number: Reply | None = None
+    number: StatementReply | None = None
     try:
         sql, parameters = next(work)
         while True:

@@ -81,7 +81,8 @@ def drive(connection: sqlite3.Connection, work: Work[T]) -> T:
         sql, parameters = next(work)
         while True:
             for parameter in parameters:
-                if isinstance(parameter, str):
+                # On the hot path: the function is called only to raise its error.
+                if type(parameter) is str and "\0" in parameter:
                     require_storable(parameter)
             cursor = connection.execute(sql, parameters)
             # Fetching from a statement that has no rows would take the GIL once more.

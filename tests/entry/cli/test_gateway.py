@@ -460,6 +460,27 @@ def plugged(environ: dict[str, str], home: Path, tmp_path: Path) -> dict[str, st
     return {**environ, "CHAT_BOT_TOKEN": "t", "PYTHONPATH": f"{site}{os.pathsep}{root}"}
 
 
+def test_with_everything_on_a_service_listens_on_this_machine_only_and_wants_its_key(
+    plugged: dict[str, str], home: Path
+) -> None:
+    (home / "config.yaml").write_text("platforms: {chat: {mode: push}}\n")
+    with Service(plugged, "--port", "0") as service:
+        started = psutil.Process(service.process.pid)
+        listening = [
+            connection.laddr.ip
+            for process in (started, *started.children(recursive=True))
+            for connection in process.net_connections("inet")
+            if connection.status == psutil.CONN_LISTEN
+        ]
+        url = service.lines[0].rpartition(" ")[2]
+        for path in ("/v1/models", "/v1/runs/run_1/events", "/v1/chat/completions"):
+            with pytest.raises(HTTPError) as refused:
+                urlopen(f"{url}{path}")
+            with refused.value as answer:
+                assert answer.code == 401
+    assert listening == ["127.0.0.1"]
+
+
 def test_webhooks_without_the_api_are_refused_at_the_start(
     hermes: Run, home: Path, plugged: dict[str, str]
 ) -> None:

@@ -1,9 +1,11 @@
 """Our subclass of uvicorn's protocol: what it relies on in uvicorn is there."""
 
 import asyncio
+import gc
 import inspect
 import re
 import socket
+import weakref
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -343,3 +345,22 @@ async def test_a_client_for_whom_there_is_no_room_is_told_so(served: Served) -> 
     assert answer.startswith(b"HTTP/1.1 503 ")
     assert await anyio.to_thread.run_sync(served.answer) == b""
     assert len(served.table) == 0
+
+
+async def test_a_lost_connection_is_freed_without_the_garbage_collector() -> None:
+    served = Served()
+    await served.open()
+    waiting = REQUEST.replace(b"/ ", b"/wait ")
+    served.far.sendall(waiting * 2)
+    await until(lambda: bool(served.scopes))
+    freed = weakref.ref(served.connection)
+    del served.connection
+    gc.disable()
+    try:
+        served.far.close()
+        served.let_go.set()
+        await until(lambda: served.lost)
+        served.scopes.clear()
+        await until(lambda: freed() is None)
+    finally:
+        gc.enable()

@@ -89,17 +89,32 @@ async def test_hostile_bodies_are_bad_requests(tmp_path: Path, body: bytes) -> N
         assert (await request(service.port, "POST", CHAT, HELLO))[0] == 200
 
 
-async def test_a_body_without_a_length_is_cut_at_the_limit(tmp_path: Path) -> None:
-    options = ApiOptions(key=SERVICE_KEY, port=0, most_bytes=100_000)
+HEAD_OF_CHAT = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {SERVICE_KEY}\r\n"
+
+
+@pytest.mark.parametrize(
+    ("framing", "part"),
+    [
+        ("transfer-encoding: chunked", b"ffff\r\n" + b"x" * 0xFFFF + b"\r\n"),
+        ("content-length: 1000000000", b"x" * 0xFFFF),
+    ],
+)
+async def test_a_client_that_sends_too_much_is_told_so_and_then_cut(
+    tmp_path: Path, framing: str, part: bytes
+) -> None:
+    limits = ClientLimits(sending=1.0)
+    options = ApiOptions(key=SERVICE_KEY, port=0, most_bytes=100_000, limits=limits)
     async with serving(tmp_path, options) as service:
         stream = await anyio.connect_tcp("127.0.0.1", service.port)
         async with stream:
-            head = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\n"
-            head += f"authorization: Bearer {SERVICE_KEY}\r\n"
-            await stream.send(f"{head}transfer-encoding: chunked\r\n\r\n".encode())
-            chunk = b"ffff\r\n" + b"x" * 0xFFFF + b"\r\n"
-            with anyio.fail_after(5), pytest.raises(anyio.BrokenResourceError):
-                await send_times(stream, chunk, 1000)
+            await stream.send(f"{HEAD_OF_CHAT}{framing}\r\n\r\n".encode())
+            # The answer has come long before the end, and must not be lost by sending more.
+            await send_times(stream, part, 100)
+            answer = await stream.receive()
+            assert answer.startswith(b"HTTP/1.1 413 ")
+            assert b"body_too_large" in answer
+            with anyio.fail_after(20), pytest.raises(anyio.BrokenResourceError):
+                await send_times(stream, part, 10_000_000)
         assert (await request(service.port, "POST", CHAT, HELLO))[0] == 200
 
 

@@ -1,5 +1,6 @@
 """A transaction on a connection: what is waited for, and what a cut leaves."""
 
+import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -25,7 +26,7 @@ async def test_only_a_transaction_that_writes_has_a_number(channel: Channel) -> 
     _, number = await transactions.commit(channel, lambda: put("a"))
     assert number is not None
     assert await transactions.commit(channel, lambda: value("a")) == (0, None)
-    assert await outcome_of(channel, number) == "committed"
+    assert await outcome_of(channel, number, time.time()) == "committed"
 
 
 async def test_an_error_of_a_statement_that_was_not_waited_for_fails_the_transaction(
@@ -49,7 +50,7 @@ async def test_a_rolled_back_transaction_is_known_as_aborted(channel: Channel, u
 
     with pytest.raises(ValueError, match=r"\d+") as raised:
         await transactions.commit(channel, work)
-    assert await outcome_of(channel, int(str(raised.value))) == "aborted"
+    assert await outcome_of(channel, int(str(raised.value)), time.time()) == "aborted"
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -71,7 +72,12 @@ async def test_a_commit_without_an_answer_can_be_looked_up(
     assert raised.value.result == 2
     outcome: str | None = "in progress"
     while outcome == "in progress":
-        outcome = await outcome_of(channel, raised.value.number)
+        outcome = await outcome_of(channel, raised.value.number, raised.value.at)
     assert outcome == ("committed" if moment == "after" else "aborted")
     found = await transactions.read(channel, lambda: value("counter"))
     assert found == (2 if moment == "after" else 1)
+
+
+async def test_a_number_that_a_crash_has_freed_is_aborted(channel: Channel) -> None:
+    """No record on the disk has it, and the server was started after it was given."""
+    assert await outcome_of(channel, 1 << 40, 0.0) == "aborted"

@@ -33,6 +33,8 @@ from hermes.types.store import Work
 
 PAGE = 4096
 ROWS = 120
+DAMAGED_FILES = 16
+"""Files of each kind of damage; a long run takes 40, which makes 200 in all."""
 
 AT_WORK = """
 import os, sys
@@ -156,7 +158,7 @@ async def test_whatever_the_damage_a_start_ends_with_a_database_that_works(
 ) -> None:
     sound = home.store.read_bytes()
     chance = random.Random(damage.__name__)
-    for _ in range(16):
+    for _ in range(DAMAGED_FILES):
         for old in quarantined(home):
             shutil.rmtree(old)
         home.store.write_bytes(damage(bytearray(sound), chance))
