@@ -1,6 +1,5 @@
 """Copies the configured store to another place."""
 
-from collections.abc import Collection
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
@@ -23,12 +22,9 @@ async def copy_store(settings: Settings, to: str, report: ReportStep) -> CopyRes
     CopyRefused if the source is in use or the target holds something else.
     """
     settings.home.ensure()
-    async with _source(settings) as source:
-        shapes = await source.store.read(source.shapes)
-        names = [shape.name for shape in shapes]
-        async with _target(settings, to, source.place, names) as target:
-            copy = StoreCopy(source, target, report)
-            await copy.run()
+    async with _source(settings) as source, _target(settings, to, source.place) as target:
+        copy = StoreCopy(source, target, report)
+        await copy.run()
     return CopyResult(
         source=source.place,
         target=target.place,
@@ -48,15 +44,13 @@ def _source(settings: Settings) -> AbstractAsyncContextManager[CopyEnd]:
     return postgres_source(settings.store.url, settings.store.direct_url)
 
 
-def _target(
-    settings: Settings, to: str, source: str, tables: Collection[str]
-) -> AbstractAsyncContextManager[CopyEnd]:
+def _target(settings: Settings, to: str, source: str) -> AbstractAsyncContextManager[CopyEnd]:
     if "://" not in to:
         return sqlite_target(_path(settings, to), source)
     known_scheme(to, "--to")
     with postgres_extra():
         from hermes.state.postgres.copy_ends import postgres_target  # noqa: PLC0415
-    return postgres_target(to, source, tables)
+    return postgres_target(to, source)
 
 
 def _path(settings: Settings, to: str) -> Path:

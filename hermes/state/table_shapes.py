@@ -3,9 +3,11 @@
 # The names in the SQL come from the schema of the database.
 # ruff: noqa: S608
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
+from hermes.state.schema import MIGRATIONS
 from hermes.state.storable import storable
 from hermes.types.errors import StoreDamaged
 from hermes.types.store import Row, Statement, Work
@@ -19,8 +21,7 @@ Key = tuple[str | int, ...]
 BATCH_ROWS = 500
 BATCH_SIZE = 4 << 20
 """Characters and bytes after which a batch takes no further row. It always takes one."""
-BOOKKEEPING = ("hermes_schema", "hermes_copy")
-"""Tables that describe the database itself, and are not copied."""
+_CREATED = re.compile(r"^(?:create table|alter table \w+ rename to) (\w+)", re.MULTILINE)
 _TYPES = {"integer": "bigint", "text": "text"}
 """The types of columns in a primary key, in words that both databases understand."""
 _CLASSES: dict[ColumnKind, type] = {"integer": int, "real": float, "text": str, "bytes": bytes}
@@ -40,6 +41,11 @@ class TableShape(Value):
         """The positions of the primary key in a row."""
         names = [name for name, _ in self.columns]
         return tuple(names.index(name) for name in self.key)
+
+
+def our_tables() -> frozenset[str]:
+    """The names of all tables of the schema that hold data."""
+    return frozenset(name for _, script in MIGRATIONS for name in _CREATED.findall(script))
 
 
 def keys_of(table: TableShape, rows: Sequence[Row]) -> list[Key]:

@@ -22,7 +22,6 @@ from hermes.state.sqlite.copy_ends import sqlite_source, unfinished_copy
 from hermes.state.table_shapes import TableShape
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.postgres import shared_databases
-from hermes.testing.rows import names, put
 from hermes.testing.running import DRAINING, WrappedStore, running, until
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.testing.store_copies import ODD_ROWS, assert_equal, check_copies, make_source
@@ -139,8 +138,7 @@ def lose_a_bit() -> Work[None]:
 
 async def copy_with(home: Path, url: str, change: Callable[[], Work[None]]) -> None:
     async with sqlite_source(Home(root=home)) as source:
-        tables = [shape.name for shape in await source.store.read(source.shapes)]
-        async with postgres_target(url, source.place, tables) as target:
+        async with postgres_target(url, source.place) as target:
             target.store = ChangedTarget(target.store, change)
             await StoreCopy(source, target, quiet).run()
 
@@ -318,33 +316,6 @@ async def test_nobody_opens_a_store_that_is_being_copied(home: Path, url: str) -
         pass
 
 
-async def test_a_process_that_has_the_store_open_can_t_write_while_it_is_copied(url: str) -> None:
-    async with open_postgres(url) as store, postgres_source(url, "") as source:
-        with psycopg.connect(url) as other:
-            other.execute("set lock_timeout = 100")
-            with pytest.raises(psycopg.errors.LockNotAvailable):
-                other.execute("delete from owners")
-        assert await store.read(names) == []
-        await source.confirm()
-
-
-async def test_a_lost_lock_on_the_source_is_noticed(url: str) -> None:
-    async with postgres_source(url, "") as source:
-        with psycopg.connect(url, autocommit=True) as other:
-            other.execute(
-                "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory'"
-            )
-        with pytest.raises(StoreUnavailable, match="run the command again"):
-            await source.confirm()
-
-
-async def test_a_target_with_data_is_refused(home: Path, url: str) -> None:
-    async with open_postgres(url) as store:
-        await store.run(put, "a")
-    with pytest.raises(CopyRefused, match=r"holds data already \(the table 'leases'\)"):
-        await copy_store(settings_of(home), url, quiet)
-
-
 async def test_a_complete_copy_is_not_copied_over(home: Path, url: str, tmp_path: Path) -> None:
     await copy_store(settings_of(home), url, quiet)
     with pytest.raises(CopyRefused, match=r"is a complete copy of .* since .* UTC"):
@@ -380,18 +351,6 @@ async def fresh(home: Path) -> AsyncIterator[str]:
     server.execute("drop database fresh")
 
 
-async def test_a_database_of_another_program_is_refused_and_not_changed(
-    home: Path, fresh: str
-) -> None:
-    with psycopg.connect(fresh) as connection:
-        connection.execute("create table customers (id bigint)")
-    with pytest.raises(CopyRefused, match=r"another program \(the table 'customers'\)"):
-        await copy_store(settings_of(home), fresh, quiet)
-    with psycopg.connect(fresh) as connection:
-        found = connection.execute("select tablename from pg_tables where schemaname = 'public'")
-        assert found.fetchall() == [("customers",)]
-
-
 @pytest.mark.parametrize("version", [len(MIGRATIONS) - 1, len(MIGRATIONS) + 1])
 async def test_another_schema_version_is_refused(
     home: Path, url: str, tmp_path: Path, version: int
@@ -413,17 +372,6 @@ async def test_another_schema_version_is_refused(
 async def test_an_empty_database_is_enough(home: Path, fresh: str) -> None:
     await copy_store(settings_of(home), fresh, quiet)
     await assert_equal(home, fresh)
-
-
-async def test_a_copy_that_was_killed_before_its_last_step_is_complete(
-    home: Path, tmp_path: Path
-) -> None:
-    target = tmp_path / "new.db"
-    await copy_store(settings_of(home), str(target), quiet)
-    unfinished_copy(target).hardlink_to(target)
-    with pytest.raises(CopyRefused, match="exists already"):
-        await copy_store(settings_of(home), str(target), quiet)
-    assert not unfinished_copy(target).exists()
 
 
 async def test_places_that_can_t_be_meant_are_refused(home: Path, tmp_path: Path) -> None:

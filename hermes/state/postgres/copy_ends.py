@@ -1,7 +1,7 @@
 """A database on PostgreSQL as the source or the target of a copy."""
 
 import contextlib
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -9,14 +9,14 @@ import psycopg
 from psycopg import sql
 
 from hermes.state.copy_record import CREATE_RECORD
-from hermes.state.postgres.copy_lock import TABLE_LOCK_SECONDS, take_copy_lock
+from hermes.state.postgres.copy_lock import require_complete, take_copy_lock
 from hermes.state.postgres.errors import translated_error
 from hermes.state.postgres.migration import migrate, schema_version
 from hermes.state.postgres.pool import Server
 from hermes.state.postgres.presence import held_locks
-from hermes.state.postgres.store import connected_store, open_postgres
+from hermes.state.postgres.store import connected_store
 from hermes.state.schema import MIGRATIONS
-from hermes.state.table_shapes import BOOKKEEPING, ColumnKind, TableShape, quoted
+from hermes.state.table_shapes import ColumnKind, TableShape, our_tables, quoted
 from hermes.types.errors import StoreUnavailable
 from hermes.types.store import Store, Work
 from hermes.types.store_copy import CopyRefused
@@ -28,10 +28,14 @@ _KINDS: dict[str, ColumnKind] = {
     "bytea": "bytes",
 }
 _TABLES = (
-    "select relname::text from pg_class where relkind in ('r', 'p', 'v', 'm', 'f')"
-    " and relnamespace = (select oid from pg_namespace where nspname = current_schema())"
-    ' order by relname collate "C"'
+    "select c.relname::text from pg_class c where c.relkind in ('r', 'p', 'f')"
+    " and c.relnamespace = (select oid from pg_namespace where nspname = current_schema())"
+    # Extensions of the server may have tables of their own.
+    " and not exists (select 1 from pg_depend d where d.classid = 'pg_class'::regclass"
+    " and d.objid = c.oid and d.deptype = 'e') order by c.relname collate \"C\""
 )
+_BOOKKEEPING = ("hermes_schema", "hermes_copy")
+"""Tables that describe the database itself, and are not copied."""
 _COLUMNS = (
     "select a.attname::text, format_type(a.atttypid, a.atttypmod),"
     " coalesce(array_position(i.indkey::int2[], a.attnum), -1)::bigint"
@@ -60,7 +64,7 @@ class PostgresCopyEnd:
         found: list[TableShape] = []
         names = yield _TABLES, ()
         for (name,) in names:
-            if name in BOOKKEEPING:
+            if name not in our_tables():
                 continue
             columns = yield _COLUMNS, (quoted(name),)
             placed = sorted((place, column) for column, _, place in columns if place >= 0)
@@ -108,28 +112,33 @@ class PostgresCopyEnd:
 async def postgres_source(url: str, direct_url: str) -> AsyncIterator[PostgresCopyEnd]:
     """The store at `url`. No other process can change it until the block ends."""
     server = Server(direct_url or url)
-    async with open_postgres(url, None, direct_url) as store, await server.connect() as connection:
+    async with await server.connect(starting=True) as connection:
         with _translated():
-            await _lock_out(connection, server.place)
-        alive = await store.read(_users)
-        if alive:
-            raise CopyRefused(
-                f"{server.place} is in use by {alive}: stop every gateway (`hermes gateway stop`)"
-                " and close every terminal, then copy"
-            )
-        yield PostgresCopyEnd(store, server.place, connection)
+            await take_copy_lock(connection, server.place)
+            await require_complete(connection)
+            await migrate(connection)
+        async with connected_store(url, None, direct_url) as store:
+            # First, because a lock would make a gateway wait.
+            await _require_idle(store, server.place)
+            with _translated():
+                await _forbid_writing(connection, server.place)
+            await _require_idle(store, server.place)
+            yield PostgresCopyEnd(store, server.place, connection)
 
 
-async def _lock_out(connection: psycopg.AsyncConnection[Any], place: str) -> None:
+async def _require_idle(store: Store, place: str) -> None:
+    if alive := await store.read(_users):
+        raise CopyRefused(
+            f"{place} is in use by {alive}: stop every gateway (`hermes gateway stop`) and close"
+            " every terminal, then copy"
+        )
+
+
+async def _forbid_writing(connection: psycopg.AsyncConnection[Any], place: str) -> None:
     """Lets other processes read the tables, and no longer write, until the connection ends."""
-    await take_copy_lock(connection, place)
-    found = await connection.execute(_TABLES.encode())
-    names = sql.SQL(", ").join(sql.Identifier(row[0]) for row in await found.fetchall())
+    names = sql.SQL(", ").join(sql.Identifier(name) for name in sorted(our_tables()))
     await connection.execute("begin")
     await connection.execute("set local idle_in_transaction_session_timeout = 0")
-    await connection.execute(
-        sql.SQL("set local lock_timeout = {}").format(TABLE_LOCK_SECONDS * 1000)
-    )
     try:
         await connection.execute(sql.SQL("lock table {} in share mode").format(names))
     except psycopg.errors.LockNotAvailable as error:
@@ -146,10 +155,8 @@ def _users() -> Work[str]:
 
 
 @asynccontextmanager
-async def postgres_target(
-    url: str, source: str, tables: Collection[str]
-) -> AsyncIterator[PostgresCopyEnd]:
-    """The database at `url`, with the record of a copy of `source`, whose tables are given.
+async def postgres_target(url: str, source: str) -> AsyncIterator[PostgresCopyEnd]:
+    """The database at `url`, with the record of a copy of `source`.
 
     CopyRefused if it holds anything but an unfinished copy of the same source.
     """
@@ -159,7 +166,7 @@ async def postgres_target(
     async with await server.connect(starting=True) as connection:
         with _translated():
             await take_copy_lock(connection, server.place)
-            await _require_free(connection, server.place, source, tables)
+            await _require_free(connection, server.place, source)
             async with connection.transaction():
                 await migrate(connection)
                 await connection.execute(CREATE_RECORD.encode())
@@ -172,12 +179,11 @@ async def postgres_target(
             yield PostgresCopyEnd(store, server.place, connection)
 
 
-async def _require_free(
-    connection: psycopg.AsyncConnection[Any], place: str, source: str, tables: Collection[str]
-) -> None:
+async def _require_free(connection: psycopg.AsyncConnection[Any], place: str, source: str) -> None:
     found = await connection.execute(_TABLES.encode())
     present = [row[0] for row in await found.fetchall()]
-    foreign = [name for name in present if name not in tables and name not in BOOKKEEPING]
+    ours = our_tables()
+    foreign = [name for name in present if name not in ours and name not in _BOOKKEEPING]
     version = await schema_version(connection)
     if version not in (0, len(MIGRATIONS)):
         raise CopyRefused(
@@ -198,8 +204,8 @@ async def _require_free(
         if row is not None:
             _require_continuable(place, source, *row)
             return
-    for name in tables:
-        if name in present and await _has_rows(connection, name):
+    for name in present:
+        if name in ours and await _has_rows(connection, name):
             raise CopyRefused(
                 f"{place} holds data already (the table {name!r}): copy into an empty database"
             )

@@ -14,7 +14,7 @@ from hermes.state.sqlite.guard import guarded
 from hermes.state.sqlite.migration import schema_version
 from hermes.state.sqlite.owner_locks import is_alive
 from hermes.state.sqlite.store import locks_of, open_store
-from hermes.state.table_shapes import BOOKKEEPING, ColumnKind, TableShape, quoted
+from hermes.state.table_shapes import ColumnKind, TableShape, our_tables, quoted
 from hermes.types.errors import StoreUnavailable
 from hermes.types.identity import OwnerId
 from hermes.types.store import Store, Work
@@ -79,18 +79,8 @@ def _place(column: tuple[str, str, int]) -> int:
 
 
 def _table_names() -> Work[list[str]]:
-    """The tables with data of ours, without those of SQLite and of the full-text index."""
-    rows = yield (
-        "select name, sql like 'create virtual%' from sqlite_master"
-        " where type = 'table' and name not like 'sqlite_%' order by name",
-        (),
-    )
-    virtual = tuple(f"{name}_" for name, is_virtual in rows if is_virtual)
-    return [
-        name
-        for name, is_virtual in rows
-        if not is_virtual and not name.startswith(virtual) and name not in BOOKKEEPING
-    ]
+    rows = yield "select name from sqlite_master where type = 'table' order by name", ()
+    return [name for (name,) in rows if name in our_tables()]
 
 
 @asynccontextmanager
@@ -139,8 +129,13 @@ async def sqlite_target(path: Path, source: str) -> AsyncIterator[SQLiteCopyEnd]
             if record is None or record.source != source:
                 raise CopyRefused(f"{unfinished} is a copy of another store: remove it")
             yield SQLiteCopyEnd(store, path)
-        # A link, because a rename would replace a database that was made meanwhile.
-        os.link(unfinished, path)
+        try:
+            # A link, because a rename would replace a database that was made meanwhile.
+            os.link(unfinished, path)
+        except FileExistsError as error:
+            raise CopyRefused(
+                f"{path} was made by another process meanwhile: remove it and run the command again"
+            ) from error
         unfinished.unlink()
         lock.path.unlink()
         sync_folder(path.parent)
