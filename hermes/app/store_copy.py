@@ -76,11 +76,11 @@ def _advice(settings: Settings, to: str) -> str:
         path, store = _path(settings, to).resolve(), settings.home.store
         moved = "" if path == store.resolve() else f"move {path} to {store}, and "
         source = settings.explain("store.url").source
-        removed = f"remove store.url from {source}" if settings.store.url else ""
+        removed = f"remove store.url, which is set in {source}" if settings.store.url else ""
         advice = f"{moved}{removed}".removesuffix(", and ")
     if settings.store.direct_url:
         source = settings.explain("store.direct_url").source
-        advice += f"\nRemove store.direct_url from {source}, or change it too."
+        advice += f"\nRemove or change store.direct_url too, which is set in {source}."
     return advice
 
 

@@ -396,8 +396,8 @@ async def test_the_result_says_how_to_run_on_the_copy(home: Path, url: str, tmp_
     (back / ".env").write_text(f"HERMES_STORE_URL={url}\nHERMES_STORE_DIRECT_URL={url}\n")
     (back / ".env").chmod(0o600)
     result = await copy_store(load(back, {}), "sqlite", quiet)
-    assert result.advice.startswith(f"remove store.url from {back / '.env'}")
-    assert "Remove store.direct_url" in result.advice
+    assert result.advice.startswith(f"remove store.url, which is set in {back / '.env'}")
+    assert "Remove or change store.direct_url too" in result.advice
 
 
 @pytest.mark.parametrize(
