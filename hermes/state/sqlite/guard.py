@@ -25,7 +25,7 @@ from hermes.types.errors import StoreDamaged, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
-SHARE_SECONDS = 2.0
+SHARE_SECONDS = 5.0
 """How long a start waits for a process that needs the database for itself."""
 CHECKED_BYTES = 256 << 20
 """Bytes. A larger file is not checked completely at the start: damage is found in use."""
