@@ -7,17 +7,20 @@ from functools import cache
 from pathlib import Path
 from typing import get_args
 
+import click
 import msgspec
 import pytest
+import yaml
 
 from docs.error_codes import error_codes
 from docs.generate import every_tool, hook_functions, pages
 from docs.http_reference import ERRORS
 from hermes import __version__
 from hermes.control.commands import CommandTable, builtin_commands
-from hermes.entry.cli.main import SUBCOMMANDS
+from hermes.entry.cli.main import SUBCOMMANDS, cli
 from hermes.entry.http.server import ROUTES
 from hermes.settings import describe
+from hermes.state.paths import Home
 from hermes.types.events import AgentEvent
 
 ROOT = Path(__file__).parents[1]
@@ -185,6 +188,38 @@ def test_every_page_can_be_found_from_the_readme() -> None:
         links = re.findall(r"\]\(([^)#]+)", page.read_text("utf-8"))
         waiting += [(page.parent / one).resolve() for one in links if "://" not in one]
     assert [page.relative_to(ROOT).as_posix() for page in PAGES if page not in seen] == []
+
+
+def test_the_compose_file_uses_settings_and_commands_that_exist() -> None:
+    compose = yaml.safe_load((ROOT / "docs" / "examples" / "compose.yaml").read_text("utf-8"))
+    services = compose["services"]
+    gateways = [one for name, one in services.items() if name.startswith("gateway")]
+    assert len(gateways) == 3
+    assert len({one["ports"][0] for one in gateways}) == 3
+    providers = (ROOT / "hermes" / "core" / "models" / "providers.toml").read_text("utf-8")
+    settings = {name for field in describe() for name in field.env}
+    for gateway in gateways:
+        program, group, *arguments = gateway["command"]
+        assert program == "hermes"
+        _, command, rest = cli.resolve_command(click.Context(cli), [group, *arguments])
+        assert isinstance(command, click.Group)
+        _, command, options = command.resolve_command(click.Context(command), rest)
+        assert command is not None
+        command.make_context(group, options)
+        unknown = [
+            name
+            for name in gateway["environment"]
+            if name not in settings and f'"{name}"' not in providers
+        ]
+        assert unknown == []
+        assert gateway["environment"]["HERMES_STORE_URL"].startswith("postgresql://hermes:")
+        assert set(gateway["depends_on"]) <= set(services)
+        folders = {volume.partition(":")[2].rpartition("/")[2] for volume in gateway["volumes"]}
+        home = Home(root=Path("/home/hermes/.hermes"))
+        shared = (home.workspace, home.memories, home.media, home.spill, home.todos)
+        assert folders == {path.name for path in shared}
+    used = {volume.partition(":")[0] for one in services.values() for volume in one["volumes"]}
+    assert used == set(compose["volumes"])
 
 
 @pytest.mark.parametrize("layer", LAYERS)

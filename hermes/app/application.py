@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hermes.types.profile import ModelChoice
     from hermes.types.protocols import Emit
     from hermes.types.store import Store
+    from hermes.types.store_copy import CopyResult, CopyStep
     from hermes.types.turns import Prompt
 
 # The modules behind these methods take half a second to import, and `hermes --help` needs none.
@@ -43,6 +44,13 @@ class Application:
         from hermes.app.stores import home_store
 
         return home_store(settings)
+
+    async def copy_store(
+        self, settings: Settings, to: str, report: Callable[[CopyStep], None]
+    ) -> CopyResult:
+        from hermes.app.store_copy import copy_store
+
+        return await copy_store(settings, to, report)
 
     def commands(self) -> Sequence[SlashCommand]:
         from hermes.app.gateway import all_commands

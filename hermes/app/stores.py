@@ -1,7 +1,7 @@
 """Opens the store that the settings name: SQLite in the home, or a database by its URL."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from urllib.parse import urlsplit
 
 from hermes.settings import Settings
@@ -28,25 +28,37 @@ async def home_store(settings: Settings, kind: OwnerKind | None = None) -> Async
 
 
 def _driver(url: str) -> OpenStore:
+    return DRIVERS[known_scheme(url, "store.url")]
+
+
+def known_scheme(url: str, setting: str) -> str:
+    """The scheme of the address. ConfigError if there is no driver for it."""
     scheme = urlsplit(url).scheme
     if scheme not in DRIVERS:
         known = ", ".join(f"{name}://" for name in DRIVERS)
-        raise ConfigError(f"store.url begins with {scheme!r}, which is not known: use {known}")
-    return DRIVERS[scheme]
+        raise ConfigError(f"{setting} begins with {scheme!r}, which is not known: use {known}")
+    return scheme
 
 
 def _postgres(
     settings: StoreSettings, kind: OwnerKind | None
 ) -> AbstractAsyncContextManager[Store]:
-    try:
+    with postgres_extra():
         # Imported here because psycopg is an extra, and takes a while to import.
         from hermes.state.postgres.store import open_postgres  # noqa: PLC0415
+    return open_postgres(settings.url, kind, settings.direct_url)
+
+
+@contextmanager
+def postgres_extra() -> Iterator[None]:
+    """Imports inside this block need the extra `postgres`: ConfigError if it is not installed."""
+    try:
+        yield
     except ImportError as error:
         raise ConfigError(
             f"store.url needs packages that are missing ({error}): install them with"
             " `pip install 'hermes-gateway[postgres]'`"
         ) from error
-    return open_postgres(settings.url, kind, settings.direct_url)
 
 
 DRIVERS: dict[str, OpenStore] = {"postgresql": _postgres, "postgres": _postgres}

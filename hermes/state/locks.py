@@ -50,16 +50,24 @@ class FileLock:
     def acquire_within(self, seconds: float) -> bool:
         """Waits for the exclusive lock for at most this many seconds. Returns False if it was
         not free."""
-        deadline = time.monotonic() + seconds
-        while not self.try_acquire():
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(LOCK_POLL_SECONDS)
-        return True
+        return self._within(seconds, fcntl.LOCK_EX)
+
+    def share_within(self, seconds: float) -> bool:
+        """Waits for a shared lock for at most this many seconds. Returns False if it was not
+        free."""
+        return self._within(seconds, fcntl.LOCK_SH)
 
     def share(self) -> None:
         """Waits for a shared lock. Downgrades an exclusive lock that this object holds."""
         fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+
+    def _within(self, seconds: float, kind: int) -> bool:
+        deadline = time.monotonic() + seconds
+        while not _locked(self._descriptor, kind):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(LOCK_POLL_SECONDS)
+        return True
 
     def is_removed(self) -> bool:
         """Returns whether the file was removed or replaced, so that other processes can't see

@@ -3,12 +3,12 @@ bar."""
 
 import sys
 from collections.abc import Mapping
-from typing import TextIO
 
 import anyio
 from msgspec.structs import replace
 
 from hermes import settings as configuration
+from hermes.entry.cli.progress_bar import ProgressBar
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.output import confirm
 from hermes.settings import Settings
@@ -16,7 +16,6 @@ from hermes.settings.edit import set_value
 from hermes.types.errors import ConfigError
 
 OFFER = "No model is configured. Use the small embedded demo model ({size}, runs here, no tools)?"
-BAR_WIDTH = 30
 MEGABYTE = 1_000_000
 
 
@@ -55,41 +54,12 @@ def stand_in(settings: Settings, runtime: Runtime, environ: Mapping[str, str]) -
 def fetch(settings: Settings, runtime: Runtime) -> str:
     """Downloads the embedded model if necessary, with a progress bar on stderr. Returns its
     name."""
-    bar = Bar(sys.stderr)
+    bar = ProgressBar(sys.stderr, "embedded model", _megabytes)
     try:
         return anyio.run(runtime.download_model, settings, bar)
     finally:
         bar.close()
 
 
-class Bar:
-    """Shows the progress of a download: a bar on a terminal, otherwise a line for every tenth."""
-
-    def __init__(self, file: TextIO) -> None:
-        self._file = file
-        self._shown = -1
-        self._open = False
-
-    def __call__(self, done: int, total: int) -> None:
-        terminal = self._file.isatty()
-        part = done * (100 if terminal else 10) // total
-        if part <= self._shown:
-            return
-        self._shown = part
-        size = f"{done / MEGABYTE:3.0f} of {total / MEGABYTE:.0f} MB"
-        if terminal:
-            filled = "█" * (done * BAR_WIDTH // total)
-            self._write(f"\rembedded model ▕{filled:<{BAR_WIDTH}}▏ {size}")
-            self._open = True
-        else:
-            self._write(f"embedded model: {size}\n")
-
-    def close(self) -> None:
-        """Ends the line of the bar, if there is one."""
-        if self._open:
-            self._write("\n")
-            self._open = False
-
-    def _write(self, text: str) -> None:
-        self._file.write(text)
-        self._file.flush()
+def _megabytes(done: int, total: int) -> str:
+    return f"{done / MEGABYTE:3.0f} of {total / MEGABYTE:.0f} MB"

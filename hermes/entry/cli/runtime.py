@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hermes.types.profile import ModelChoice
     from hermes.types.protocols import Emit
     from hermes.types.store import Store
+    from hermes.types.store_copy import CopyResult, CopyStep
     from hermes.types.turns import Prompt
 
 
@@ -34,6 +35,15 @@ class Runtime(Protocol):
 
     def open_store(self, settings: Settings) -> AbstractAsyncContextManager[Store]:
         """Opens the home's store, to read it or make a small change while a gateway may run."""
+        ...
+
+    async def copy_store(
+        self, settings: Settings, to: str, report: Callable[[CopyStep], None]
+    ) -> CopyResult:
+        """Copies the home's store to `to`: an address, the path of a new file, or `sqlite`.
+
+        CopyRefused if the store is in use or the target holds something else.
+        """
         ...
 
     def commands(self) -> Sequence[SlashCommand]:

@@ -10,6 +10,7 @@ import anyio
 
 from hermes.state import owners
 from hermes.state.postgres import transactions
+from hermes.state.postgres.copy_lock import require_no_copy
 from hermes.state.postgres.migration import migrate
 from hermes.state.postgres.pool import Pool, Server
 from hermes.state.postgres.presence import Presence, held_locks
@@ -137,9 +138,19 @@ async def open_postgres(
     A process that runs turns passes its kind and is registered; other processes are not. If `url`
     is the address of a pooler, `direct_url` is the address of the server itself.
     """
-    direct = Server(direct_url or url)
-    async with await direct.connect(starting=True) as connection:
+    async with await Server(direct_url or url).connect(starting=True) as connection:
+        await require_no_copy(connection)
         await migrate(connection)
+    async with connected_store(url, kind, direct_url) as store:
+        yield store
+
+
+@asynccontextmanager
+async def connected_store(
+    url: str, kind: OwnerKind | None = None, direct_url: str = ""
+) -> AsyncIterator[PostgresStore]:
+    """As `open_postgres`, for a database that is migrated. It may be an unfinished copy."""
+    direct = Server(direct_url or url)
     pool = Pool(Server(url))
     group = await anyio.create_task_group().__aenter__()
     presence = Presence(pool, direct, group)

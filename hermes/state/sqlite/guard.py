@@ -25,14 +25,19 @@ from hermes.types.errors import StoreDamaged, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
+SHARE_SECONDS = 5.0
+"""How long a start waits for a process that needs the database for itself."""
 CHECKED_BYTES = 256 << 20
 """Size in bytes above which a file is not checked completely at the start. Damage is then found
 in use."""
 
 
 @contextlib.contextmanager
-def guarded(home: Home) -> Iterator[None]:
-    """Makes sure that the database can be opened safely until the block ends."""
+def guarded(home: Home) -> Iterator[FileLock]:
+    """Makes sure that the database can be opened safely until the block ends.
+
+    Yields the shared lock that every process holds while it has the store open.
+    """
     try:
         home.run.mkdir(parents=True, exist_ok=True)
         lock = FileLock(home.run / "store.lock")
@@ -43,14 +48,18 @@ def guarded(home: Home) -> Iterator[None]:
             _make_sound(home, lock)
         except OSError as error:
             raise _not_opened(home, error) from error
-        yield
+        yield lock
     finally:
         _leave(home, lock)
 
 
 def _make_sound(home: Home, lock: FileLock) -> None:
     """Replaces the database if necessary. The lock is shared afterwards."""
-    lock.share()
+    if not lock.share_within(SHARE_SECONDS):
+        raise StoreUnavailable(
+            f"another hermes process repairs, upgrades or copies {home.store}: wait until it has"
+            " finished"
+        )
     rename_former(home, lock)
     # This must come before the check of the file, which checkpoints the WAL and removes it.
     lost = _lost_wal(home)

@@ -29,15 +29,16 @@ def prepare(path: Path) -> sqlite3.Connection:
 
 def outdated(path: Path) -> bool:
     """Returns whether an earlier version has written the database."""
-    return path.exists() and 0 < _version(path) < len(MIGRATIONS)
+    return path.exists() and 0 < schema_version(path) < len(MIGRATIONS)
 
 
 def is_blank(path: Path) -> bool:
     """Returns whether no migration has run on the database."""
-    return _version(path) == 0
+    return schema_version(path) == 0
 
 
-def _version(path: Path) -> int:
+def schema_version(path: Path) -> int:
+    """How many migrations have run on the database."""
     with translated(), closing(connect(path)) as connection:
         done: int = connection.execute("pragma user_version").fetchone()[0]
     return done

@@ -1,6 +1,5 @@
 """The offer and the download of the embedded model."""
 
-import io
 import os
 import sys
 from pathlib import Path
@@ -8,47 +7,8 @@ from pathlib import Path
 import pytest
 
 from hermes.core.models.download import SMOLLM2
-from hermes.entry.cli.embedded import Bar
 from hermes.settings import load
 from hermes.testing.terminal import Terminal
-
-
-class Screen(io.StringIO):
-    """A stream that a progress bar considers a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-def test_on_a_terminal_the_bar_stays_in_its_line() -> None:
-    screen = Screen()
-    bar = Bar(screen)
-    for done in (0, 0, 46_000_000, 40_000_000, 93_000_000):
-        bar(done, 93_000_000)
-    bar.close()
-    bar.close()
-    frames = screen.getvalue().split("\r")
-    assert [frame.count("█") for frame in frames] == [0, 0, 14, 30]
-    assert frames[-1].endswith(" 93 of 93 MB\n")
-    assert len({len(frame.rstrip("\n")) for frame in frames[1:]}) == 1
-
-
-def test_elsewhere_there_is_a_line_for_every_tenth() -> None:
-    file = io.StringIO()
-    bar = Bar(file)
-    for percent in range(101):
-        bar(percent * 1_000_000, 100_000_000)
-    bar.close()
-    lines = file.getvalue().splitlines()
-    assert len(lines) == 11
-    assert lines[5] == "embedded model:  50 of 100 MB"
-
-
-def test_no_bar_is_shown_without_a_download() -> None:
-    screen = Screen()
-    Bar(screen).close()
-    assert screen.getvalue() == ""
-
 
 SCRIPT = """
 from pathlib import Path
