@@ -20,8 +20,8 @@ HermesError             code                     status
 
 Other modules derive errors of their own from these: `ApiError` in `entry/http/errors.py`,
 `NoSuchSession` and `SessionBusy` in `control/sessions.py`, `ConfigProblems` in
-`settings/sources.py`, `NotText`, `NotWritten` and `FileNotAttached` in `entry/cli`, `CopyRefused` in
-`types/store_copy.py`, `TurnFailed` in `embedding.py`.
+`settings/sources.py`, `NotText`, `NotWritten` and `FileNotAttached` in `entry/cli`,
+`CopyRefused` in `types/store_copy.py`, `TurnFailed` in `embedding.py`.
 """
 
 
