@@ -14,7 +14,8 @@ HermesError             code                     status
 ├── Disconnected        disconnected             502*    retried with backoff
 ├── Rejected            rejected                 400     nobody: it will never be accepted
 │   ├── TooLong         context_length_exceeded  400     the client: send fewer or shorter messages
-│   └── NotAccepted     files_not_supported      400     the client: use another model
+│   ├── NotAccepted     files_not_supported      400     the client: use another model
+│   └── ToolsNotSupported tools_not_supported    400     the client: use another model
 ├── AuthFailed          auth_failed              502*    the operator: a credential is wrong
 └── ToolFailed          tool_failed              500     the model: the call did not work, and why
 

@@ -27,7 +27,9 @@ COMMANDS = [
     *("config show", "config get timezone", "config set timezone UTC", "config unset timezone"),
     *("config explain timezone", "config check", "config path", "config migrate"),
     *("model show", "model list", "model use groq/x", "model test"),
-    *("prompt show", "chat -q hello"),
+    *("sessions rename trip journey", "sessions prune --older-than 1 --yes"),
+    *("prompt show", "chat -q hello", "help", "status", "logs"),
+    "store copy --to copy.db",
     *("context list", "context allow AGENTS.md", "context revoke AGENTS.md"),
 ]
 
