@@ -22,8 +22,8 @@ def repeat(
     """Finds the turn of a repeated request; None if the request must be handled like a new one.
 
     A turn that runs or has completed is followed. A turn that failed for a possibly temporary
-    reason is continued from its last checkpoint. If other messages
-    have been added to its conversation since then, the request is handled as a new message.
+    reason is continued from its last checkpoint. If other messages have been added to its
+    conversation since then, the request is handled as a new message.
     """
     earlier = yield from inbox.find(event)
     if earlier is None:
