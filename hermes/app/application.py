@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from hermes.types.store_copy import CopyResult, CopyStep
     from hermes.types.turns import Prompt
 
-# The modules behind these methods take half a second to import, and `hermes --help` needs none.
+# The modules that these methods import take half a second to load. `hermes --help` does not need
+# them.
 # ruff: noqa: PLC0415
 
 

@@ -12,14 +12,14 @@ from hermes.types.errors import ConfigError
 from hermes.types.store_copy import CopyResult
 
 HOME_FILE = "sqlite"
-"""Names the SQLite database of the home as the target."""
+"""The value of `to` that stands for the SQLite database of the home."""
 _HIDDEN = "PASSWORD"
 
 
 async def copy_store(settings: Settings, to: str, report: ReportStep) -> CopyResult:
-    """Copies the store of the settings to `to`: an address, the path of a new file, or `sqlite`.
+    """Copies the configured store to `to`: an address, the path of a new file, or `sqlite`.
 
-    CopyRefused if the source is in use or the target holds something else.
+    Raises CopyRefused if the source is in use or the target contains other data.
     """
     settings.home.ensure()
     async with _source(settings) as source, _target(settings, to, source.place) as target:
@@ -67,7 +67,7 @@ def _path(settings: Settings, to: str) -> Path:
 
 
 def _advice(settings: Settings, to: str) -> str:
-    """What to change so that a gateway runs on the copy."""
+    """Returns what to change so that a gateway runs on the copy."""
     if "://" in to:
         line = f"HERMES_STORE_URL={shown_url(to)}"
         hint = " (with the password)" if _HIDDEN in line else ""
@@ -85,7 +85,7 @@ def _advice(settings: Settings, to: str) -> str:
 
 
 def shown_url(url: str) -> str:
-    """The address with a placeholder for the password."""
+    """Returns the address with a placeholder instead of the password."""
     parts = urlsplit(url)
     place = parts.netloc
     if parts.password is not None:

@@ -16,7 +16,8 @@ OpenStore = Callable[[StoreSettings, OwnerKind | None], AbstractAsyncContextMana
 
 @asynccontextmanager
 async def home_store(settings: Settings, kind: OwnerKind | None = None) -> AsyncIterator[Store]:
-    """The store of the settings. A process that runs turns passes its kind, and is registered."""
+    """Opens the store that the settings name. A process that runs turns passes its kind, and is
+    registered."""
     settings.home.ensure()
     if settings.store.url:
         async with _driver(settings.store.url)(settings.store, kind) as store:
@@ -32,7 +33,7 @@ def _driver(url: str) -> OpenStore:
 
 
 def known_scheme(url: str, setting: str) -> str:
-    """The scheme of the address. ConfigError if there is no driver for it."""
+    """Returns the scheme of the address. Raises ConfigError if there is no driver for it."""
     scheme = urlsplit(url).scheme
     if scheme not in DRIVERS:
         known = ", ".join(f"{name}://" for name in DRIVERS)
@@ -51,7 +52,8 @@ def _postgres(
 
 @contextmanager
 def postgres_extra() -> Iterator[None]:
-    """Imports inside this block need the extra `postgres`: ConfigError if it is not installed."""
+    """Raises ConfigError if an import inside this block fails, because the extra `postgres` is
+    missing."""
     try:
         yield
     except ImportError as error:
@@ -62,4 +64,4 @@ def postgres_extra() -> Iterator[None]:
 
 
 DRIVERS: dict[str, OpenStore] = {"postgresql": _postgres, "postgres": _postgres}
-"""The drivers of other databases, by the scheme of their URLs."""
+"""The drivers of databases other than SQLite, by the scheme of their URLs."""

@@ -71,7 +71,7 @@ class Egress:
         self._seconds = seconds
 
     async def fetch(self, url: str) -> WebPage:
-        """The page at the URL; ToolFailed says why it can't be read."""
+        """The page at the URL. Raises ToolFailed, with the reason, if it can't be read."""
         asked = _parsed(url)
         try:
             with anyio.fail_after(self._seconds):
@@ -83,7 +83,8 @@ class Egress:
             raise ToolFailed(f"{_short(url)} {_reason(error)}.") from error
 
     async def download(self, url: str, limit: int) -> WebFile:
-        """The file at the URL, of at most `limit` bytes; Rejected says why it can't be fetched.
+        """The file at the URL, of at most `limit` bytes. Raises Rejected, with the reason, if it
+        can't be fetched.
 
         The reason is the same for a refused address and for one that does not answer.
         """
@@ -232,8 +233,8 @@ def _is_text(media_type: str) -> bool:
 
 
 def _decoded(body: bytes, charset: str | None) -> str:
-    """The text, decoded by its byte order mark, its header or its declaration; by UTF-8 if there
-    is none."""
+    """The text, decoded as its byte order mark, its header or its declaration says; as UTF-8 if it
+    has none of these."""
     for mark, encoding in _MARKS:
         if body.startswith(mark):
             return body.decode(encoding, errors="replace")
@@ -250,7 +251,8 @@ def _known(charset: str | None) -> str:
 
 
 def _parsed(text: str, base: URL | None = None) -> URL:
-    """The absolute URL of a web page, relative to `base`; ToolFailed if it is not a web URL."""
+    """The absolute URL of a web page, relative to `base`. Raises ToolFailed if it is not a web
+    URL."""
     if len(text) > LONGEST_URL:
         raise ToolFailed(f"{_short(text)} is longer than {LONGEST_URL} characters.")
     try:

@@ -25,7 +25,7 @@ MATCH_MEMORY = 1 << 29
 HIT_WIDTH = 300
 """Maximum number of characters of a line that are shown."""
 HIT_BEFORE = 100
-"""Number of those characters before the match."""
+"""Number of characters before the match, among the characters that are shown."""
 HIT, REMARK, WRONG = "=", "!", "?"
 """First character of each output line: a hit as JSON `[path, line, text]`, a remark, or an
 error."""
@@ -36,7 +36,7 @@ class ScanTask(NamedTuple):
 
     pattern: str
     path: str
-    """The name of the searched place in hits; empty for the workspace."""
+    """The path of the searched folder or file, as the hits show it; empty for the workspace."""
     names: bool
     """Whether to match paths instead of contents."""
     glob: str

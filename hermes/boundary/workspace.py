@@ -1,7 +1,7 @@
 """A folder that file operations can't leave, whatever path or link they are given.
 
-If the home of the agent is inside the folder, it is refused, because it contains the settings and
-the memory.
+If the home of the agent is inside the folder, file operations can't use the home, because it
+contains the settings and the memory.
 """
 
 import contextlib
@@ -48,7 +48,8 @@ class Workspace:
         return data
 
     def write(self, path: str, data: bytes, expected: bytes | None = None) -> bool:
-        """Replaces the file atomically and durably, and keeps its mode; True if it is new."""
+        """Replaces the file atomically and durably, and keeps its mode. Returns True if the file
+        is new."""
         if len(data) > LARGEST_FILE:
             raise ToolFailed(f"That is more than {LARGEST_FILE} bytes for {path!r}; write less.")
         *above, name = self.parts(path) or ["."]

@@ -10,9 +10,10 @@ from hermes.types.store import Store
 
 
 async def store_long_bodies(store: Store, event: MessageEvent) -> None:
-    """Stores what the intake of the event would otherwise have to store in one commit.
+    """Stores the long texts of the event in pieces, each in a commit of its own, before the
+    intake.
 
-    Pieces of an event that is not taken in after all are deleted by the maintenance.
+    If the event is not taken in afterwards, the maintenance deletes the pieces.
     """
     if not _is_long(event):
         return
@@ -30,7 +31,7 @@ def _is_long(event: MessageEvent) -> bool:
 
 
 def _long_bodies(event: MessageEvent) -> list[tuple[str, bytes]]:
-    """The bodies of the rows that the event becomes, as far as they are long."""
+    """The long bodies among the rows that the event becomes, each with its name."""
     values: list[object] = [event]
     results = event.body.results if isinstance(event.body, Asked) else ()
     if results or not (isinstance(event.body, Asked) and event.body.stateless):

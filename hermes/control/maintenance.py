@@ -28,7 +28,7 @@ class Retention(Value):
     messages: float = 30 * DAY
     """Seconds for which finished rows of inbox and outbox are kept."""
     media: float = 30 * DAY
-    """Seconds for which the files of sessions are kept after their last use. Those of stateless
+    """Seconds for which the files of sessions are kept after their last use. The files of stateless
     requests are kept as long as the requests."""
 
 

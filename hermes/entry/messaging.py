@@ -34,7 +34,8 @@ RECONNECT_BACKOFF = (1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
 
 
 def make_adapters(settings: Settings, platforms: Sequence[AnyPlatform]) -> list[PlatformAdapter]:
-    """Creates an adapter for every configured account; ConfigError says what is wrong."""
+    """Creates an adapter for every configured account. Raises ConfigError, with the reason, if that
+    is not possible."""
     adapters = [adapter for platform in platforms for adapter in _adapters(settings, platform)]
     accounts = [adapter.account for adapter in adapters]
     for account in accounts:

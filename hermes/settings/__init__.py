@@ -137,7 +137,7 @@ def describe() -> list[FieldDoc]:
 def load(home: Path | None = None, environ: Mapping[str, str] = ENVIRON) -> Settings:
     """Reads the configuration. Raises a ConfigError that lists all problems.
 
-    It first restricts the permissions of files and folders with secrets to their owner.
+    Before that, it makes files and folders with secrets accessible to their owner only.
     """
     where = locate(home, environ)
     protect(where)

@@ -1,4 +1,4 @@
-"""Determines which people can read a chat. Memory and search show nothing to others: see
+"""Determines which people can read a chat. Memory and search show nothing to other people: see
 decision 0006."""
 
 from hermes.types.identity import AgentId, PersonId, SessionKey

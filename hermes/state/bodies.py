@@ -1,4 +1,4 @@
-"""Long bodies of rows, stored in pieces beside them so that rows stay small and commits short.
+"""Long bodies of rows, stored in pieces in another table so that rows stay small and commits short.
 
 The pieces of a body are found by its hash. They may be stored before the row that refers to them,
 in commits of their own; the transaction that writes the row adds those that are missing.
@@ -32,7 +32,8 @@ def add_piece(name: str, index: int, piece: bytes) -> Work[None]:
 
 
 def store(body: bytes) -> Work[tuple[bytes, str | None]]:
-    """What a row holds of a body: the body itself, or nothing and the name of its pieces."""
+    """Stores the pieces of a long body. Returns what its row holds: the body itself, or an empty
+    body and the name of the pieces."""
     if len(body) <= LONG_BYTES:
         return body, None
     name = digest(body)
@@ -45,7 +46,7 @@ def store(body: bytes) -> Work[tuple[bytes, str | None]]:
 
 
 def read(body: bytes, name: str | None) -> Work[bytes]:
-    """The whole body of a row that holds these."""
+    """The whole body of a row that holds this body and this name."""
     if name is None:
         return body
     rows = yield "select piece from body_pieces where body = ? order by idx", (name,)
@@ -53,7 +54,8 @@ def read(body: bytes, name: str | None) -> Work[bytes]:
 
 
 def filled(rows: Sequence[Row], body: int, name: int) -> Work[list[Row]]:
-    """The rows with their whole bodies; `body` and `name` say which columns hold what was kept."""
+    """The rows with their whole bodies. `body` and `name` are the indexes of the columns that hold
+    a body and the name of its pieces."""
     found = list(rows)
     for index, row in enumerate(found):
         if row[name] is not None:

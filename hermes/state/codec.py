@@ -27,15 +27,15 @@ class WrongChecksum(msgspec.DecodeError):
 
 
 def decode_event(body: bytes, crc: int | None) -> MessageEvent:
-    """Decodes an event; DecodeError if it can't be read. Rows of earlier versions have no
+    """Decodes an event. Raises DecodeError if it can't be read. Rows of earlier versions have no
     checksum."""
     _verify(body, crc)
     return _event_decoder.decode(body)
 
 
 def decode_message(body: bytes, crc: int | None) -> Message:
-    """Decodes a message; DecodeError if it can't be read. Rows of earlier versions have no
-    checksum."""
+    """Decodes a message. Raises DecodeError if it can't be read. Rows of earlier versions have
+    no checksum."""
     _verify(body, crc)
     return _message_decoder.decode(body)
 

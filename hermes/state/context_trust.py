@@ -175,8 +175,8 @@ def _digests(path: Path) -> dict[str, str] | None:
 
 
 def read_context_file(path: Path) -> bytes:
-    """Reads the beginning of a regular file; OSError for any other kind of file, such as a link
-    or a pipe."""
+    """Reads the beginning of a regular file. Raises OSError for any other kind of file, such as
+    a link or a pipe."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -8,10 +8,10 @@ from hermes.types.store import Row, Work
 from hermes.types.value import Value
 
 SHORT_ID_CHARS = 8
-"""Number of characters of the random end of a chat's name that are shown instead of the whole
-name."""
+"""Number of characters that are shown instead of a chat's whole name, if the name is random. They
+are the end of the name."""
 SHORTEST_END = 6
-"""Minimum number of characters of the end of a name that select a session."""
+"""The end of a name selects a session only if it has at least this many characters."""
 
 _MADE_NAME = re.compile(r"[0-9a-f]{21}")
 
@@ -77,7 +77,8 @@ def listed(platform: str | None = None, limit: int = 50) -> Work[list[Summary]]:
 
 
 def numbered(number: int) -> Work[list[Summary]]:
-    """Returns the conversation with this number in the list; none if the list is shorter."""
+    """Returns a list with the conversation that has this number; an empty list if there is no
+    such number."""
     rows = yield f"{_NUMBERED} where number = ?", (number,)
     return [_summary(row) for row in rows]
 

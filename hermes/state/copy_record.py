@@ -11,7 +11,7 @@ CREATE_RECORD = (
     " (id bigint primary key, source text not null, progress text not null,"
     " finished_at double precision)"
 )
-"""In the words that both databases understand. One row, with the id 1."""
+"""SQL that both databases understand. The table has one row, with the id 1."""
 
 
 class TableProgress(Value):
@@ -27,7 +27,7 @@ class CopyRecord(Value):
     """A copy that has begun."""
 
     source: str
-    """The store that is copied, without a password."""
+    """Names the store that is copied, without its password."""
     tables: dict[str, TableProgress]
     finished_at: float | None = None
     """When the copy was found to be equal to its source."""
@@ -44,7 +44,7 @@ def load_record() -> Work[CopyRecord | None]:
 
 
 def begin_record(source: str) -> Work[None]:
-    """Records that a copy begins, unless one has begun."""
+    """Records that a copy begins, unless a copy is already recorded."""
     yield (
         "insert into hermes_copy (id, source, progress) values (1, ?, '{}')"
         " on conflict (id) do nothing",
@@ -53,7 +53,7 @@ def begin_record(source: str) -> Work[None]:
 
 
 def store_batch(table: TableShape, rows: list[Row], tables: dict[str, TableProgress]) -> Work[None]:
-    """Inserts the rows of a batch, and records them."""
+    """Inserts the rows of a batch, and records the progress."""
     for row in rows:
         yield insertion(table, row)
     progress = msgspec.json.encode(tables).decode()
@@ -61,12 +61,12 @@ def store_batch(table: TableShape, rows: list[Row], tables: dict[str, TableProgr
 
 
 def start_again(shapes: tuple[TableShape, ...]) -> Work[None]:
-    """Deletes what was copied."""
+    """Deletes all copied rows and resets the progress."""
     for table in shapes:
         yield delete_rows(table)
     yield "update hermes_copy set progress = '{}', finished_at = null where id = 1", ()
 
 
 def finish_record(now: float) -> Work[None]:
-    """Records that the copy is complete. From now on, a gateway may use it."""
+    """Records that the copy is complete. From now on, a gateway may use the copy."""
     yield "update hermes_copy set finished_at = ? where id = 1", (now,)

@@ -33,14 +33,14 @@ ReportStep = Callable[[CopyStep], None]
 
 
 class CopyEnd(Protocol):
-    """A store at one end of a copy. No other process changes it meanwhile."""
+    """The source or the target of a copy. No other process changes it during the copy."""
 
     @property
     def store(self) -> Store: ...
 
     @property
     def place(self) -> str:
-        """Names the store, without a password."""
+        """Names the store, without its password."""
         ...
 
     def shapes(self) -> Work[tuple[TableShape, ...]]:
@@ -48,20 +48,21 @@ class CopyEnd(Protocol):
         ...
 
     def counters(self) -> Work[dict[str, int]]:
-        """The highest number that each table has given to a row, for tables that number them."""
+        """The highest row number that each table has given, for tables that number their rows."""
         ...
 
     def settle(self, counters: dict[str, int]) -> Work[None]:
-        """Continues to number rows after these numbers, once all rows are there."""
+        """Makes each table number its new rows after these numbers. Call this when all rows are
+        there."""
         ...
 
     async def confirm(self) -> None:
-        """Raises StoreUnavailable if other processes may have changed the store meanwhile."""
+        """Raises StoreUnavailable if other processes may have changed the store during the copy."""
         ...
 
 
 class StoreCopy:
-    """One copy. It can be killed at any time: the next one into the same target continues it."""
+    """One copy. It can be killed at any time: the next copy into the same target continues it."""
 
     def __init__(self, source: CopyEnd, target: CopyEnd, report: ReportStep) -> None:
         self.rows: dict[str, int] = {}
@@ -105,7 +106,8 @@ class StoreCopy:
             self.rows[shape.name] = await self._source.store.read(count_rows, shape)
 
     async def _continued(self) -> dict[str, TableProgress]:
-        """The progress of an interrupted copy, if its rows are still those of the source."""
+        """The progress of an interrupted copy. If its rows differ from the source, they are deleted
+        and the progress is empty."""
         record: CopyRecord | None = await self._target.store.read(load_record)
         assert record is not None, "whoever opens a target makes its record"
         if not record.tables:
@@ -113,7 +115,7 @@ class StoreCopy:
         if await self._first_difference("check", record.tables) is None:
             self.resumed = True
             return dict(record.tables)
-        # A gateway has worked on the source since.
+        # A gateway has changed the source since then.
         await self._target.store.run(start_again, self._shapes)
         return {}
 
@@ -136,7 +138,8 @@ class StoreCopy:
     async def _first_difference(
         self, phase: Literal["check", "compare"], copied: dict[str, TableProgress]
     ) -> str | None:
-        """The name of a table that differs; `copied` limits the comparison to what is copied."""
+        """The name of the first table that differs; None if all are equal. Only the rows that
+        `copied` records are compared; all rows if it is empty."""
         total = sum(one.rows for one in copied.values()) or sum(self.rows.values())
         compared = 0
         for table in self._shapes:
@@ -144,7 +147,7 @@ class StoreCopy:
             upto = None if progress.complete else progress.last
             expected = 0
             after: Key | None = None
-            # A table of which nothing is copied has to be empty.
+            # A table from which nothing is copied must be empty in the target.
             while progress.complete or upto is not None:
                 rows = await self._source.store.read(next_rows, table, after, upto)
                 if not rows:
@@ -169,7 +172,8 @@ class StoreCopy:
 
 
 def digest(rows: Sequence[Row]) -> bytes:
-    """A hash of the rows in any order. It tells apart every two values, and null from all."""
+    """A hash of the rows, whatever their order. Different values give different hashes, and null
+    differs from every value."""
     encoded = sorted(msgspec.msgpack.encode([_canonical(value) for value in row]) for row in rows)
     return hashlib.sha256(b"".join(encoded)).digest()
 

@@ -31,7 +31,8 @@ def entries_of(text: str) -> tuple[str, ...]:
 
 
 def edited(entries: Sequence[str], edits: Sequence[EntryEdit]) -> tuple[str, ...]:
-    """Returns the entries after all edits; ToolFailed names the edit that can't be made."""
+    """Returns the entries after all edits. Raises ToolFailed, which names the edit, if an edit
+    can't be made."""
     if not edits:
         raise ToolFailed("Give at least one edit.")
     edits = [_checked(edit) for edit in edits]
@@ -67,7 +68,8 @@ def _checked(edit: EntryEdit) -> EntryEdit:
 
 
 def _made(entries: Sequence[str], edits: Sequence[EntryEdit]) -> bool:
-    """Returns whether all edits were already made: a call is repeated after a crash."""
+    """Returns whether all edits have already been made. A call that is repeated after a crash
+    has such edits."""
     wanted = {edit.content for edit in edits if edit.content}
     others = [entry for entry in entries if entry not in wanted]
     gone = not any(edit.old in entry for edit in edits if edit.old for entry in others)

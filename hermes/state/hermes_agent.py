@@ -37,7 +37,7 @@ class HermesAgentData(Value):
     """The data of a Hermes Agent that a home contains."""
 
     sessions: int | None = 0
-    """None if the database exists and can't be read."""
+    """Number of sessions; None if the database exists and can't be read."""
     cron_jobs: int = 0
     skills: int = 0
     tokens: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ def _sessions(path: Path) -> int | None:
     """Returns the number of sessions; 0 if the file is our own database or does not exist."""
     if not path.is_file() or not path.stat().st_size:
         return 0
-    # With `immutable`, SQLite neither takes a lock nor creates a WAL beside the file.
+    # With `immutable`, SQLite neither takes a lock nor creates a WAL.
     address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
     try:
         with closing(sqlite3.connect(address, uri=True)) as database:

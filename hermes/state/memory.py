@@ -86,7 +86,7 @@ class Memory:
         )
 
     async def change(self, turn: Turn, topic: Topic, edits: Sequence[EntryEdit]) -> ChangedNotes:
-        """Makes all edits or none. Edits that were made before change nothing."""
+        """Makes all edits or none. An edit that has already been made changes nothing."""
         folder = folder_of(turn)
         if folder is None:
             raise ToolFailed("Nothing can be stored here, because the person is unknown.")

@@ -28,7 +28,7 @@ def forget_requests(before: float) -> Work[None]:
 
 def _forget_rows(turns: list[str]) -> Work[None]:
     """Deletes what belongs to turns that were deleted."""
-    # Always as many, so that there is one statement to prepare for each table.
+    # The number of ids is always the same, so that only one statement is prepared for each table.
     padded = [*turns, *turns[-1:] * (TURNS_AT_ONCE - len(turns))]
     marks = ", ".join("?" for _ in padded)
     for table in ("messages", "calls", "questions"):

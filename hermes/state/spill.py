@@ -48,9 +48,9 @@ class Spill:
             return file.read().decode()
 
     def forget(self, before: float) -> None:
-        """Deletes the texts that were stored before."""
+        """Deletes the texts that were stored before this time."""
         for folder in self._folder.glob("*"):
-            # An error means that the entry is not ours, and it stays.
+            # If an entry causes an error, it is not ours, and it stays.
             with contextlib.suppress(OSError):
                 unused = folder.stat().st_mtime < before
                 left = [path for path in folder.iterdir() if not _forgotten(path, before)]

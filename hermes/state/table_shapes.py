@@ -20,10 +20,10 @@ Key = tuple[str | int, ...]
 
 BATCH_ROWS = 500
 BATCH_SIZE = 4 << 20
-"""Characters and bytes after which a batch takes no further row. It always takes one."""
+"""A batch has at most this many characters and bytes, unless its first row alone has more."""
 _CREATED = re.compile(r"^(?:create table|alter table \w+ rename to) (\w+)", re.MULTILINE)
 _TYPES = {"integer": "bigint", "text": "text"}
-"""The types of columns in a primary key, in words that both databases understand."""
+"""The types of columns in a primary key, in SQL that both databases understand."""
 _CLASSES: dict[ColumnKind, type] = {"integer": int, "real": float, "text": str, "bytes": bytes}
 
 
@@ -60,7 +60,7 @@ def count_rows(table: TableShape) -> Work[int]:
 
 
 def next_rows(table: TableShape, after: Key | None, upto: Key | None) -> Work[list[Row]]:
-    """The rows of the next batch, in the order of their keys, which the database decides."""
+    """The rows of the next batch, sorted by their keys as this database sorts."""
     last = yield from _end_of_batch(table, after, upto)
     if last is None:
         return []
@@ -73,7 +73,7 @@ def next_rows(table: TableShape, after: Key | None, upto: Key | None) -> Work[li
 
 
 def _end_of_batch(table: TableShape, after: Key | None, upto: Key | None) -> Work[Key | None]:
-    """The key of the last row that fits into the batch; None after the last row of all."""
+    """The key of the last row that fits into the batch; None if no row is left."""
     where, parameters = _between(table, after, upto)
     long = [quoted(name) for name, kind in table.columns if kind in ("text", "bytes")]
     size = " + ".join(f"coalesce(length({name}), 0)" for name in long) or "0"
@@ -95,7 +95,7 @@ def _end_of_batch(table: TableShape, after: Key | None, upto: Key | None) -> Wor
 def rows_with_keys(table: TableShape, keys: Sequence[Key]) -> Work[list[Row]]:
     """The rows that have these keys.
 
-    A range of keys would not do: two databases may sort text differently.
+    A range of keys can't be used, because two databases may sort text differently.
     """
     if len(table.key) == 1:
         wanted = ", ".join("?" for _ in keys)
@@ -120,10 +120,11 @@ def delete_rows(table: TableShape) -> Statement:
 
 
 def portable(table: TableShape, row: Row) -> Row:
-    """The row as every store can hold it.
+    """The row with values that every store can hold.
 
-    Earlier versions stored NUL in SQLite, where it becomes U+FFFD. SQLite also accepts values of
-    other types than the column's, which only damage puts there: StoreDamaged.
+    Earlier versions stored NUL characters in SQLite, which are replaced by U+FFFD. Raises
+    StoreDamaged if a value does not have the type of its column: SQLite accepts such values, but
+    only damage puts them there.
     """
     return tuple(
         _portable(table, name, kind, value)
@@ -150,7 +151,7 @@ def _portable(table: TableShape, name: str, kind: ColumnKind, value: object) -> 
 
 
 def quoted(name: str) -> str:
-    """A name in SQL; some of ours are also words of SQL."""
+    """Quotes a name for SQL, because some of our names are also keywords of SQL."""
     return f'"{name}"'
 
 
@@ -165,7 +166,7 @@ def _key(table: TableShape) -> str:
 def _between(
     table: TableShape, after: Key | None, upto: Key | None
 ) -> tuple[str, tuple[str | int, ...]]:
-    """A condition for the keys after one and up to the other, and its parameters."""
+    """A condition for the keys after `after` and up to `upto`, and its parameters."""
     places = ", ".join("?" for _ in table.key)
     parts = []
     if after is not None:

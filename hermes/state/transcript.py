@@ -139,7 +139,7 @@ def ends_with(turn: str, session: str, generation: int) -> Work[bool]:
 
 
 def of_turn(turn: str) -> Work[list[Message]]:
-    """Returns the messages of the turn; DecodeError if one of them can't be read."""
+    """Returns the messages of the turn. Raises DecodeError if one of them can't be read."""
     rows = yield (
         "select body, crc, body_name from messages where turn = ? order by step, idx",
         (turn,),

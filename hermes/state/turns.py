@@ -63,7 +63,8 @@ _COLUMNS = (
 
 
 _OPEN = "state in ('running', 'suspended')"
-"""The same words as in the index `one_open_turn`, so that SQLite uses it: open turns are few."""
+"""The same words as in the index `one_open_turn`, so that SQLite uses that index. It is small,
+because few turns are open."""
 
 
 def _row(row: Row) -> TurnRow:

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 MESSAGE_COLUMNS = "id, turn, step, idx, body, crc, role, body_name"
 """The first columns of each row that this module reads."""
 BODY, BODY_NAME = 4, 7
-"""The indexes of these columns in the row."""
+"""The indexes of the columns `body` and `body_name` in the row."""
 LOST_MESSAGE = "[This message can't be read: its record in the store is damaged.]"
 LOST_RESULT = "[There is no result: the record of this turn in the store is damaged.]"
 

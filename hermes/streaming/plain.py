@@ -1,4 +1,5 @@
-"""The answer of a turn for a client that reads it in one piece, without holding a long text."""
+"""Builds the answer of a turn for a client that reads it in one piece. A long text is not kept
+in memory."""
 
 from msgspec.structs import replace
 
@@ -8,24 +9,25 @@ from hermes.streaming.sse import ANSWER_PLACEHOLDER
 from hermes.types.events import AgentEvent, TextDelta, TurnFinished
 
 LONG_ANSWER_CHARACTERS = 65_536
-"""A longer text is not held: it is read again while it is sent."""
+"""A longer text is not kept in memory. Its events are read again while it is sent."""
 _CONTENT = b'"content":"' + ANSWER_PLACEHOLDER
 
 
 class PlainAnswer:
-    """Adds up the events of a turn, up to its first end."""
+    """Adds up the events of a turn, up to its first `TurnFinished`."""
 
     def __init__(self) -> None:
         self.end = 0
-        """Number of the event that ended the turn; 0 before it."""
+        """Number of the first `TurnFinished` event; 0 until it arrives."""
         self._outline = AnswerOutline()
         self._folder = EventFold()
         self._characters = 0
         self._dropped = False
-        """A part of the text was not passed to the folder."""
+        """Whether a part of the text was not passed to the folder."""
 
     def feed(self, seq: int, event: AgentEvent) -> None:
-        """Adds an event. A suspended turn may have gone on: that answered a later request."""
+        """Adds an event. Events after the first `TurnFinished` are ignored, because they answer
+        a later request."""
         if self.end:
             return
         self._outline.feed(seq, event)
@@ -40,11 +42,11 @@ class PlainAnswer:
 
     @property
     def is_long(self) -> bool:
-        """The text is not in the view: its events have to be read again."""
+        """Whether the text is missing from the view, so that its events must be read again."""
         return self._dropped and bool(self._outline.segments())
 
     def view(self) -> View:
-        """What stands. `ANSWER_PLACEHOLDER` stands for a long text."""
+        """Returns the state of the turn. A long text is replaced by `ANSWER_PLACEHOLDER`."""
         view = self._folder.view()
         if not self._dropped:
             return view
@@ -52,12 +54,12 @@ class PlainAnswer:
         return replace(view, segments=place, current="")
 
     def segments(self) -> list[tuple[int, int]]:
-        """The numbers of the first and the last text of each segment of the answer, in order."""
+        """Returns, for each segment of the answer, the numbers of its first and last text event."""
         return self._outline.segments()
 
 
 def around_answer(completion: bytes) -> tuple[bytes, bytes]:
-    """The bytes of a completion before and after `ANSWER_PLACEHOLDER`."""
+    """Returns the bytes of a completion before and after `ANSWER_PLACEHOLDER`."""
     # Quotes in a string are escaped, so that no other field can be taken for the content.
     before, _, after = completion.partition(_CONTENT)
     return before + _CONTENT.removesuffix(ANSWER_PLACEHOLDER), after

@@ -32,7 +32,7 @@ class Usage(WireValue):
     completion_tokens: int = 0
     """Tokens that the model wrote."""
     total_tokens: int = 0
-    """The sum of both."""
+    """The sum of `prompt_tokens` and `completion_tokens`."""
 
     @classmethod
     def of(cls, usage: UsageReported | None) -> "Usage":
@@ -49,7 +49,7 @@ class FunctionCall(WireValue):
     name: str
     """The client tool to run."""
     arguments: str
-    """Its arguments as JSON."""
+    """The arguments of the call, as JSON."""
 
 
 class ClientCall(WireValue):
@@ -58,16 +58,16 @@ class ClientCall(WireValue):
     id: str
     """The `tool_call_id` of the message with the result."""
     function: FunctionCall
-    """The call."""
+    """The tool and the arguments of the call."""
     type: Literal["function"] = "function"
     """Always `function`."""
     index: int | UnsetType = UNSET
-    """Only set in a stream."""
+    """The position of the call in the answer; only set in a stream."""
 
 
 class Delta(WireValue):
     role: Literal["assistant"] | UnsetType = UNSET
-    """In the first chunk."""
+    """Always `assistant`; only set in the first chunk."""
     content: str | UnsetType = UNSET
     """The next piece of the answer."""
     reasoning_content: str | UnsetType = UNSET
@@ -95,7 +95,7 @@ class Chunk(WireValue):
     object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
     """Always `chat.completion.chunk`."""
     choices: tuple[ChunkChoice, ...] = (ChunkChoice(),)
-    """One choice; none in the chunk with the usage."""
+    """One choice; empty in the chunk with the usage."""
     usage: Usage | UnsetType | None = UNSET
     """Only with `stream_options.include_usage`: the tokens, in the last chunk."""
 
@@ -206,7 +206,7 @@ class SegmentEnd(RunEvent, tag="hermes.segment.ended"):
 
 
 class SegmentDiscard(RunEvent, tag="hermes.segment.discarded"):
-    """The text since `from_seq` was cut off; drop it, because the model writes it again."""
+    """The text since `from_seq` was cut off. Drop that text, because the model writes it again."""
 
     from_seq: int
     """The id of the first event whose text is void."""

@@ -119,7 +119,7 @@ class NotAccepted(Rejected):
 
 
 class ToolsNotSupported(Rejected):
-    """The model can't use tools, and the request has some."""
+    """The request contains tools, but the model can't use any."""
 
     code = "tools_not_supported"
 

@@ -13,14 +13,15 @@ class CopyRefused(HermesError):
 
 
 class CopyStep(Value):
-    """How far a copy is."""
+    """The progress of a copy."""
 
     phase: Literal["check", "copy", "compare"]
-    """`check` compares the rows that an interrupted copy has left; `compare` is the end."""
+    """`check` compares the rows that an interrupted copy has left behind; `compare` is the last
+    phase."""
     rows: int
     """Rows that this phase has handled."""
     total: int
-    """Rows that this phase handles in the end."""
+    """Total number of rows that this phase will handle."""
 
 
 class CopyResult(Value, omit_defaults=False):
@@ -28,7 +29,7 @@ class CopyResult(Value, omit_defaults=False):
 
     source: str
     target: str
-    """The two stores, without passwords."""
+    """`source` and `target` name the two stores, without passwords."""
     tables: dict[str, int]
     """The number of rows by table."""
     resumed: bool

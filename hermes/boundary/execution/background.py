@@ -116,7 +116,7 @@ class Background:
         return [status for record, status in self._all() if record.session == str(session)]
 
     def find(self, id: str, session: SessionKey) -> ProcessStatus:
-        """Returns the process with the id; ToolFailed if the session has none."""
+        """Returns the process with the id. Raises ToolFailed if the session has no such process."""
         return self._find(id, session)[1]
 
     def record(self, id: str, session: SessionKey) -> BackgroundProcess:
@@ -133,7 +133,7 @@ class Background:
         return ProcessOutput(data=data, whole=not pieces or pieces[0].suffix == ".0")
 
     def write(self, id: str, session: SessionKey, data: bytes) -> None:
-        """Sends input to the process; ToolFailed if it has ended or does not read."""
+        """Sends input to the process. Raises ToolFailed if it has ended or does not read."""
         self.find(id, session)
         try:
             taken = _write(self._root / id / "input", data)

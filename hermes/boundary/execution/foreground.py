@@ -24,7 +24,7 @@ PROGRESS_SECONDS = 0.5
 
 
 class Foreground:
-    """Runs commands in a shell. Each has this environment and a mark of its own."""
+    """Runs commands in a shell. Each command has this environment and a mark of its own."""
 
     def __init__(self, shell: str, environment: Mapping[str, str]) -> None:
         self._shell = shell
@@ -34,7 +34,8 @@ class Foreground:
     async def run(
         self, command: str, folder: Path, seconds: float, observer: CommandObserver
     ) -> CommandOutcome:
-        """Runs the command for at most this many seconds. ToolFailed if it can't be started."""
+        """Runs the command for at most this many seconds. Raises ToolFailed if it can't be
+        started."""
         mark = new_id()
         request = CommandRequest(
             shell=self._shell,

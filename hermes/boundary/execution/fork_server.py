@@ -1,8 +1,9 @@
-"""Starts foreground commands and supervises each of them, in processes beside the gateway.
+"""Starts foreground commands and supervises each of them, in processes outside the gateway.
 
-A gateway runs it with the standard library alone and passes a socket as stdin. For each command it
-sends two descriptors over that socket: a control socket and the pipe for the output. The server
-forks a supervisor, which reads the request, a line of JSON, from the control socket:
+A gateway runs this module as a server, with the standard library alone, and passes a socket as
+stdin. For each command the gateway sends two descriptors over that socket: a control socket and the
+pipe for the output. The server forks a supervisor, which reads the request, a line of JSON,
+from the control socket:
 
 - The supervisor writes `ready <its pid> <pid of the shell>`, or `failed <reason>`.
 - The gateway writes `go`. Only then does the shell begin. `kill` ends everything at any time, and
@@ -10,7 +11,8 @@ forks a supervisor, which reads the request, a line of JSON, from the control so
 - The supervisor writes `shell <code>` if the shell has ended and other processes still run, and
   `ended <code> <number killed>` when everything has ended.
 
-The supervisor is a subreaper. A process that leaves its session stays a descendant of it.
+The supervisor is a subreaper. A process that leaves its session stays a descendant of the
+supervisor.
 """
 
 import contextlib
@@ -52,7 +54,8 @@ class ChildWatch:
         self._poll.register(self._watched, select.POLLIN)
 
     def wait(self) -> bool:
-        """Waits for either. Returns True if the socket can be read."""
+        """Waits until the socket can be read or a child process ends. Returns True if the socket
+        can be read."""
         ready = {descriptor for descriptor, _ in self._poll.poll()}
         if self._woken in ready:
             with contextlib.suppress(BlockingIOError):

@@ -38,7 +38,7 @@ class LocalBackend:
 
     def __init__(self, processes: Path, environment: Mapping[str, str] | None) -> None:
         """`processes` is the folder of background processes. `environment` has the variables of
-        commands. If it is None, commands are refused and only files can be used."""
+        commands. If `environment` is None, commands are refused and only files can be used."""
         self.commands = LocalCommands(processes, environment) if environment is not None else None
 
     async def open(self, scope: SandboxScope) -> "LocalSandbox":

@@ -118,7 +118,7 @@ def end_supervised(supervisor: ProcessGroup) -> bool:
 def end_marked(mark: str, spared: int = 0) -> int:
     """Kills every process with the mark, `NAME=value`, in its environment, except `spared`.
 
-    Returns their number. A process that cleared its environment is not found.
+    Returns the number of killed processes. A process that cleared its environment is not found.
     """
     ended: set[int] = set()
     while found := {pid for pid in _pids() - ended - {spared} if _end_if_marked(pid, mark)}:
@@ -145,7 +145,7 @@ def _end_if_marked(pid: int, mark: str) -> bool:
 
 
 def runs(process: ProcessGroup) -> bool:
-    """Returns whether the leader of the group is alive. A zombie is not."""
+    """Returns whether the leader of the group is alive. A zombie does not count as alive."""
     entry = find_process(process.group)
     return entry is not None and entry.state not in DEAD and entry.started == process.started
 

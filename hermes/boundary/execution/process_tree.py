@@ -119,9 +119,10 @@ def adopt_orphans() -> None:
 
 
 def forbid_inspection() -> None:
-    """Hides the memory, environment and descriptors of this process from processes of its user.
+    """Hides the memory, environment and descriptors of this process from other processes of its
+    user.
 
-    It has no effect on root, which may inspect every process, and is available on Linux only. A
+    This has no effect on root, which may inspect every process, and is available on Linux only. A
     program that this process executes can be inspected again.
     """
     set_process_option(PR_SET_DUMPABLE, 0)

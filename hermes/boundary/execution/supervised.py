@@ -22,7 +22,7 @@ from hermes.types.value import Value
 OUTPUT_READ = 65_536
 """Maximum number of bytes of output in one read."""
 LONGEST_ARGUMENT = 131_071
-"""Maximum number of bytes of a command. Linux accepts no longer argument of a program."""
+"""Maximum number of bytes of a command. Linux limits the argument of a program to this length."""
 STARTING_SECONDS = 10.0
 """Seconds that a supervisor has to answer."""
 SUPERVISOR_SECONDS = 30.0
@@ -40,7 +40,7 @@ class CommandRequest(Value):
     """Identifies the processes of the command if the supervisor was killed."""
 
     def line(self) -> bytes:
-        """Encodes the request for a supervisor. ValueError if no program accepts such an
+        """Encodes the request for a supervisor. Raises ValueError if no program accepts such an
         argument."""
         if "\0" in self.command or len(os.fsencode(self.command)) > LONGEST_ARGUMENT:
             raise ValueError(f"a command has at most {LONGEST_ARGUMENT} bytes, and no NUL")
@@ -67,14 +67,14 @@ class SupervisorLost(Exception):
 
 
 class ForkServerClient:
-    """Starts commands through a fork server, which it starts when it needs one."""
+    """Starts commands through a fork server. The fork server is started when it is needed."""
 
     def __init__(self) -> None:
         self.starting_seconds = STARTING_SECONDS
         self._server: ServerProcess | None = None
 
     async def start(self, request: CommandRequest) -> "SupervisedCommand":
-        """Prepares the command to begin. OSError or ValueError if it can't be started."""
+        """Prepares the command to begin. Raises OSError or ValueError if it can't be started."""
         line = request.line()
         try:
             return await self._start(line, request.mark)
@@ -171,7 +171,7 @@ class SupervisorConnection:
                 await anyio.wait_writable(self._control)
 
     async def line(self) -> str:
-        """Reads the next line. SupervisorLost if there is none."""
+        """Reads the next line. Raises SupervisorLost if there is no further line."""
         while b"\n" not in self._received:
             await anyio.wait_readable(self._control)
             try:
@@ -267,7 +267,7 @@ class SupervisedCommand:
 
 
 def _ready(word: str, rest: str) -> tuple[ProcessGroup, ProcessGroup]:
-    """Returns the supervisor and the shell. OSError if the command can't begin."""
+    """Returns the supervisor and the shell. Raises OSError if the command can't begin."""
     if word != "ready":
         raise OSError(rest)
     supervisor, shell = map(int, rest.split())

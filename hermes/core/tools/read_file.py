@@ -17,10 +17,11 @@ PAGE_LINES = 2000
 PAGE_WIDTH = 2000
 """Maximum number of characters of a line."""
 PAGE_SIZE = LONGEST_RESULT - 200
-"""Maximum number of characters of a page. The rest of a result is left for the note about the next
-page."""
+"""Maximum number of characters of a page. A result may be a little longer, which leaves room for
+the note about the next page."""
 BINARY_CHECK = 8192
-"""Bytes at the beginning of a file that are searched for NUL, which shows that it is binary."""
+"""Number of bytes at the beginning of a file that are searched for NUL. Only binary files
+contain NUL."""
 
 
 class ReadFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -15,7 +15,7 @@ from hermes.types.tools import Tool, ToolContext
 
 MOST_MESSAGES = 20
 HIGHEST = 2**53
-"""Largest number of a message."""
+"""Highest number that a message can have."""
 SNIPPET = 300
 MESSAGE = 1000
 

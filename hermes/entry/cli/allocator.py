@@ -4,15 +4,16 @@ import ctypes
 from contextlib import suppress
 
 MMAP_THRESHOLD = -3
-"""The name of the option in `malloc.h`."""
+"""The option M_MMAP_THRESHOLD of `malloc.h`."""
 RETURNED_BYTES = 1 << 20
 
 
 def return_large_blocks() -> None:
-    """From now on the memory of a large request or answer is returned to the system with it.
+    """From now on a large block of memory is returned to the system as soon as it is freed.
 
-    By itself glibc raises its threshold to the largest block that was ever freed. Later blocks of
-    that size are then cut from the heaps of its threads, which fragment and are never returned.
+    By default, glibc raises its threshold for such blocks to the size of the largest block that was
+    ever freed. Later blocks of that size are then taken from the heaps of its threads. These heaps
+    become fragmented and are never returned.
     """
     # Other C libraries have no such option, or return large blocks anyway.
     with suppress(AttributeError, OSError, TypeError):

@@ -33,10 +33,10 @@ class FileNotAttached(HermesError):
 
 
 class MediaFile(Value):
-    """An image, a sound or a PDF file, which is sent beside the text."""
+    """An image, a sound or a PDF file, which is sent together with the text."""
 
     attachment: Attachment
-    """The file without its path, which the media cache determines."""
+    """The attachment without its path. The media cache determines the path."""
     data: bytes
 
 
@@ -62,10 +62,11 @@ class _Mention(Value):
 
 
 def read_mentions(text: str, folder: Path) -> MessageFiles:
-    """Returns the message with its files; FileNotAttached says why a file can't be attached.
+    """Returns the message with its files. Raises FileNotAttached, with the reason, if a file
+    can't be attached.
 
     Paths are relative to the folder. A word such as `@alice` that names no file is left as it is.
-    `@@name` means the text `@name`, without attaching the file. This function blocks.
+    `@@name` means the text `@name`, and attaches no file. This function blocks.
     """
     mentions = list(_mentions(text, folder))
     files = {one.path: one for one in mentions if not one.escaped}

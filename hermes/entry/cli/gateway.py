@@ -269,7 +269,8 @@ class GatewayService:
         gateway: Gateway,
         doors: anyio.CancelScope,
     ) -> None:
-        """Drains the gateway after the first signal; the second signal exits at once."""
+        """Waits for a signal, and then drains the gateway. A second signal ends the process at
+        once."""
         await anext(signals)
         seconds = self._settings.agent.drain_seconds
         log.info("stopping: running turns have %g s to finish; again to stop at once", seconds)
@@ -332,7 +333,8 @@ def api_options(runtime: Runtime, settings: Settings) -> ApiOptions:
 def new_key() -> None:
     """Make a new random key for the clients of the HTTP API.
 
-    It replaces the one in the home's key file. A running service uses it after a restart.
+    The new key replaces the key in the home's key file. A running service uses the new key after
+    a restart.
     """
     home = configuration.locate()
     create_key(home)
@@ -373,8 +375,8 @@ def status(runtime: Runtime, as_json: bool) -> None:
 def stop(runtime: Runtime, port: int | None, everything: bool) -> None:
     """Stop the running service. Its turns get agent.drain_seconds to finish.
 
-    This is the service on the configured port. If only one service runs and neither --port nor the
-    environment names a port, it is that one.
+    The service on the configured port is stopped. If only one service runs and neither --port nor
+    the environment names a port, that service is stopped.
     """
     settings = configuration.load()
     running = runtime.running_gateways(settings.home.run)

@@ -73,8 +73,8 @@ def key_place(settings: Settings) -> str:
 
 
 def curl(settings: Settings, url: str) -> str:
-    """Returns a request that can be pasted into any shell. If the key is in the environment, so
-    must it be in that shell."""
+    """Returns a request that can be pasted into any shell. If the key is in the environment of this
+    process, the other shell must have it in its environment too."""
     if not settings.api_server.key:
         key = f"$(cat {shlex.quote(str(settings.home.api_key))})"
     elif settings.sources.layer("api_server.key") == ENVIRONMENT:
@@ -123,7 +123,7 @@ _chunks = msgspec.json.Decoder(_Chunk)
 
 
 async def ask(url: str, key: str, text: str, show: Callable[[str], None]) -> None:
-    """Shows the answer to `text` piece by piece. Raises an error if there is none."""
+    """Shows the answer to `text` piece by piece. Raises an error if there is no answer."""
     body = {
         "model": "hermes-agent",
         "stream": True,

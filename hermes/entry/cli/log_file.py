@@ -11,7 +11,8 @@ REOPEN_SECONDS = 1.0
 
 
 class LogFile:
-    """Appends to a file. A full file is renamed to `hermes.log.1`, and the oldest one deleted."""
+    """Appends to a file. A full file is renamed to `hermes.log.1`, and the oldest file is
+    deleted."""
 
     def __init__(
         self,
@@ -31,7 +32,7 @@ class LogFile:
         self._checked = 0.0
 
     def write(self, data: bytes) -> None:
-        """Appends complete lines; OSError if that fails. A later call tries again."""
+        """Appends complete lines. Raises OSError if that fails. A later call tries again."""
         now = self._clock()
         if now - self._checked >= REOPEN_SECONDS:
             self._checked = now

@@ -9,7 +9,8 @@ from hermes.entry.cli.log_format import REPEATED
 
 SAME_FAULT_SECONDS = 60.0
 MOST_FAULTS = 256
-"""Maximum number of faults that are counted separately. Further ones count as one per logger."""
+"""Maximum number of faults that are counted separately. All further faults of a logger are
+counted as one."""
 LONGEST_SUBJECT = 40
 
 FaultKey = tuple[str, str, str]
@@ -72,8 +73,8 @@ class RepeatedFaults(logging.Filter):
         try:
             asyncio.get_running_loop().call_later(seconds, self._report_now, key, fault)
         except RuntimeError:
-            # There is no event loop in this thread, so the next record of the kind reports the
-            # number.
+            # There is no event loop in this thread, so the next record of this kind reports how
+            # many were left out.
             return
 
     def _report_now(self, key: FaultKey, fault: _Fault) -> None:

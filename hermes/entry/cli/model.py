@@ -109,11 +109,11 @@ def use(runtime: Runtime, name: str, provider: str, force: bool) -> None:
 
 
 def _leaving(settings: Settings, meant: ModelName, *, custom: bool) -> list[tuple[str, str]]:
-    """Returns the changes that keep the address and the key from being used with the new
-    provider.
+    """Returns the changes that remove the configured address, which must not be used with the
+    new provider.
 
     The address of a `custom` endpoint is saved under another name, so that the user can switch
-    back.
+    back. Raises ConfigError if config.yaml has a key, which would be sent to the new provider.
     """
     if settings.sources.layer("model.api_key") == CONFIG:
         raise ConfigError(

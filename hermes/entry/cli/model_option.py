@@ -12,7 +12,8 @@ from hermes.types.providers import CUSTOM
 def with_model(
     settings: Settings, runtime: Runtime, name: str, environ: Mapping[str, str]
 ) -> Settings:
-    """Returns settings that use the named model; ConfigError says why it can't be used.
+    """Returns settings that use the named model. Raises ConfigError, with the reason, if it
+    can't be used.
 
     The name has the same form as in `hermes model`: `model`, `provider/model`, `provider` or a
     model file.

@@ -7,9 +7,10 @@ BAR_WIDTH = 30
 
 
 class ProgressBar:
-    """A bar on a terminal, elsewhere a line for every tenth.
+    """Shows a bar on a terminal. In other output, writes a line for every tenth of the work.
 
-    `amount` puts what is done and the total into words, which should keep their width.
+    `amount` puts the finished part and the total into words. These should always have the same
+    width.
     """
 
     def __init__(self, file: TextIO, label: str, amount: Callable[[int, int], str]) -> None:

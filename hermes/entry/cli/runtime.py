@@ -42,7 +42,7 @@ class Runtime(Protocol):
     ) -> CopyResult:
         """Copies the home's store to `to`: an address, the path of a new file, or `sqlite`.
 
-        CopyRefused if the store is in use or the target holds something else.
+        Raises CopyRefused if the store is in use or the target holds something else.
         """
         ...
 
@@ -59,7 +59,7 @@ class Runtime(Protocol):
         ...
 
     def running_gateways(self, run: Path) -> list[RunningGateway]:
-        """Returns the running gateways that are listed there, ordered by port."""
+        """Returns the running gateways that are listed in the `run` folder, ordered by port."""
         ...
 
     def delete_session_files(self, settings: Settings, session: str) -> None:
@@ -75,9 +75,10 @@ class Runtime(Protocol):
         ...
 
     async def check(self, settings: Settings) -> Sequence[str]:
-        """Returns warnings; ConfigError for settings that would keep an agent from working.
+        """Returns warnings about the settings. Raises ConfigError if an agent could not work
+        with them.
 
-        It does not change the home.
+        The home is not changed.
         """
         ...
 

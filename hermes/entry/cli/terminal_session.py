@@ -98,8 +98,8 @@ class TerminalSession:
     async def say(self, text: str, piped: str = "") -> TurnEnding:
         """Sends a message and shows its turn or its reply. An interrupt stops the turn.
 
-        `piped` is added to the text. Files that it mentions are not attached, because the person
-        may not have written it.
+        `piped` is added to the text. Files that `piped` mentions are not attached, because the
+        person may not have written it.
         """
         screen = self._new_screen()
         match await self._accepted(text, piped, screen):

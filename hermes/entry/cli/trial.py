@@ -29,7 +29,7 @@ class Trial:
         self._begun = 0.0
 
     async def run(self, ask: AskModel, choice: ModelChoice) -> None:
-        """Runs the trial and fills in its fields; a HermesError if there is no answer."""
+        """Runs the trial and fills in its fields. Raises a HermesError if there is no answer."""
         who = f"{choice.model} of {choice.provider}"
         self._begun = time.perf_counter()
         try:

@@ -37,8 +37,8 @@ class Auth:
         self._delayed = 0
 
     async def principal(self, authorization: str, address: str) -> Principal:
-        """Returns the principal of the key in the header; ApiError if the header has no valid
-        key.
+        """Returns the principal of the key in the header. Raises ApiError if the header has no
+        valid key.
 
         The error is delayed if the address has sent many wrong keys. The right key is never
         delayed.
@@ -83,8 +83,8 @@ class Auth:
 
 
 def network_of(address: str) -> str:
-    """Returns the address, or the /64 network of an IPv6 address, because one client has all of
-    its addresses."""
+    """Returns the address. For an IPv6 address, returns its /64 network, because one client may use
+    all addresses of such a network."""
     if ":" not in address:
         return address
     try:
@@ -94,8 +94,8 @@ def network_of(address: str) -> str:
 
 
 def principal_of(request: Request) -> Principal:
-    """Returns the principal that the key middleware has found. Endpoints without a key have
-    none."""
+    """Returns the principal that the key middleware has found. Endpoints that need no key have
+    no principal."""
     principal = request.scope["user"]
     assert isinstance(principal, Principal)
     return principal

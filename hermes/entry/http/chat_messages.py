@@ -99,7 +99,8 @@ def attached_contents(
 def read_messages(
     given: Sequence[RequestMessage], *, in_session: bool, attached: Attached = NOTHING_ATTACHED
 ) -> ReadMessages:
-    """Reads the conversation of a request; an ApiError names the message that is wrong.
+    """Reads the conversation of a request. Raises an ApiError, which names the message, if one
+    is wrong.
 
     Calls with ids that this gateway has not given are plain history. So are all calls that are
     followed by an answer.
@@ -201,8 +202,8 @@ def _results(news: Sequence[Numbered]) -> tuple[ToolMessage, ...]:
 def _paired(said: Sequence[Numbered]) -> tuple[Message, ...]:
     """Returns the messages of a history, with call ids that every provider accepts.
 
-    Raises an ApiError if a call has no result, or a result no call, because no provider accepts
-    that.
+    Raises an ApiError if a call has no result or a result has no call, because no provider
+    accepts that.
     """
     found: list[Message] = []
     open_calls: dict[CallId, CallId] = {}

@@ -51,14 +51,14 @@ class ChatCompletionRequest(msgspec.Struct):
     n: int | None = None
     """The number of answers; only 1 is supported."""
     tools: list[RequestTool] | None = None
-    """Tools of the client, which the model may call beside the agent's own."""
+    """Tools of the client, which the model may call in addition to the agent's own tools."""
     tool_choice: str | NamedTool | None = None
     """`auto`, `none`, `required`, or the one function that the model must call first."""
     parallel_tool_calls: bool | None = None
     """Whether the model may call several tools at once."""
     response_format: RequestedFormat | None = None
     """The form of the final answer; plain text if it is left out."""
-    # Fields without effect are named in the response, like all fields that are not listed here.
+    # The response names the fields that have no effect, and all fields that are not listed here.
     functions: Raw | UnsetType = UNSET
     """Ignored; use `tools`."""
 
@@ -144,6 +144,6 @@ def _decoded(body: bytes) -> ChatCompletionRequest:
 
 
 def fingerprint(session: str, body: bytes) -> str:
-    """Returns a fingerprint of a request. Requests with another session or body have another
-    one."""
+    """Returns a fingerprint of a request. Requests with different sessions or bodies have
+    different fingerprints."""
     return hashlib.sha256(session.encode() + b"\0" + body).hexdigest()

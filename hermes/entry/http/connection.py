@@ -97,7 +97,8 @@ class HttpConnection(HttpToolsProtocol):
         self._table.leave(self, self._state)
         if self.on_lost is not None:
             self.on_lost()
-        # They refer back to this connection, and would keep it until the next garbage collection.
+        # These objects refer back to this connection, and would keep it in memory until the next
+        # garbage collection.
         self.scope = self.cycle = None  # type: ignore[assignment]
         self.on_lost = None
         self.pipeline.clear()
@@ -157,7 +158,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Does the same as uvicorn's method, but without a timer for each response: the table
-        has one."""
+        has one timer for all."""
         self.server_state.total_requests += 1
         if not self.transport.is_closing():
             self.flow.resume_reading()

@@ -20,12 +20,12 @@ SWEEP_SECONDS = 1.0
 FULL_SECONDS = 60.0
 """Interval at which the log repeats that no connection can be accepted."""
 ClientState = Literal["idle", "sending", "body", "unread"]
-"""The reason why the server waits, in the order in which connections are closed to make room:
+"""What the server waits for, in the order in which connections are closed to make room:
 
 - `idle`: the next request;
 - `sending`: the rest of a header, or the rest of a request that has been answered already;
 - `body`: the body of a request that is in progress;
-- `unread`: the client does not read the response.
+- `unread`: the client, which does not read the response.
 """
 
 
@@ -35,10 +35,10 @@ class WriteFlow(Protocol):
 
 
 class ClientConnection(Protocol):
-    """The interface of a client's connection for requests and the table."""
+    """A client's connection, as requests and the table of connections use it."""
 
     on_lost: Callable[[], None] | None
-    """Called when the client has disconnected. A request sets it while it runs."""
+    """Is called when the client has disconnected. A request sets this function while it runs."""
 
     @property
     def flow(self) -> WriteFlow: ...

@@ -137,9 +137,11 @@ def user_message(content: MessageContent, index: int, attached: Attached) -> Use
 async def collect(
     media: Media, contents: Mapping[int, list[ContentPart]], *, stateless: bool
 ) -> Attached:
-    """Stores the attachments of a request's messages; ApiError names the part that is wrong.
+    """Stores the attachments of a request's messages. Raises an ApiError, which names the part,
+    if one is wrong.
 
-    Attachments are stored one after the other, so that only one is in memory beside the request.
+    Attachments are stored one after the other, so that only one decoded attachment is in memory
+    at a time.
     """
     attached: dict[tuple[int, int], Attachment | str] = {}
     total = 0
@@ -165,7 +167,8 @@ async def collect(
 
 
 def data_url(url: str, param: str) -> tuple[str, bytes]:
-    """Returns the media type and the content of a data URL; ApiError if it can't be decoded."""
+    """Returns the media type and the content of a data URL. Raises ApiError if it can't be
+    decoded."""
     head, comma, payload = url.partition(",")
     scheme, _, described = head.partition(":")
     media_type, *options = described.split(";")
@@ -244,7 +247,8 @@ async def _fetched(url: str, param: str, media: Media) -> GivenFile:
 
 
 def _decoded(text: str, param: str) -> bytes:
-    # The length of the text gives the size up to two bytes, so that a huge file is not decoded.
+    # The length of the text tells the size to within two bytes, so that a file that is too large is
+    # never decoded.
     if len(text) * 3 // 4 - 2 <= LARGEST_ATTACHMENT:
         try:
             data = binascii.a2b_base64(text, strict_mode=True)

@@ -69,7 +69,7 @@ class Models:
         return json_response(Model(id=id))
 
     def requested(self, name: str) -> RequestedModel:
-        """Returns the meaning of a request's `model`; ApiError if the name is unknown."""
+        """Returns the meaning of a request's `model`. Raises ApiError if the name is unknown."""
         if found := self._find(name):
             return found
         if self._sole and "/" not in name:

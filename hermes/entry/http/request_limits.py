@@ -20,8 +20,8 @@ _decoder = msgspec.json.Decoder(_Messages)
 
 
 def has_too_many_messages(body: bytes) -> bool:
-    """Returns whether the body has more messages than allowed; msgspec's errors if it can't be
-    read.
+    """Returns whether the body has more messages than allowed. Raises msgspec's errors if it
+    can't be read.
 
     A short body is not searched, because it has no room for so many messages.
     """

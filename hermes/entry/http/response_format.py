@@ -35,8 +35,8 @@ class RequestedFormat(msgspec.Struct):
 
 
 async def response_format(requested: RequestedFormat | None) -> ResponseFormat | None:
-    """Returns the required format of the answer, None for text; ApiError if the request is
-    wrong."""
+    """Returns the required format of the answer; None for text. Raises ApiError if the request
+    is wrong."""
     match requested:
         case None | RequestedFormat(type="text"):
             return None

@@ -74,7 +74,7 @@ class ApiOptions(Value):
     host: str = "127.0.0.1"
     port: int = 8642
     model_name: str = "hermes-agent"
-    """The name under which the default agent is listed, besides its own name."""
+    """The name under which the default agent is listed, in addition to its own name."""
     aliases: frozenset[str] = frozenset({"hermes-agent"})
     """Further names of the default agent."""
     reachable: Callable[[str], bool] = lambda name: False
@@ -96,9 +96,11 @@ def build_app(
     webhooks: Sequence[WebhookRoute] = (),
     mounts: Sequence[BaseRoute] = (),
 ) -> ASGIApp:
-    """Builds the API as an ASGI app; ConfigError if a webhook has a path that can't be served.
+    """Builds the API as an ASGI app. Raises ConfigError if a webhook has a path that can't be
+    served.
 
-    `webhooks` are addresses of chat platforms, `mounts` further apps behind the same middleware.
+    `webhooks` are addresses of chat platforms. `mounts` are further apps behind the same
+    middleware.
     """
     patterns = {path: PATTERNS.get(path, path) for _, path, _ in ROUTES}
     check_paths(webhooks, list(patterns.values()))
@@ -207,7 +209,8 @@ class _Server(uvicorn.Server):
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Returns a listening socket; ConfigError says what to do if there is none."""
+    """Returns a listening socket. Raises ConfigError, which says what to do, if the address
+    can't be used."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

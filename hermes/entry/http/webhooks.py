@@ -17,7 +17,8 @@ from hermes.types.platforms import WebhookHandler, WebhookRequest, WebhookRoute
 def check_paths(routes: Sequence[WebhookRoute], ours: Sequence[str]) -> None:
     """Raises ConfigError if a path is not literal, or is served already by another route.
 
-    The key and the host name are not checked for these paths, so they must match nothing else.
+    The key and the host name are not checked for these paths, so the paths must not match any
+    other route.
     """
     patterns = [compile_path(path)[0] for path in ours]
     paths = [route.path for route in routes]

@@ -66,7 +66,7 @@ class LiveScreen:
         self._labels: dict[CallId, str] = {}
         """The lines of the running calls."""
         self._targets: dict[CallId, str] = {}
-        """The same lines with the first argument only, such as the path."""
+        """The lines of the running calls with only the first argument, such as the path."""
         self._usage: UsageReported | None = None
 
     def show_question(self, text: str) -> None:

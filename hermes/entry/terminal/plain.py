@@ -15,7 +15,7 @@ from hermes.streaming.stdout import JsonLines, Session, SplitStream, StdoutStrea
 from hermes.types.events import AgentEvent, Notice
 
 PASTE_SECONDS = 0.02
-"""Lines that follow within this time were pasted, and are one message."""
+"""Lines that follow another line within this time were pasted, and belong to the same message."""
 
 
 class PlainScreen:

@@ -6,7 +6,7 @@ from hermes.control.context_use import ContextUse
 from hermes.text.console import printable_line
 
 SHORTEST_NAME = 8
-"""Minimum number of columns for the name of the model, if the line is too narrow for all of it."""
+"""Minimum number of columns for the model's name, if the line is too narrow for the whole name."""
 
 
 def status_line(use: ContextUse, columns: int, hint: str = "") -> str:

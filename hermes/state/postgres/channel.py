@@ -227,10 +227,8 @@ class Channel:
 
 
 def encoded(parameters: Sequence[object]) -> tuple[list[bytes | None], list[int]]:
-    """The parameters in the text format, and bytes as they are.
-
-    The server finds the types from the statement, so that each text is prepared once.
-    """
+    """The parameters in the text format, and bytes as they are. The server finds the types from the
+    statement, so that the text of each statement is prepared once."""
     values: list[bytes | None] = []
     formats: list[int] = []
     for value in parameters:
@@ -254,6 +252,6 @@ def encoded(parameters: Sequence[object]) -> tuple[list[bytes | None], list[int]
 
 
 def text_bytes(text: str) -> bytes:
-    """Encodes the text as UTF-8; UnicodeEncodeError if it can't be stored."""
+    """Encodes the text as UTF-8. Raises UnicodeEncodeError if it can't be stored."""
     require_storable(text)
     return text.encode()

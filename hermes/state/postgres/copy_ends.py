@@ -58,7 +58,7 @@ class PostgresCopyEnd:
         self.store = store
         self.place = place
         self._connection = connection
-        """Holds the locks."""
+        """The connection that holds the locks."""
 
     def shapes(self) -> Work[tuple[TableShape, ...]]:
         found: list[TableShape] = []
@@ -118,7 +118,7 @@ async def postgres_source(url: str, direct_url: str) -> AsyncIterator[PostgresCo
             await require_complete(connection)
             await migrate(connection)
         async with connected_store(url, None, direct_url) as store:
-            # First, because a lock would make a gateway wait.
+            # This comes before the locks, because a lock would make a running gateway wait.
             await _require_idle(store, server.place)
             with _translated():
                 await _forbid_writing(connection, server.place)
@@ -135,7 +135,8 @@ async def _require_idle(store: Store, place: str) -> None:
 
 
 async def _forbid_writing(connection: psycopg.AsyncConnection[Any], place: str) -> None:
-    """Lets other processes read the tables, and no longer write, until the connection ends."""
+    """Prevents other processes from writing to the tables until the connection ends. They can
+    still read."""
     names = sql.SQL(", ").join(sql.Identifier(name) for name in sorted(our_tables()))
     await connection.execute("begin")
     await connection.execute("set local idle_in_transaction_session_timeout = 0")
@@ -158,7 +159,7 @@ def _users() -> Work[str]:
 async def postgres_target(url: str, source: str) -> AsyncIterator[PostgresCopyEnd]:
     """The database at `url`, with the record of a copy of `source`.
 
-    CopyRefused if it holds anything but an unfinished copy of the same source.
+    Raises CopyRefused if the database holds anything but an unfinished copy of the same source.
     """
     server = Server(url)
     if server.place == source:

@@ -15,9 +15,9 @@ COPY_LOCK_SECONDS = 3
 
 
 async def take_copy_lock(connection: psycopg.AsyncConnection[Any], place: str) -> None:
-    """Locks the database until the connection ends. CopyRefused if another copy uses it.
+    """Locks the database until the connection ends. Raises CopyRefused if another copy uses it.
 
-    From now on, the connection does not wait longer than a few seconds for any lock.
+    From now on, the connection waits only a few seconds for any lock.
     """
     await connection.execute(f"set lock_timeout = {COPY_LOCK_SECONDS * 1000}".encode())
     try:
@@ -29,7 +29,8 @@ async def take_copy_lock(connection: psycopg.AsyncConnection[Any], place: str) -
 
 
 async def require_no_copy(connection: psycopg.AsyncConnection[Any]) -> None:
-    """StoreUnavailable while the database is being copied, or is itself an unfinished copy."""
+    """Raises StoreUnavailable while the database is being copied, or if it is itself an
+    unfinished copy."""
     try:
         found = await connection.execute(
             "select 1 from pg_locks where locktype = 'advisory' and granted"
@@ -47,7 +48,7 @@ async def require_no_copy(connection: psycopg.AsyncConnection[Any]) -> None:
 
 
 async def require_complete(connection: psycopg.AsyncConnection[Any]) -> None:
-    """StoreUnavailable if the database is the target of a copy that was interrupted."""
+    """Raises StoreUnavailable if the database is the target of a copy that was interrupted."""
     found = await connection.execute("select to_regclass('hermes_copy') is not null")
     if await found.fetchone() != (True,):
         return

@@ -26,7 +26,7 @@ _UNAVAILABLE = {
     "55",
 }
 ONE_OPEN_TURN = "one_open_turn"
-"""The index that only a transaction that has missed another one can violate."""
+"""A transaction violates this index only if it has not seen the commit of another transaction."""
 _READ_ONLY = "25006"
 _UNKNOWN_DATABASE = re.compile(r'database ".*" does not exist')
 _WRONG_PASSWORD = re.compile(r"authentication failed|no password supplied|role .* does not exist")

@@ -50,7 +50,7 @@ def held_locks() -> Work[set[OwnerId]]:
         " and l.database = (select d.oid from pg_database d where d.datname = current_database())"
         " and l.classid = cast(? as bigint)::oid"
         " and l.objid = (hashtext(o.id)::bigint & 4294967295)::oid)"
-        # A process that the server has not heard of since its start may have survived it.
+        # A process that has written no heartbeat since the start of the server may still be alive.
         " or (o.beat_at < extract(epoch from pg_postmaster_start_time())"
         " and pg_postmaster_start_time()"
         " > clock_timestamp() - make_interval(secs => cast(? as double precision))))",
@@ -66,7 +66,7 @@ class Presence:
         self.trouble: str | None = None
         """The reason why this process has no lock at the moment."""
         self._id = new_id()
-        """Marks the notifications of this store, which it ignores itself."""
+        """Marks the notifications of this store, so that it can ignore its own."""
         self._owner: OwnerId | None = None
         self._kind: OwnerKind = "gateway"
         self._pool = pool

@@ -98,7 +98,8 @@ class PostgresStore:
         return result, doubtful.number
 
     async def _look_up(self, doubt: CommitDoubtful) -> None:
-        """Returns if the transaction was committed; TransactionConflict if it was rolled back.
+        """Returns if the transaction was committed. Raises TransactionConflict if it was rolled
+        back.
 
         Waits as long as the server can't be reached: any earlier answer might be wrong.
         """
@@ -149,7 +150,8 @@ async def open_postgres(
 async def connected_store(
     url: str, kind: OwnerKind | None = None, direct_url: str = ""
 ) -> AsyncIterator[PostgresStore]:
-    """As `open_postgres`, for a database that is migrated. It may be an unfinished copy."""
+    """Like `open_postgres`, for a database that is already migrated. It may be an unfinished
+    copy."""
     direct = Server(direct_url or url)
     pool = Pool(Server(url))
     group = await anyio.create_task_group().__aenter__()

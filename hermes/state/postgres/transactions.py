@@ -47,7 +47,7 @@ class CommitDoubtful(HermesError):
         self.number = number
         """The transaction's number in the database, by which its outcome can be looked up."""
         self.at = at
-        """When it had this number, by the clock of the database."""
+        """A time at which the transaction had this number, by the clock of the database."""
         self.result = result
         """The result of the transaction, if it was committed."""
 
@@ -140,7 +140,8 @@ async def _drive(channel: Channel, work: Work[T]) -> tuple[T, StatementReply | N
             statement = prepared(sql)
             reply = channel.send(statement, parameters)
             if statement.writes and number is None:
-                # Along with the first write, so that it seldom costs a round trip of its own.
+                # The number is requested along with the first write, so that the request seldom
+                # costs a round trip of its own.
                 number = channel.send(_NUMBER)
             if statement.returns_rows:
                 await channel.settle()
@@ -155,7 +156,7 @@ async def _drive(channel: Channel, work: Work[T]) -> tuple[T, StatementReply | N
 
 
 async def _roll_back(channel: Channel) -> None:
-    """Makes the connection usable again; otherwise it is lost."""
+    """Makes the connection usable again. If that fails, the connection is lost."""
     if channel.lost is not None:
         return
     try:

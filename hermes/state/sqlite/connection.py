@@ -69,8 +69,10 @@ def _use_wal(connection: sqlite3.Connection) -> None:
 
 
 def examine(path: Path) -> sqlite3.Connection:
-    """Opens a read-only connection that changes no byte of the file and creates no file beside it.
-    The WAL is not read."""
+    """Opens a read-only connection that changes no byte of the file and creates no other file.
+
+    The WAL is not read.
+    """
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
 
 
@@ -108,8 +110,8 @@ def translated() -> Iterator[None]:
 
 
 def error_class(error: BaseException) -> type[StoreUnavailable] | None:
-    """Returns our error for this one; None if the statement is wrong, not the disk, lock or
-    file."""
+    """Returns our error for an error of SQLite; None if the statement is wrong, and not the disk,
+    the lock or the file."""
     if not isinstance(error, sqlite3.DatabaseError) or not hasattr(error, "sqlite_errorcode"):
         return None
     code = error.sqlite_errorcode & 0xFF

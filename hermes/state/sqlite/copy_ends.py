@@ -70,7 +70,7 @@ class SQLiteCopyEnd:
             )
 
     async def confirm(self) -> None:
-        """The kernel keeps the lock for as long as this process runs."""
+        """Does nothing, because the kernel keeps the lock for as long as this process runs."""
 
 
 def _place(column: tuple[str, str, int]) -> int:
@@ -110,7 +110,8 @@ def _users(locks: Path) -> Work[str]:
 async def sqlite_target(path: Path, source: str) -> AsyncIterator[SQLiteCopyEnd]:
     """A new database. It gets its name when the block ends without an error.
 
-    Until then its rows are in a file beside it, with which another copy can continue.
+    Until then its rows are in a file with another name. If this copy is interrupted, a later one
+    continues with that file.
     """
     path = _free_path(path, source)
     unfinished = unfinished_copy(path)
@@ -147,13 +148,13 @@ def unfinished_copy(path: Path) -> Path:
 
 
 def _free_path(path: Path, source: str) -> Path:
-    """The path without links. CopyRefused if there is a database."""
+    """The path with its links resolved. Raises CopyRefused if a database exists there."""
     path = path.resolve()
     if path == Path(source):
         raise CopyRefused(f"{path} is the store that is to be copied: name another one")
     unfinished = unfinished_copy(path)
     if path.exists() and unfinished.exists() and path.samefile(unfinished):
-        # A copy was killed after its last step but one.
+        # An earlier copy was killed just before its last step.
         unfinished.unlink()
     for existing in (path, *parts_of(path)):
         if existing.exists():

@@ -18,7 +18,8 @@ class FileWatch:
     """
 
     def __init__(self, path: Path) -> None:
-        """Remembers the files; StoreUnavailable if the database or its WAL does not exist."""
+        """Remembers the files. Raises StoreUnavailable if the database or its WAL does not
+        exist."""
         self._path = path
         self._files = [_WatchedFile(one) for one in (path, wal_of(path))]
         self._truncated = False

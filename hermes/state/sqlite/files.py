@@ -36,13 +36,16 @@ def restrict(path: Path) -> None:
 
 
 def parts_of(path: Path) -> tuple[Path, Path]:
-    """The files that SQLite keeps beside a database: the WAL and the index of the WAL."""
+    """The files that SQLite keeps next to a database: the WAL and the index of the WAL."""
     return wal_of(path), path.with_name(path.name + "-shm")
 
 
 def is_emptied(path: Path) -> bool:
-    """Returns whether another program has truncated the database to nothing, beside its WAL. Call
-    this before SQLite opens the file: SQLite deletes the WAL of an empty database."""
+    """Returns whether another program has truncated the database to nothing and has left its
+    WAL.
+
+    Call this before SQLite opens the file: SQLite deletes the WAL of an empty database.
+    """
     return path.exists() and not path.stat().st_size and wal_of(path).exists()
 
 

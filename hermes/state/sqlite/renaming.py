@@ -75,8 +75,8 @@ def is_ours(path: Path, scratch: Path) -> bool:
     """Returns whether a version of Hermes has written the database; False if it is missing or
     damaged.
 
-    Neither the database nor any file beside it changes. `scratch` is a folder for temporary
-    files.
+    Neither the database nor any other file of its folder changes. `scratch` is a folder for
+    temporary files.
     """
     if not path.is_file():
         return False
