@@ -53,7 +53,7 @@ Launch = Callable[[Options], Awaitable[Child]]
 
 
 class Armed(TypedDict):
-    """How one gateway process fails or counts points."""
+    """Where one gateway process kills itself, and whether and from when it counts points."""
 
     fail_at: str
     count: bool

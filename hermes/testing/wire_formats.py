@@ -86,7 +86,8 @@ class WireFormatContract(ToolsContract):
     cut."""
 
     mistakes: Sequence[tuple[bytes, bytes]] = ()
-    """Parts of the body of `CALLS` and `RESULTS`, each with a change that the vendor refuses."""
+    """Pairs of a part of the body of `CALLS` and `RESULTS`, and a replacement that the vendor
+    refuses."""
     error: bytes
     """A payload with the error `slow down` and status 429 instead of an answer."""
     end: bytes = b"]}"
