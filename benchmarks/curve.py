@@ -12,7 +12,7 @@ HEAD = (
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
-    """What a gateway used at a moment."""
+    """The resources that a gateway used at one moment."""
 
     at: float
     """Seconds since the beginning of the soak."""
@@ -100,9 +100,9 @@ def minutes(samples: Sequence[Sample], seconds: float = 60.0) -> list[Minute]:
 
 
 def growth(samples: Sequence[Sample], warm_up: float) -> Growth:
-    """What the last process used in the last third of its life, against the first third.
+    """Compares what the last process used in the last third of its life with the first third.
 
-    The first `warm_up` seconds of its life are left out: caches fill in them.
+    The first `warm_up` seconds of its life are left out, because caches fill in that time.
     """
     last = [one for one in samples if one.starts == samples[-1].starts]
     last = [one for one in last if one.at - last[0].at >= warm_up] or last

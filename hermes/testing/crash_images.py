@@ -112,7 +112,7 @@ def _torn(one: DiskOperation, chance: random.Random) -> DiskOperation:
 
 
 def problems_of(folder: Path, files: dict[str, bytes], acknowledged: set[int]) -> list[str]:
-    """What is wrong with the store that starts on the image."""
+    """The problems of the store that starts on the image."""
     for old in folder.iterdir():
         old.unlink()
     for name, data in files.items():

@@ -53,7 +53,7 @@ Launch = Callable[[Options], Awaitable[Child]]
 
 
 class Armed(TypedDict):
-    """Where one gateway process kills itself, and whether and from when it counts points."""
+    """The point at which one gateway process kills itself, and how the process counts points."""
 
     fail_at: str
     count: bool

@@ -424,7 +424,8 @@ def _attachment(kind: AttachmentKind, at: int) -> Attachment:
 
 
 def _spoiled(value: object, wrong: object, at: int) -> tuple[object, int]:
-    """The JSON with part number `at` replaced, and the number that remains."""
+    """Returns the JSON with its part number `at` replaced, and how many parts remain to be
+    skipped."""
     if at == 0:
         return wrong, -1
     at -= 1

@@ -1,4 +1,4 @@
-"""A manifest describes a platform without any SDK or web framework."""
+"""The manifest of a platform, and its webhook routes. Neither needs an SDK or a web framework."""
 
 from hermes.testing.adapters import Listener
 from hermes.testing.platforms import ChatServer, FakeConfig, PlainAdapter, Update, to_event
