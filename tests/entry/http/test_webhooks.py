@@ -1,4 +1,4 @@
-"""Platforms deliver messages over HTTP. These requests need no key, but pass our other
+"""Platforms deliver messages by webhook requests, which need no key but pass our other
 middleware."""
 
 from collections.abc import AsyncIterator
