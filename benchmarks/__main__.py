@@ -65,7 +65,7 @@ APART: dict[str, Phase] = {
 """Phases that run only if they are asked for by name."""
 PHASE_SECONDS = 240.0
 APART_SECONDS = 900.0
-"""Limit for the other phases, besides the length of the soak."""
+"""Time limit of a phase that is asked for by name. The length of the soak is added to the limit."""
 RESULTS = Path(__file__).parent / "results"
 
 

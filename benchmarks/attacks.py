@@ -28,11 +28,12 @@ GARBAGE = (
 
 
 class Attacks:
-    """Every kind of attack, each by a client of its own with pauses between."""
+    """Attacks of every kind. Each kind has a client of its own, which pauses between two
+    attacks."""
 
     def __init__(self, port: int, key: str) -> None:
         self.count = 0
-        """Attacks so far."""
+        """Number of attacks so far."""
         self._port = port
         self._headers = {"Authorization": f"Bearer {key}"}
         self._numbers = itertools.count(1)

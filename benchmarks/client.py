@@ -87,7 +87,7 @@ class Wire(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         self.status = self._parser.get_status_code()
-        # The parser can't tell any more once it has been reset for the next answer.
+        # Once the parser is reset for the next answer, it no longer knows this.
         self._keep_alive = self._parser.should_keep_alive()
         if self.status >= 200 and self._ended is not None and not self._ended.done():
             self._ended.set_result(None)

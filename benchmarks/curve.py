@@ -12,38 +12,38 @@ HEAD = (
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
-    """What a gateway used at a moment."""
+    """The resources that a gateway used at one moment."""
 
     at: float
-    """Seconds since the beginning."""
+    """Seconds since the beginning of the soak."""
     starts: int
     """How often the gateway had been started by then."""
     rss: float
-    """Megabytes."""
+    """Resident memory in megabytes."""
     descriptors: int
     threads: int
     turns: int
-    """Answers so far."""
+    """Number of answers so far."""
     attacks: int
-    """Attacks so far."""
+    """Number of attacks so far."""
     stored: float
     """Megabytes of the database and its WAL."""
 
 
 class Minute(msgspec.Struct, frozen=True, kw_only=True):
-    """The samples of one minute, or of the last part of one."""
+    """The samples of one minute. The last minute may be incomplete."""
 
     number: int
     starts: int
     rss: float
-    """The median."""
+    """The median of the samples, in megabytes."""
     most_rss: float
     descriptors: float
     most_descriptors: int
     threads: float
     most_threads: int
     turns: int
-    """Answers in this minute."""
+    """Number of answers in this minute."""
     attacks: int
     stored: float
 
@@ -73,7 +73,7 @@ class Growth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def minutes(samples: Sequence[Sample], seconds: float = 60.0) -> list[Minute]:
-    """One row for each minute, or for each such number of seconds."""
+    """Returns one row for each period of this length, usually a minute."""
     found: list[Minute] = []
     turns = attacks = 0
     for number in range(1, int(samples[-1].at // seconds) + 2):
@@ -100,9 +100,9 @@ def minutes(samples: Sequence[Sample], seconds: float = 60.0) -> list[Minute]:
 
 
 def growth(samples: Sequence[Sample], warm_up: float) -> Growth:
-    """What the last process used in the last third of its life, against the first third.
+    """Compares what the last process used in the last third of its life with the first third.
 
-    The first `warm_up` seconds of its life are left out: caches fill in them.
+    The first `warm_up` seconds of its life are left out, because caches fill in that time.
     """
     last = [one for one in samples if one.starts == samples[-1].starts]
     last = [one for one in last if one.at - last[0].at >= warm_up] or last

@@ -10,7 +10,7 @@ from hermes.testing.postgres import DURABLE, running_postgres
 async def postgres(stage: Stage, sizes: Sizes) -> None:
     """Measures turns per second on both databases, alternately, several times.
 
-    The figures of SQLite take the place of the pass-through's.
+    In the table, the figures of SQLite are in the column of the pass-through.
     """
     await stage.behave(USUAL)
     with running_postgres(DURABLE, DISK) as server:

@@ -117,7 +117,8 @@ async def _many(
 
 
 def _key(chance: random.Random) -> str:
-    # Each guess is answered a second late; a request without a key is not.
+    # Wrong keys are rare, because each is answered a second late. A request without a key is not
+    # delayed.
     if chance.random() < 0.01:
         return chance.choice((f"{KEY}x", KEY[:-1], KEY.upper(), "\u00fc" * 20, "x" * 2000))
     return chance.choice((KEY, ""))

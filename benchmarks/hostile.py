@@ -15,10 +15,10 @@ from benchmarks.sizes import Sizes
 from benchmarks.stage import KEY, Stage
 
 AT_ONCE = 4
-"""Clients that send the same at the same time."""
+"""Number of clients that send the same request at the same time."""
 PART = b"x" * 65_536
 SECONDS = 20.0
-"""After so long a client gives up."""
+"""Seconds after which a client gives up."""
 
 
 class HostileRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,7 +26,7 @@ class HostileRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     statuses: tuple[int, ...]
-    """The answers that are right."""
+    """The statuses that are right as an answer."""
     headers: tuple[str, ...] = ()
     body: bytes = b""
     repeat: int = 1
@@ -45,7 +45,7 @@ class HostileRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def hostile_requests(scale: float) -> list[HostileRequest]:
-    """All of them; with a scale of 1 the largest has a gigabyte."""
+    """Returns all hostile requests. With a scale of 1, the largest has a gigabyte."""
     gigabyte, depth = int(scale * 2**30 / len(PART)), int(scale * 1_000_000)
     bomb = zlib.compressobj(wbits=31)
     zipped = b"".join(bomb.compress(bytes(2**20)) for _ in range(int(scale * 1000) + 1))
@@ -77,7 +77,7 @@ def hostile_requests(scale: float) -> list[HostileRequest]:
 
 
 async def hostile(stage: Stage, sizes: Sizes) -> None:
-    """Several clients send each of them at the same time."""
+    """Sends each hostile request from several clients at the same time."""
     await stage.restart("hostile")
     await stage.behave(Behaviour())
     await stage.settle(stage.ours)
@@ -102,7 +102,8 @@ async def hostile(stage: Stage, sizes: Sizes) -> None:
 
 
 async def _refused(port: int, one: HostileRequest) -> tuple[int, float]:
-    """The status of the answer, 0 for none, and how long it took from the first byte on."""
+    """Returns the status of the answer (0 if there is none), and the seconds since the first
+    byte was sent."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     began, status = time.perf_counter(), b""
     sending = asyncio.ensure_future(_send(writer, one))

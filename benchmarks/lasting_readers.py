@@ -1,4 +1,5 @@
-"""A thousand readers of a run who take a byte a second and come back whenever they are cut off."""
+"""A thousand readers of a run who read a byte per second and connect again whenever they are cut
+off."""
 
 import asyncio
 import contextlib
@@ -18,14 +19,14 @@ from benchmarks.stage import Stage
 from benchmarks.stalls import small_socket
 
 RESUMED = 20
-"""Readers who read on at full speed in the end."""
+"""Number of readers who read the rest at full speed in the end."""
 OTHERS = Plan(count=100_000, concurrency=2, seconds=10.0)
 _DELTA = re.compile(rb'"delta":"([^"]*)"')
 _ID = re.compile(rb"^id: (\d+)$", re.MULTILINE)
 
 
 class SlowReader:
-    """One reader, who remembers the last event that it has read."""
+    """A reader that remembers the last event that it has read."""
 
     def __init__(self, port: int, path: str) -> None:
         self.cuts = 0
@@ -36,12 +37,12 @@ class SlowReader:
 
     @property
     def last(self) -> int:
-        """Number of the last event of which everything was read."""
+        """Number of the last event that was read completely."""
         return max((int(one) for one in _ID.findall(self._whole)), default=0)
 
     @property
     def tokens(self) -> int:
-        """Tokens of the model in these events."""
+        """Number of the model's tokens in the events that were read completely."""
         return tokens_of(self._whole)
 
     @property
@@ -52,12 +53,13 @@ class SlowReader:
         return encode("GET", self._path, {**HEADERS, "Last-Event-ID": str(self.last)})
 
     async def read_slowly(self) -> None:
-        """Takes a byte, or connects again."""
+        """Reads a byte, or connects again if there is no connection."""
         if self._socket is None:
             self._socket = await small_socket(self._port)
             await asyncio.get_running_loop().sock_sendall(self._socket, self.request())
             return
-        # Bytes that came before the cut could be read for an hour; the error comes at once.
+        # After a cut, the bytes that had arrived could still be read for an hour. The socket's
+        # error is visible at once.
         if self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self.cuts += 1
             self.close()
@@ -72,7 +74,7 @@ class SlowReader:
 
 
 async def lasting_readers(stage: Stage, sizes: Sizes) -> None:
-    """Others have turns meanwhile, as they had before."""
+    """Measures the slow readers, and the turns of other clients before and during their reading."""
     await stage.restart("lasting-readers")
     path = await finished_run(stage, MEDIUM)
     before = await stage.load(stage.ours, OTHERS)
@@ -110,11 +112,12 @@ async def _talk(stage: Stage, others: Load, end: float) -> None:
 
 
 async def _gaps(stage: Stage, slow: SlowReader) -> int:
-    """How many tokens are missing when the reader goes on at full speed."""
+    """Returns how many tokens are missing when the reader reads the rest at full speed."""
     answer = await ask_once(stage.ours.port, slow.request(), 60.0)
     return abs(MEDIUM.tokens - slow.tokens - tokens_of(answer.body))
 
 
 def tokens_of(events: bytes) -> int:
-    """Tokens of the model in the events; one may begin in an event and end in the next."""
+    """Returns the number of the model's tokens in the events. A token may begin in one event and
+    end in the next."""
     return b"".join(_DELTA.findall(events)).count(TOKEN)

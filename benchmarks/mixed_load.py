@@ -11,15 +11,16 @@ from benchmarks.load import PATH, SESSION_HEADER
 from hermes.testing.scripted import is_complete
 
 PAUSE_SECONDS = 0.15
-"""Between two requests of a client."""
+"""Seconds between two requests of a client."""
 AGAIN_SECONDS = 0.2
 PATIENCE = 90.0
-"""Seconds in which a request has to be answered, with all its repeats."""
+"""Seconds in which a request has to be answered, including all its repeats."""
 SESSIONS = 20
-"""Conversations that are continued in turn. They begin anew after so many messages:"""
+"""Number of conversations that are continued in turn. Each begins anew after `SESSION_TURNS`
+messages."""
 SESSION_TURNS = 30
 TRANSIENT = frozenset({0, 429, 500, 502, 503})
-"""States of a request that is repeated; 0 stands for a connection that was lost."""
+"""Statuses after which a request is repeated. 0 stands for a lost connection."""
 TOOL = {
     "type": "function",
     "function": {
@@ -54,9 +55,9 @@ class MixedLoad:
 
     def __init__(self, port: int, key: str) -> None:
         self.turns = 0
-        """Requests that were answered completely."""
+        """Number of requests that were answered completely."""
         self.failures: list[str] = []
-        """Requests that were not."""
+        """Descriptions of the requests that were not answered completely."""
         self._port = port
         self._key = key
         self._numbers = itertools.count(1)
@@ -118,7 +119,7 @@ class MixedLoad:
     async def _check(
         self, client: Client, said: Said, *, session: str = "", **fields: object
     ) -> None:
-        """Asks, and notes whether the answer was whole."""
+        """Asks, and records whether the answer was complete."""
         answer = await self._answered(client, said, session=session, **fields)
         if answer.status == 200 and is_complete(_text(answer)):
             self.turns += 1
@@ -148,7 +149,7 @@ class MixedLoad:
 
 
 def _broken_off(answer: Answer) -> bool:
-    """Whether a stream ended with an error: the run is continued, and can be read again."""
+    """Whether a stream ended with an error. The run then continues, and can be read again."""
     return b'data: {"error"' in answer.body
 
 

@@ -49,7 +49,8 @@ async def slow_replays(stage: Stage, sizes: Sizes) -> None:
 
 
 async def slow_answers(stage: Stage, sizes: Sizes) -> None:
-    """Many readers of an answer in one piece who take a byte a second, until they are cut off.
+    """Measures many readers of an answer in one piece who read a byte per second, until they are
+    cut off.
 
     The request is repeated with its idempotency key, so that one turn has all these readers.
     """
@@ -65,7 +66,7 @@ async def slow_answers(stage: Stage, sizes: Sizes) -> None:
 
 
 async def _read_slowly(stage: Stage, sizes: Sizes, name: str, request: bytes) -> None:
-    """Lets many clients send the request and take a byte a second; notes what they cost."""
+    """Lets many clients send the request and read a byte per second, and records their cost."""
     readers: list[socket.socket] = []
 
     async def read() -> None:
@@ -123,7 +124,7 @@ async def uploads(stage: Stage, sizes: Sizes) -> None:
 
 
 async def _talk(stage: Stage, turns: list[float]) -> None:
-    """Has one small turn after another, and notes the milliseconds that each took."""
+    """Runs one small turn after another, and records the milliseconds that each took."""
     client = Client(stage.ours.port)
     try:
         while True:

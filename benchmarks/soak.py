@@ -20,8 +20,8 @@ HOME = "soak"
 SAMPLE_SECONDS = 2.0
 KILL_SECONDS = 120.0
 KILLED_SHARE = 0.5
-"""In this part of the time the gateway is killed again and again. Then it is left alone, so that
-what one process loses over time can be seen."""
+"""In this share of the time the gateway is killed again and again. Then it is left alone, so that
+the growth of a single process can be seen."""
 WARM_UP_SECONDS = 90.0
 
 
@@ -56,7 +56,7 @@ class Soak:
         self._model.stop()
 
     async def kill(self, every: float, seconds: float) -> None:
-        """Kills the gateway at such intervals, for so many seconds."""
+        """Kills the gateway every `every` seconds, for `seconds` in total."""
         end = time.monotonic() + seconds
         while time.monotonic() + every <= end:
             await asyncio.sleep(every)
@@ -64,7 +64,7 @@ class Soak:
             await self.start()
 
     async def sample(self) -> None:
-        """Notes what the gateway uses, until cancelled."""
+        """Records what the gateway uses, until cancelled."""
         while True:
             with contextlib.suppress(psutil.Error, FileNotFoundError):
                 self.samples.append(self._sample())

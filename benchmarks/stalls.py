@@ -1,5 +1,5 @@
-"""Measures readers that stall: their cost to the gateway and to its other clients, and its
-duration."""
+"""Measures readers that stall: what they cost the gateway and its other clients, and for how
+long."""
 
 import asyncio
 import socket

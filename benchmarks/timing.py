@@ -1,4 +1,4 @@
-"""Does the time of a wrong key tell how much of it is right?"""
+"""Measures whether the time to refuse a wrong key reveals how much of the key is right."""
 
 import math
 import random
@@ -14,13 +14,14 @@ from hermes.entry.http.errors import ApiError
 
 KEY = "0123456789abcdef0123456789abcdef"
 FORGETTING = 100.0
-"""Seconds between two guesses on the clock of the check, so that none is delayed."""
+"""Seconds between two guesses, on a simulated clock. After such a pause no guess is delayed."""
 KEPT = 0.9
-"""Share of all samples that is used: the slowest were interrupted by something else."""
+"""Share of the samples that is used. The slowest samples were interrupted by something else."""
 
 
 async def timing(stage: Stage, sizes: Sizes) -> None:
-    """Wrong keys that share no byte with the key, against those that share all but the last."""
+    """Compares keys that share no byte with the right key with keys that share all bytes but the
+    last."""
     now = 0.0
 
     def clock() -> float:

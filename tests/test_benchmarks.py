@@ -1,4 +1,4 @@
-"""The benchmark runs, counts only complete answers, and notices a missed bar."""
+"""The benchmark works, counts only complete answers, and reports a missed bar."""
 
 import asyncio
 

@@ -55,7 +55,7 @@ BULKHEADS = {
 CHANGES_MORE = {
     "control/turn_transactions.py: TurnTransactions._prompt_of",  # a cache by hash
 }
-"""Transactions that change something besides the store."""
+"""Transactions that change something other than the store."""
 
 
 def name_of(path: Path) -> str:

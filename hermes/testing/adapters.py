@@ -109,7 +109,7 @@ class FakePlatform(Protocol):
         ...
 
     def fail(self, error: HermesError) -> None:
-        """Makes the next call fail in the way in which the platform reports this error."""
+        """Makes the next call fail with this error, in the way in which the platform reports it."""
         ...
 
 

@@ -16,7 +16,7 @@ CLIENT_TOOL = {
     "function": {"name": "look", "parameters": {"type": "object", "properties": {}}},
 }
 QUESTION = '{q} tool:look{{"at":"{q}"}} tool:append{{"token":"{q}"}} steps:2'
-"""In two steps, the model calls a tool of the client and one of ours."""
+"""In each of two steps, the model calls a tool of the client and one of ours."""
 
 
 def address_file(home: Path) -> Path:

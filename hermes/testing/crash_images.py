@@ -35,11 +35,12 @@ class Recording(Value):
 
     operations: list[DiskOperation]
     acknowledged: list[tuple[int, int]]
-    """Number of the transaction, and of the operations before its acknowledgement."""
+    """For each transaction its number, and how many operations came before its acknowledgement."""
 
 
 def pair(number: int, size: int) -> Work[None]:
-    """Two rows with a body between them, which must all be there or none of them."""
+    """Writes two rows with a body between them. After a power cut, all three must be there or
+    none."""
     yield from put(f"a{number:05}")
     yield from bodies.add_piece(f"b{number:05}", 0, bytes([number % 256]) * size)
     yield from put(f"c{number:05}")
@@ -69,7 +70,8 @@ async def record(folder: Path, transactions: int, seed: int) -> Recording:
 def image(
     operations: Sequence[DiskOperation], chance: random.Random, share: float
 ) -> dict[str, bytes]:
-    """The files after a power cut; each change that was not synced has survived with a chance."""
+    """Returns the files after a power cut. Each change that was not synced has survived with a
+    certain probability."""
     found = {}
     for name in DATABASE_FILES:
         own = [one for one in operations if one.file == name]
@@ -99,7 +101,7 @@ def _apply(data: bytearray, one: DiskOperation) -> None:
 
 
 def _torn(one: DiskOperation, chance: random.Random) -> DiskOperation:
-    """A part of a write: the sectors before a boundary, or those behind it."""
+    """A part of a write: the sectors before a boundary, or the sectors after it."""
     if one.kind != "write" or len(one.data) <= SECTOR:
         return one
     boundary = SECTOR - one.at % SECTOR + SECTOR * chance.randrange(len(one.data) // SECTOR)
@@ -110,7 +112,7 @@ def _torn(one: DiskOperation, chance: random.Random) -> DiskOperation:
 
 
 def problems_of(folder: Path, files: dict[str, bytes], acknowledged: set[int]) -> list[str]:
-    """What is wrong with the store that starts on the image."""
+    """The problems of the store that starts on the image."""
     for old in folder.iterdir():
         old.unlink()
     for name, data in files.items():

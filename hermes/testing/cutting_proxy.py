@@ -14,11 +14,11 @@ _EXECUTE = b"E"
 
 
 class CuttingProxy:
-    """Counts the statements of all connections that pass through it."""
+    """A proxy that counts the statements of all connections that pass through it."""
 
     def __init__(self, socket: Path) -> None:
         self.statements = 0
-        """Statements that have passed."""
+        """Number of statements that have passed."""
         self.cuts = 0
         self.port = 0
         self.refusing = False
@@ -29,7 +29,8 @@ class CuttingProxy:
         self._moment: Moment = "before"
 
     def url(self, database: str) -> str:
-        """The database by way of the proxy. Encrypted statements could not be counted."""
+        """The address of the database through the proxy. It turns encryption off, because encrypted
+        statements could not be counted."""
         return (
             f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
             "?sslmode=disable&gssencmode=disable"

@@ -17,7 +17,7 @@ _BINARY = bytes(range(256))
 
 
 class TableRules(Value):
-    """The rules of a table that its shape does not have."""
+    """Rules of a table that are not part of its `TableShape`."""
 
     nullable: frozenset[str]
     states: tuple[str, ...]
@@ -43,7 +43,7 @@ def table_rules() -> dict[str, TableRules]:
 
 
 def fill_tables(shapes: tuple[TableShape, ...], first: int, count: int) -> Work[None]:
-    """Inserts so many rows into every table; `first` numbers them."""
+    """Inserts this many rows into every table. The first row has the number `first`."""
     rules = table_rules()
     for table in shapes:
         yield from fill_table(table, rules[table.name], first, count)

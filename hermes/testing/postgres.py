@@ -157,12 +157,12 @@ class TestDatabases:
         return self._used[folder]
 
     def clear(self) -> None:
-        """Empties the databases that were used, for other folders."""
+        """Empties the databases that were used, so that other folders can get them."""
         for folder in list(self._used):
             self.release(folder)
 
     def release(self, folder: Path) -> None:
-        """Empties the folder's database, for another folder."""
+        """Empties the folder's database, so that another folder can get it."""
         if folder in self._used:
             name = self._used.pop(folder)
             self.server.execute(_EMPTY, name)

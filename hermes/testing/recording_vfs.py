@@ -94,7 +94,7 @@ class _Recorder:
         return code
 
     def _recording(self, usual: _IoMethods) -> _IoMethods:
-        """The methods of a file, with those that change it replaced."""
+        """Returns a copy of the file's methods in which write, truncate and sync are recorded."""
         address = ctypes.addressof(usual)
         if address in self._methods:
             return self._methods[address]

@@ -70,7 +70,7 @@ class Conditions(Value):
 
 QUIET = Conditions()
 DRAINING = Conditions(agent=AgentSettings(drain_seconds=5.0))
-"""Running turns may finish at the end."""
+"""With these conditions, running turns may finish when the gateway ends."""
 
 
 _wraps: list[Callable[[Store], Store]] = []

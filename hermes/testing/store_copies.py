@@ -1,4 +1,5 @@
-"""Checks copies between stores that are killed: `python -m hermes.testing.store_copies`."""
+"""`python -m hermes.testing.store_copies`: kills copies between two stores, and checks the
+results."""
 
 import argparse
 import os
@@ -26,11 +27,11 @@ from hermes.types.store import Work
 from hermes.types.store_copy import CopyResult, CopyStep
 
 ODD_ROWS = 40
-"""Rows in each of the other tables."""
+"""Number of rows in each table other than `messages`."""
 
 
 class KillAt:
-    """Kills this process after so many batches."""
+    """Kills this process after this many batches."""
 
     def __init__(self, batches: int) -> None:
         self._left = batches
@@ -42,7 +43,7 @@ class KillAt:
 
 
 def killed_copy(home: Path, url: str, to: str, batches: int) -> None:
-    """Copies the home's store in a process that is killed after so many batches."""
+    """Copies the home's store in a process that is killed after this many batches."""
     arguments = [str(home), to, "--url", url, "--kill-after", str(batches)]
     ended = subprocess.run(  # noqa: S603
         [sys.executable, "-m", "hermes.testing.store_copies", "copy", *arguments],
@@ -67,7 +68,7 @@ def completed_copy(home: Path, url: str, to: str) -> CopyResult:
 
 
 async def make_source(home: Path, messages: int) -> None:
-    """A SQLite store in which every table has rows, and one has so many messages."""
+    """Makes a SQLite store with rows in every table, and with this many messages."""
     Home(root=home).ensure()
     (home / STORE_NAME).touch(mode=0o600)
     async with sqlite_source(Home(root=home)) as source:
@@ -84,7 +85,8 @@ def _fill(table: TableShape, first: int, count: int) -> Work[None]:
 
 
 async def assert_equal(home: Path, url: str) -> None:
-    """Compares every row of the SQLite store in the home with the one at the address."""
+    """Checks that every row of the SQLite store in the home equals the row in the store at the
+    address."""
     async with sqlite_source(Home(root=home)) as ours, postgres_source(url, "") as theirs:
         left = await ours.store.read(every_row, ours)
         right = await theirs.store.read(every_row, theirs)
@@ -96,7 +98,8 @@ async def assert_equal(home: Path, url: str) -> None:
 
 
 def check_copies(folder: Path, url: str, messages: int, kills: Sequence[int]) -> list[float]:
-    """Copies a store there and back, killed after those batches; the seconds of both ways."""
+    """Copies a store there and back. Each copy is killed after each of these numbers of batches,
+    and then finished. Returns the seconds of both ways."""
     there, back = folder / "there", folder / "back"
     anyio.run(make_source, there, messages)
     seconds: list[float] = []
@@ -127,7 +130,8 @@ def main() -> None:
         settings = load(given.home, {"HERMES_STORE_URL": given.url})
         anyio.run(copy_store, settings, given.to, KillAt(given.kill_after))
         return
-    # A third of the batches, and in the second run again a third: the first ones are compared.
+    # The first run is killed after a third of the batches. The second run compares these batches,
+    # and is killed after copying another third.
     third = given.messages // BATCH_ROWS // 3
     with tempfile.TemporaryDirectory() as folder, running_postgres() as server:
         server.execute("create database copied")

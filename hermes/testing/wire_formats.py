@@ -86,7 +86,8 @@ class WireFormatContract(ToolsContract):
     cut."""
 
     mistakes: Sequence[tuple[bytes, bytes]] = ()
-    """Parts of the body of `CALLS` and `RESULTS`, each with a change that the vendor refuses."""
+    """Pairs of a part of the body of `CALLS` and `RESULTS`, and a replacement that the vendor
+    refuses."""
     error: bytes
     """A payload with the error `slow down` and status 429 instead of an answer."""
     end: bytes = b"]}"
@@ -423,7 +424,8 @@ def _attachment(kind: AttachmentKind, at: int) -> Attachment:
 
 
 def _spoiled(value: object, wrong: object, at: int) -> tuple[object, int]:
-    """The JSON with part number `at` replaced, and the number that remains."""
+    """Returns the JSON with its part number `at` replaced, and how many parts remain to be
+    skipped."""
     if at == 0:
         return wrong, -1
     at -= 1

@@ -111,7 +111,7 @@ async def test_a_copy_back_goes_on_wherever_it_was_interrupted(
 
 
 class ChangedTarget(WrappedStore):
-    """A target in which one batch of messages is not stored as it should be."""
+    """A target in which one batch of messages is changed after it was stored."""
 
     def __init__(self, store: Store, change: Callable[[], Work[None]]) -> None:
         super().__init__(store)
@@ -259,7 +259,7 @@ async def test_nul_in_text_of_earlier_versions_is_replaced(home: Path, url: str)
 
 
 async def converse(home: Path, platform: ChatServer, said: str, answer: str) -> str:
-    """Says something to a gateway of the home; what the model was told when it has answered."""
+    """Says something to a gateway of the home. Returns the messages that its model received."""
     model = ScriptedModel([says(answer)])
     async with running(home, [PlainAdapter(platform)], model, DRAINING):
         platform.says(said)

@@ -274,7 +274,8 @@ while not ctypes.CDLL(None).renameat2(here, b"real", here, b"link", exchange):
 
 @contextmanager
 def swapped(root: Path) -> Iterator[None]:
-    """Meanwhile the folder `real` is sometimes replaced by a link to the folder above the root."""
+    """While the block lasts, the folder `real` is sometimes replaced by a link to the folder
+    above the root."""
     (root / "real").mkdir(parents=True)
     (root / "real" / "secret").write_bytes(b"harmless")
     (root.parent / "secret").write_bytes(SECRET)

@@ -23,7 +23,7 @@ SMALL = replace(
 
 
 class Summariser:
-    """Counts its answers and its summaries."""
+    """A model that counts its answers and its summaries."""
 
     def __init__(self) -> None:
         self.answers = 0

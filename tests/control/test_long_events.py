@@ -41,7 +41,7 @@ def request(text: str, *, stateless: bool) -> MessageEvent:
 
 
 class WeighingStore(WrappedStore):
-    """Notes how many bytes each transaction passes to the database."""
+    """Records how many bytes each transaction passes to the database."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)

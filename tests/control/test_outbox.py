@@ -29,7 +29,7 @@ ANSWER = "the whole answer of many words"
 
 
 class LossyWire:
-    """Every message reaches the platform, but some of its replies are lost."""
+    """A connection that delivers every message, but loses some of the platform's replies."""
 
     def __init__(self, server: ChatServer, kind: str, losses: int = 1) -> None:
         self._server = server

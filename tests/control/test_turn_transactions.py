@@ -43,7 +43,8 @@ def note(number: int) -> Answer:
 
 
 def script() -> Iterator[Answer]:
-    """Every fifth turn writes a note, and every seventh makes parallel searches."""
+    """Yields the answers. Every fifth turn writes a note, and every seventh makes parallel
+    searches."""
     for number in range(TURNS):
         if number % 5 == 0:
             yield note(number)
@@ -60,8 +61,8 @@ def sent(request: ModelRequest) -> bytes:
 async def test_fifty_turns_have_the_same_prefix_in_all_circumstances(
     tmp_path: Path, clock: Clock
 ) -> None:
-    """Meanwhile notes are written, the clock is set, others send messages, and the gateway
-    restarts."""
+    """During the turns, notes are written, the clock is set, others send messages, and the
+    gateway restarts."""
     server, model = ChatServer(), ScriptedModel(script())
     for part in range(5):
         adapter = PlainAdapter(server)

@@ -42,7 +42,7 @@ TAG = re.compile(r"(\w+)_(alice|bob)_(private|elsewhere|group|lobby)")
 
 
 class Deed(Value):
-    """A person tells a secret in a chat. The agent notes it, or it is only said."""
+    """A person tells a secret in a chat. `how` says whether the agent also stores it as a note."""
 
     who: str
     where: str

@@ -1,4 +1,4 @@
-"""The migrations are one numbered list that only grows, and read the rows of earlier ones."""
+"""The migrations are one numbered list that only grows, and later ones can read earlier rows."""
 
 import hashlib
 import sqlite3

@@ -27,7 +27,8 @@ QUESTION = QuestionAsked(id="q", call=CallId("t_0_1"), kind="question", prompt="
 
 
 def sent(events: list[AgentEvent], model: str = "main") -> tuple[Completion, bool]:
-    """What a client is sent for the events, and whether the text was held."""
+    """Returns the completion that a client is sent for the events, and whether the text was
+    held."""
     answer = PlainAnswer()
     for seq, event in enumerate(events, 1):
         answer.feed(seq, event)

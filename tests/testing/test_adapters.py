@@ -130,7 +130,7 @@ class SkipsMissedMessages(PlainAdapter):
 
 
 class ChangesEvents(PlainAdapter):
-    """Reports events other than those that it should."""
+    """An adapter that changes events before it reports them."""
 
     def change(self, event: MessageEvent) -> MessageEvent:
         raise NotImplementedError

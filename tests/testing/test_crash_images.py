@@ -1,4 +1,4 @@
-"""A store loses nothing that was synced, and the recording notices what was not."""
+"""A store loses nothing that was synced, and the checks detect a missing sync."""
 
 import random
 from pathlib import Path

@@ -37,7 +37,8 @@ class Service:
         )
         self.lines: list[str] = []
         self.shown: dict[str, str] = {}
-        """The text after each label, up to the last line: `curl`, the command to try."""
+        """The text after each label in the output. `curl` is the last line, with the command to
+        try."""
 
     def __enter__(self) -> Self:
         assert self.process.stdout

@@ -137,7 +137,7 @@ async def test_the_only_agent_answers_to_a_name_that_means_nothing_here(tmp_path
 
 
 class SecondAgent:
-    """Hosts an agent beside the default one."""
+    """A plugin that hosts an agent in addition to the default one."""
 
     @hookimpl
     def register_agents(self, home: Path) -> Sequence[AgentHome]:

@@ -1,4 +1,5 @@
-"""A long answer in one piece: whole for every client, and cheap for those that are slow to read."""
+"""A long answer in one piece is complete for every client, and cheap for clients that read
+slowly."""
 
 import socket
 from pathlib import Path
@@ -72,7 +73,7 @@ async def test_slow_readers_of_a_plain_answer_cost_little_memory(tmp_path: Path)
             for _ in range(100):
                 assert (await request(gateway.port, "GET", "/health"))[0] == 200
                 peak = max(peak, process.memory_info().rss)
-            # In memory for every reader, the answer would cost 120 MB.
+            # If each reader had the answer in memory, the answers would cost 120 MB.
             assert peak - before < 40_000_000
         finally:
             for reader in readers:

@@ -254,7 +254,7 @@ async def test_slow_readers_cost_little_memory(tmp_path: Path) -> None:
             for _ in range(100):
                 assert (await request(gateway.port, "GET", "/health"))[0] == 200
                 peak = max(peak, process.memory_info().rss)
-            # The run is about 1 MB: in memory for every reader, it would cost 150 MB.
+            # The run has about 1 MB. If each reader had it in memory, the copies would cost 150 MB.
             assert peak - before < 40_000_000
         finally:
             for reader in readers:

@@ -1,4 +1,5 @@
-"""Platforms deliver messages over HTTP: without our key, behind our other middleware."""
+"""Platforms deliver messages by webhook requests, which need no key but pass our other
+middleware."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -23,7 +23,7 @@ async def test_both_databases_have_the_same_tables_columns_and_keys(
     table = next(shape for shape in shapes if shape.name == "run_events")
     assert table.key == ("turn", "first_seq")
     assert dict(table.columns)["body"] == "bytes"
-    # The index of the full text is computed.
+    # The column of the full-text index is computed, so it is not copied.
     messages = next(shape for shape in shapes if shape.name == "messages")
     assert "words" not in dict(messages.columns)
 

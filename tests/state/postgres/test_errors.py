@@ -1,4 +1,5 @@
-"""PostgreSQL's errors become ours: retried, waited for, or the operator's."""
+"""PostgreSQL's errors become ours: some are retried, some are waited for, and some need the
+operator."""
 
 from pathlib import Path
 

@@ -84,7 +84,8 @@ async def test_the_connection_may_be_cut_at_every_statement_of_a_turn(
                 for number in range(1, count + 1):
                     proxy.arm(number, moment)
                     await one_turn(server, f"m{number}")
-                    # The statements after the answer, or those of the next second.
+                    # The cut may hit a statement after the answer, or a statement of the next
+                    # second.
                     await until(lambda n=number: proxy.cuts == n)  # type: ignore[misc]
     check(server, tmp_path, count + 2)
 
@@ -180,7 +181,7 @@ async def _talk(server: ChatServer) -> None:
 async def _restart(postgres: PostgresProcess, gateway: Gateway, how: signal.Signals) -> None:
     await anyio.to_thread.run_sync(postgres.stop, how)
     await until(lambda: gateway.trouble)
-    # In this thread: the server ends with the thread that has started it.
+    # The server is started in this thread, because it ends with the thread that has started it.
     postgres.start()
     await until(lambda: gateway.trouble is None, within=10)
 

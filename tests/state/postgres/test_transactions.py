@@ -79,5 +79,6 @@ async def test_a_commit_without_an_answer_can_be_looked_up(
 
 
 async def test_a_number_that_a_crash_has_freed_is_aborted(channel: Channel) -> None:
-    """No record on the disk has it, and the server was started after it was given."""
+    """No record on the disk has the number, and the server was started after the number was
+    given."""
     assert await outcome_of(channel, 1 << 40, 0.0) == "aborted"

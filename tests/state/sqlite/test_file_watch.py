@@ -117,7 +117,7 @@ async def test_the_wal_of_an_emptied_database_is_not_deleted(store: SQLiteStore)
 
 def test_threads_that_check_a_growing_file_do_not_take_it_for_truncated(tmp_path: Path) -> None:
     path = tmp_path / STORE_NAME
-    # Neither file is a database: a check for a truncation would fail.
+    # Neither file is a database, so a check for truncation would fail.
     path.write_bytes(b"no database")
     wal_of(path).write_bytes(b"")
     watch, over = FileWatch(path), threading.Event()

@@ -34,7 +34,7 @@ from hermes.types.store import Work
 PAGE = 4096
 ROWS = 120
 DAMAGED_FILES = 16
-"""Files of each kind of damage; a long run takes 40, which makes 200 in all."""
+"""Number of files for each kind of damage. A long run takes 40, which makes 200 in all."""
 
 AT_WORK = """
 import os, sys

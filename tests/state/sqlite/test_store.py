@@ -169,7 +169,7 @@ async def test_queued_transactions_are_committed_at_the_end_and_no_caller_waits_
 
 
 def wait_for_lock(milliseconds: int) -> Work[None]:
-    """How long the writer's connection waits for another one that is writing."""
+    """Sets how long the writer's connection waits for another connection that is writing."""
     yield f"pragma busy_timeout = {milliseconds}", ()
 
 
