@@ -202,8 +202,7 @@ class DisplaySettings(Value):
     busy_input_mode: Annotated[
         Literal["queue", "steer", "interrupt"], Aliases(env=("HERMES_GATEWAY_BUSY_INPUT_MODE",))
     ] = "queue"
-    """What happens to a message that arrives while the agent works; only `queue` is supported so
-    far."""
+    """How a message is handled that arrives while the agent works; only `queue` is supported."""
 
 
 class LoggingSettings(Value):

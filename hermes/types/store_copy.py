@@ -35,4 +35,4 @@ class CopyResult(Value, omit_defaults=False):
     resumed: bool
     """Whether an earlier, interrupted copy was continued."""
     advice: str
-    """What to change in the configuration, so that a gateway runs on the copy."""
+    """The changes to the configuration with which a gateway runs on the copy."""

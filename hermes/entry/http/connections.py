@@ -20,7 +20,7 @@ SWEEP_SECONDS = 1.0
 FULL_SECONDS = 60.0
 """Interval at which the log repeats that no connection can be accepted."""
 ClientState = Literal["idle", "sending", "body", "unread"]
-"""What the server waits for, in the order in which connections are closed to make room:
+"""The thing that the server waits for, in the order in which connections are closed to make room:
 
 - `idle`: the next request;
 - `sending`: the rest of a header, or the rest of a request that has been answered already;

@@ -12,7 +12,7 @@ from hermes.types.value import Value
 
 
 class AnswerPlace(Value):
-    """Where the text of an answer is found among the events of its turn."""
+    """The position of an answer's text among the events of its turn."""
 
     after: int
     """Number of the last event before the answer."""
