@@ -194,8 +194,7 @@ def test_the_compose_file_uses_settings_and_commands_that_exist() -> None:
     compose = yaml.safe_load((ROOT / "docs" / "examples" / "compose.yaml").read_text("utf-8"))
     services = compose["services"]
     gateways = [one for name, one in services.items() if name.startswith("gateway")]
-    assert len(gateways) == 3
-    assert len({one["ports"][0] for one in gateways}) == 3
+    assert len(gateways) == 1
     providers = (ROOT / "hermes" / "core" / "models" / "providers.toml").read_text("utf-8")
     settings = {name for field in describe() for name in field.env}
     for gateway in gateways:
