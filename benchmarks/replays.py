@@ -49,11 +49,8 @@ async def slow_replays(stage: Stage, sizes: Sizes) -> None:
 
 
 async def slow_answers(stage: Stage, sizes: Sizes) -> None:
-    """Measures many readers of an answer in one piece who read a byte per second, until they are
-    cut off.
-
-    The request is repeated with its idempotency key, so that one turn has all these readers.
-    """
+    """Measures the cost of many clients that read a plain answer at a byte per second, until
+    they are cut off."""
     await stage.restart("answered-slowly")
     await stage.behave(MEDIUM)
     said = [{"role": "user", "content": "hello"}]

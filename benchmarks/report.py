@@ -45,9 +45,9 @@ def table(record: Record) -> str:
 def context(record: Record, disk: str) -> str:
     """Describes the conditions of the measurement."""
     lines = [
-        f"{record.turns:,} turns of ours; {os.cpu_count()} cores, {platform.machine()},"
+        f"{record.turns:,} turns of the gateway; {os.cpu_count()} cores, {platform.machine()},"
         f" Python {platform.python_version()}, {platform.system()}, home on {disk};"
-        f" others used {record.noise:.1f} cores meanwhile."
+        f" other processes used {record.noise:.1f} cores."
     ]
     return "\n".join([*lines, *(f"not whole: {sample}" for sample in record.samples)])
 

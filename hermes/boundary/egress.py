@@ -194,7 +194,7 @@ async def _follow(
             if response.status not in _MOVED or location is None:
                 return await read(response)
         url = _parsed(location, url)
-    raise ToolFailed(f"{_short(str(url))} is the end of more than {REDIRECTS} redirects.")
+    raise ToolFailed(f"{_short(str(url))} was reached only after more than {REDIRECTS} redirects.")
 
 
 async def _read(response: aiohttp.ClientResponse) -> WebPage:

@@ -213,7 +213,7 @@ class ExecutionBackend(Protocol):
 
     async def end(self, handle: str) -> bool:
         """Ends a foreground command that a dead gateway left running. Returns False if the
-        command does not run.
+        command is not running any more.
 
         The handle may come from another backend, or from before a reboot.
         """

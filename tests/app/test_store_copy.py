@@ -318,7 +318,7 @@ async def test_nobody_opens_a_store_that_is_being_copied(home: Path, url: str) -
 
 async def test_a_complete_copy_is_not_copied_over(home: Path, url: str, tmp_path: Path) -> None:
     await copy_store(settings_of(home), url, quiet)
-    with pytest.raises(CopyRefused, match=r"is a complete copy of .* since .* UTC"):
+    with pytest.raises(CopyRefused, match=r"is a complete copy of .*, finished at .* UTC"):
         await copy_store(settings_of(home), url, quiet)
     with pytest.raises(CopyRefused, match=r"hermes.db exists already: move it"):
         await copy_store(settings_of(home, url), "sqlite", quiet)

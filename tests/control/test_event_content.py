@@ -1,4 +1,4 @@
-"""The content of an inbound event for a conversation, and the questions that it answers."""
+"""Finds the messages that an inbound event adds, and the questions that the event answers."""
 
 import pytest
 

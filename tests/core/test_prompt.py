@@ -154,7 +154,7 @@ async def test_requests_without_a_session_share_a_prompt_for_a_moment() -> None:
 
 
 async def test_notes_of_one_chat_are_never_in_the_prompt_of_another() -> None:
-    """The chats differ by account, chat or person, in every combination that could be confused."""
+    """Any two of these chats differ in the account, the chat id or the person."""
 
     def memory_of(source: Source, person: str) -> str:
         return f"<{source.account}, {source.chat_kind} {source.chat_id}, {person}>"

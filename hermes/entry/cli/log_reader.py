@@ -55,7 +55,8 @@ class LevelFilter:
     def __init__(self, least: str) -> None:
         self._least = LEVELS.index(least.upper())
         self._selected = True
-        """Whether the last record was selected, and therefore also the lines of its traceback."""
+        """Whether the last record was selected. The lines of its traceback are then selected
+        too."""
 
     def __call__(self, line: str) -> bool:
         if found := _LEVEL.search(line):

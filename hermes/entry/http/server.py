@@ -203,7 +203,7 @@ class _Server(uvicorn.Server):
         self.listening.set()
 
     async def run_to_the_end(self, listening: socket.socket) -> None:
-        """Serves until `should_exit`, because cancellation would leave connections open."""
+        """Serves until `should_exit` is set. Cancelling it instead would leave connections open."""
         with anyio.CancelScope(shield=True):
             await self.serve([listening])
 

@@ -52,7 +52,7 @@ class LiveOutput:
         self._notes.append(text)
 
     def put(self, *what: RenderableType) -> None:
-        """Replaces the tail by permanent lines."""
+        """Replaces the tail by the permanent lines of `what`, and draws a new tail below them."""
         self.draw(what, ())
 
     def draw(self, what: Sequence[RenderableType], tail: Sequence[RenderableType]) -> None:

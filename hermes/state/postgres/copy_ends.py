@@ -215,7 +215,7 @@ async def _require_free(connection: psycopg.AsyncConnection[Any], place: str, so
 def _require_continuable(place: str, source: str, known: str, finished_at: str | None) -> None:
     if finished_at is not None:
         raise CopyRefused(
-            f"{place} is a complete copy of {known} since {finished_at} UTC, and was not changed:"
+            f"{place} is a complete copy of {known}, finished at {finished_at} UTC:"
             " copy into another database"
         )
     if known != source:
