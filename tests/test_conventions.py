@@ -22,6 +22,7 @@ GENERAL = (
     "clients/test_vercel_ai",
     "test_benchmarks",
     "test_conventions",
+    "test_crash_postgres",
     "test_docs",
     "test_imports",
     "test_makefile",
