@@ -17,7 +17,7 @@ LABELS = {"check": "checking the interrupted copy", "copy": "copying", "compare"
 
 @click.group()
 def store() -> None:
-    """Look after the database that holds the conversations."""
+    """Copy the store to another database."""
 
 
 @store.command()

@@ -103,8 +103,8 @@ def ask(terminal: Terminal, text: str) -> list[str]:
     """Sends a question, and returns the lines on the screen from the question on."""
     before = terminal.text.count("\n")
     terminal.send(text + ENTER)
-    terminal.until(lambda: not at_prompt(terminal)())
-    terminal.until(at_prompt(terminal))
+    # A reply of the terminal itself may come before the prompt was ever seen to be gone.
+    terminal.until(lambda: terminal.text.count("\n") > before and at_prompt(terminal)())
     return terminal.text.split("\n")[before:]
 
 
