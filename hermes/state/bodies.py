@@ -7,11 +7,14 @@ in commits of their own; the transaction that writes the row adds those that are
 import hashlib
 from collections.abc import Sequence
 
+from hermes.state import session_lock
 from hermes.types.store import Row, Work
 
 LONG_BYTES = 262_144
 """A longer body is stored in pieces."""
 PIECE_BYTES = 524_288
+_LOCK = "body_pieces"
+"""Held while pieces are counted on or deleted, so that no row refers to pieces that are gone."""
 
 
 def split(body: bytes) -> list[bytes]:
@@ -37,6 +40,7 @@ def store(body: bytes) -> Work[tuple[bytes, str | None]]:
     if len(body) <= LONG_BYTES:
         return body, None
     name = digest(body)
+    yield from session_lock.lock(_LOCK)
     rows = yield "select idx from body_pieces where body = ?", (name,)
     stored = {row[0] for row in rows}
     for index, piece in enumerate(split(body)):
@@ -66,6 +70,7 @@ def filled(rows: Sequence[Row], body: int, name: int) -> Work[list[Row]]:
 
 def forget_unused() -> Work[None]:
     """Deletes the pieces of bodies that no row refers to."""
+    yield from session_lock.lock(_LOCK)
     yield (
         "delete from body_pieces where body not in"
         " (select body_name from inbox where body_name is not null"
