@@ -1,1 +1,1 @@
-"""Measures the gateway beside a proxy that does nothing, against a fake model, on one machine."""
+"""Measures the gateway on one machine with a fake model, and compares it with a minimal proxy."""

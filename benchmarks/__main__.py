@@ -1,4 +1,5 @@
-"""`python -m benchmarks`: measures, prints the table, and fails when a bar is missed."""
+"""`python -m benchmarks`: runs the measurements, prints a table, and fails if a limit is
+exceeded."""
 
 import asyncio
 import sys
@@ -8,8 +9,21 @@ from pathlib import Path
 
 import anyio
 import click
+import msgspec
 
-from benchmarks import crowds, databases, installation, phases, replays, stalls
+from benchmarks import (
+    crowds,
+    databases,
+    fuzz,
+    hostile,
+    installation,
+    lasting_readers,
+    phases,
+    replays,
+    soak,
+    stalls,
+    timing,
+)
 from benchmarks.processes import file_system
 from benchmarks.record import Record
 from benchmarks.report import context, rows, save, table
@@ -36,22 +50,34 @@ LONG: dict[str, Phase] = {
     "readers": stalls.readers,
     "replays": replays.replays,
     "slow_replays": replays.slow_replays,
+    "slow_answers": replays.slow_answers,
     "uploads": replays.uploads,
+    "hostile": hostile.hostile,
+    "timing": timing.timing,
     "install": installation.install,
 }
+APART: dict[str, Phase] = {
+    "lasting_readers": lasting_readers.lasting_readers,
+    "fuzz": fuzz.fuzz,
+    "session_names": fuzz.sessions,
+    "soak": soak.soak,
+}
+"""Phases that run only if they are asked for by name."""
 PHASE_SECONDS = 240.0
+APART_SECONDS = 900.0
+"""Time limit of a phase that is asked for by name. The length of the soak is added to the limit."""
 RESULTS = Path(__file__).parent / "results"
 
 
 async def measure(names: list[str], sizes: Sizes, record: Record) -> None:
-    """Runs the phases on one stage; what they find is in the record."""
-    every = {**SHORT, **LONG}
+    """Runs the phases on one stage, and stores their results in the record."""
+    every, longest = {**SHORT, **LONG, **APART}, APART_SECONDS + sizes.soak_minutes * 60
     async with staged(record) as stage:
         for name in names:
             began = time.perf_counter()
             print(f"{name} …", file=sys.stderr, flush=True)
             try:
-                async with asyncio.timeout(PHASE_SECONDS):
+                async with asyncio.timeout(longest if name in APART else PHASE_SECONDS):
                     await every[name](stage, sizes)
             except (AssertionError, OSError, DidNotStart) as error:
                 record.fail(f"{name}: {error!r}")
@@ -61,17 +87,23 @@ async def measure(names: list[str], sizes: Sizes, record: Record) -> None:
 
 @click.command()
 @click.option("--full", is_flag=True, help="Every phase, the long ones too.")
-@click.option("--only", multiple=True, type=click.Choice([*SHORT, *LONG]), help="Only this phase.")
+@click.option(
+    "--only", multiple=True, type=click.Choice([*SHORT, *LONG, *APART]), help="Only this phase."
+)
+@click.option("--minutes", default=USUAL.soak_minutes, help="Length of the soak.")
 @click.option(
     "--json", "path", type=click.Path(path_type=Path), help="Where the figures are written."
 )
-def main(full: bool, only: tuple[str, ...], path: Path | None) -> None:
-    """Measure the gateway on this machine, beside a proxy that does nothing."""
+def main(full: bool, only: tuple[str, ...], minutes: float, path: Path | None) -> None:
+    """Measure the gateway on this machine, and compare it with a minimal proxy."""
     names = list(only) or [*SHORT, *(LONG if full else ())]
     record, disk = Record(), file_system(DISK)
     if disk in ("tmpfs", "ramfs"):
         print(f"{DISK} is in memory: commits cost nothing there, the figures flatter us")
-    anyio.run(measure, names, FULL if full else USUAL, record, backend_options={"use_uvloop": True})
+    sizes = msgspec.structs.replace(FULL if full else USUAL, soak_minutes=minutes)
+    anyio.run(measure, names, sizes, record, backend_options={"use_uvloop": True})
+    for note in record.notes:
+        print(f"{note}\n")
     print(table(record))
     print()
     print(context(record, disk))

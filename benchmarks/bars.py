@@ -1,4 +1,4 @@
-"""The bars, as data: what is measured, how it is shown, and what it must reach."""
+"""The bars: the measured figures and the limits that they must keep."""
 
 from typing import Literal, assert_never
 
@@ -12,16 +12,17 @@ Kind = Literal["share", "times", "ideal", "at most", "at least", "shown"]
 class Bar(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     measure: str
-    """As the table names it, with its unit."""
+    """The name of the figure in the table, with its unit."""
     kind: Kind = "shown"
-    """Against the pass-through's figure (share, times), the model's own (ideal), or a number."""
+    """The limit is relative to the pass-through (share, times) or to the ideal (ideal), or is a
+    number."""
     number: float = 0.0
     digits: int = 1
     binding: bool = True
-    """Whether missing it fails the run; what depends on the machine only informs."""
+    """Whether a missed bar fails the run. Bars that depend on the machine are not binding."""
 
     def holds(self, figure: Figure) -> bool | None:
-        """None where there is nothing to hold."""
+        """Returns whether the figure keeps the bar; None if there is no limit."""
         limit = self.limit(figure)
         match self.kind:
             case "share" | "ideal" | "at least":
@@ -34,7 +35,7 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
                 assert_never(self.kind)
 
     def limit(self, figure: Figure) -> float | None:
-        """What the figure may just be; None when the run has nothing to compare it with."""
+        """Returns the limit of the figure; None if the run has nothing to compare it with."""
         match self.kind:
             case "share" | "times":
                 return None if figure.passthrough is None else self.number * figure.passthrough
@@ -68,7 +69,7 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _machine(key: str, measure: str, number: float, digits: int = 1) -> Bar:
-    """A bar that is good to know, on this machine."""
+    """Returns a bar that depends on the machine, and is not binding."""
     return Bar(
         key=key, measure=measure, kind="at most", number=number, digits=digits, binding=False
     )
@@ -217,8 +218,83 @@ BARS = (
         kind="at most",
         digits=0,
     ),
+    Bar(
+        key="slow_answers.memory",
+        measure="1,000 slow readers of a plain 1 MB answer: RSS growth, MB",
+        kind="at most",
+        number=100,
+        digits=0,
+    ),
+    _machine(
+        "slow_answers.health", "1,000 slow readers of a plain 1 MB answer: /health, p99 ms", 500, 0
+    ),
+    Bar(
+        key="slow_answers.left",
+        measure="1,000 slow readers of a plain 1 MB answer: still held after their time",
+        kind="at most",
+        digits=0,
+    ),
     _machine("uploads.one", "9 MB request, one message: GET /health, slowest ms", 200, 0),
     _machine("uploads.many", "9 MB request, 2,000 messages: GET /health, slowest ms", 200, 0),
+    _machine("uploads.session", "9 MB request of a session: GET /health, slowest ms", 200, 0),
+    _machine("uploads.one_turns", "9 MB request, one message: other turns, slowest ms", 200, 0),
+    _machine("uploads.many_turns", "9 MB request, 2,000 messages: other turns, slowest ms", 200, 0),
+    _machine("uploads.session_turns", "9 MB request of a session: other turns, slowest ms", 200, 0),
+    Bar(
+        key="hostile.memory",
+        measure="1 GB bodies, zip bombs and the like: RSS growth, MB",
+        kind="at most",
+        number=256,
+        digits=0,
+    ),
+    _machine("hostile.seconds", "1 GB bodies, zip bombs and the like: slowest refusal, s", 1, 2),
+    Bar(
+        key="hostile.wrong",
+        measure="1 GB bodies, zip bombs and the like: not refused properly",
+        kind="at most",
+        digits=0,
+    ),
+    _machine("timing.t", "time of wrong keys, Welch's t", 4.5, 2),
+    Bar(
+        key="lasting.memory",
+        measure="1,000 slow readers for minutes: RSS growth, MB",
+        kind="at most",
+        number=100,
+        digits=0,
+    ),
+    _shown("lasting.cuts", "1,000 slow readers for minutes: cut off", 0),
+    _machine("lasting.others", "1,000 slow readers for minutes: other turns, p99, times", 2, 2),
+    Bar(
+        key="lasting.gaps",
+        measure="1,000 slow readers for minutes: tokens missing after a resume",
+        kind="at most",
+        digits=0,
+    ),
+    _shown("fuzz.requests", "random requests to every route", 0),
+    Bar(key="fuzz.let_in", measure="of them let in without the key", kind="at most", digits=0),
+    Bar(key="fuzz.broken", measure="of them answered with 5xx", kind="at most", digits=0),
+    Bar(key="fuzz.revoked", measure="requests let in with a revoked key", kind="at most", digits=0),
+    _shown("sessions.names", "requests with hostile session headers", 0),
+    Bar(
+        key="sessions.reached",
+        measure="messages of them in a session with another name",
+        kind="at most",
+        digits=0,
+    ),
+    Bar(key="sessions.broken", measure="of them answered with 5xx", kind="at most", digits=0),
+    Bar(
+        key="sessions.conflicts",
+        measure="idempotency keys: repeats with a wrong answer",
+        kind="at most",
+        digits=0,
+    ),
+    _shown("soak.turns", "soak: turns", 0),
+    _shown("soak.attacks", "soak: attacks", 0),
+    _shown("soak.kills", "soak: kills", 0),
+    Bar(key="soak.unanswered", measure="soak: requests without a whole answer", kind="at most"),
+    Bar(key="soak.rss", measure="soak: RSS growth, MB", kind="at most", number=15, digits=1),
+    Bar(key="soak.descriptors", measure="soak: growth of descriptors", kind="at most", number=10),
+    Bar(key="soak.threads", measure="soak: growth of threads", kind="at most", number=1),
     _machine("install.seconds", "install of the core, s", 15, 0),
     _machine("install.packages", "packages of the core", 35, 0),
     _machine("install.size", "size of the core, MB", 75, 0),

@@ -1,4 +1,5 @@
-"""A cheap HTTP client for load: keep-alive, one request at a time, the first token timed."""
+"""A cheap HTTP client for load: keep-alive, one request at a time, with the time of the first
+token."""
 
 import asyncio
 import time
@@ -11,27 +12,27 @@ import msgspec
 from benchmarks.model import TOKEN
 
 SAMPLE = 300
-"""Bytes of a wrong answer that are kept to be shown."""
+"""Maximum number of bytes of a wrong answer that are kept for the report."""
 
 
 class Answer(msgspec.Struct, kw_only=True):
-    """What came of one request."""
+    """The result of one request."""
 
     status: int = 0
     tokens: int = 0
-    """Tokens of the model that came through."""
+    """Number of the model's tokens that were received."""
     first: float = 0.0
-    """Seconds to the first byte of content; to the end where there was none."""
+    """Seconds to the first byte of content; to the end if there was none."""
     total: float = 0.0
     error: str = ""
     body: bytes = b""
 
     def good(self, tokens: int) -> bool:
-        """Whether everything came that the model said."""
+        """Whether the answer has all tokens of the model."""
         return self.status == 200 and self.tokens == tokens and not self.error
 
     def told(self) -> str:
-        """What went wrong, for people."""
+        """Describes the failure, for people."""
         shown = self.body[:SAMPLE].decode(errors="replace")
         return f"status {self.status}, {self.tokens} tokens {self.error} {shown}".strip()
 
@@ -39,7 +40,7 @@ class Answer(msgspec.Struct, kw_only=True):
 def encode(
     method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes = b""
 ) -> bytes:
-    """A request as it is written to the wire."""
+    """Encodes a request as HTTP."""
     every = {
         "Host": "127.0.0.1",
         "Content-Type": "application/json",
@@ -51,7 +52,7 @@ def encode(
 
 
 class Wire(asyncio.Protocol):
-    """One connection and the answer that arrives on it."""
+    """One connection, and the answer that arrives on it."""
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
@@ -60,9 +61,10 @@ class Wire(asyncio.Protocol):
         self.body = bytearray()
         self.status = 0
         self.first = 0.0
+        self._keep_alive = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are no subclass of asyncio's.
+        # uvloop's transports are not subclasses of asyncio's.
         self.transport = cast(asyncio.Transport, transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -85,11 +87,13 @@ class Wire(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         self.status = self._parser.get_status_code()
+        # Once the parser is reset for the next answer, it no longer knows this.
+        self._keep_alive = self._parser.should_keep_alive()
         if self.status >= 200 and self._ended is not None and not self._ended.done():
             self._ended.set_result(None)
 
     def send(self, request: bytes) -> "asyncio.Future[None]":
-        """Writes the request; done when its answer is whole."""
+        """Writes the request, and returns when its answer is complete."""
         if self.transport is None:
             raise ConnectionResetError("closed before the request")
         self.body, self.status, self.first = bytearray(), 0, 0.0
@@ -100,11 +104,11 @@ class Wire(asyncio.Protocol):
     @property
     def reusable(self) -> bool:
         closing = self.transport is None or self.transport.is_closing()
-        return not closing and (not self.status or self._parser.should_keep_alive())
+        return not closing and self._keep_alive
 
 
 class Client:
-    """Asks one server, over one connection that is made anew where it was lost."""
+    """Sends requests to one server, over one connection that is reopened if it is lost."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -118,7 +122,7 @@ class Client:
         return self._wire
 
     async def ask(self, request: bytes, seconds: float = 60.0) -> Answer:
-        """The answer, whatever it is: a failure is one too."""
+        """Sends a request and returns its answer. A failure is an answer too."""
         began, answer, wire = time.perf_counter(), Answer(), None
         try:
             async with asyncio.timeout(seconds):
@@ -143,7 +147,7 @@ class Client:
 
 
 async def ask_once(port: int, request: bytes, seconds: float = 10.0) -> Answer:
-    """One request over a connection of its own."""
+    """Sends one request over a connection of its own."""
     client = Client(port)
     try:
         return await client.ask(request, seconds)

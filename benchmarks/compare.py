@@ -1,4 +1,4 @@
-"""CPU per turn of this checkout beside another one, in alternating pairs on one machine.
+"""Compares the CPU per turn of this checkout with that of another one, in alternating pairs.
 
     python -m benchmarks.compare /path/to/other/checkout
 
@@ -51,7 +51,7 @@ async def _pairs(stage: Stage, other: Target, name: str, plan: Plan, pairs: int)
         await stage.load(target, msgspec.structs.replace(plan, count=WARM, sessions=""))
     ratios, mine, theirs = [], [], []
     for number in range(pairs):
-        # Sessions of their own in every round, so that no history grows.
+        # Every round has sessions of its own, so that no history grows.
         sessions = f"{plan.sessions}-{number}" if plan.sessions else ""
         planned = msgspec.structs.replace(plan, sessions=sessions)
         order = [stage.ours, other] if number % 2 else [other, stage.ours]

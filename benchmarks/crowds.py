@@ -1,4 +1,5 @@
-"""The measures of what piles up: turns in a session, conversations at once, stored sessions."""
+"""Measures the effect of long sessions, of many conversations at once, and of many stored
+sessions."""
 
 import asyncio
 import sys
@@ -18,17 +19,18 @@ from benchmarks.stage import Stage
 USUAL = Behaviour()
 SECOND = Behaviour(ttft=1.0)
 RAMP = 0.8
-"""Seconds in which a crowd begins to speak: less than the first answer takes, so all wait."""
+"""Seconds within which all conversations start. It is less than the first answer takes, so all of
+them are open at once."""
 CONNECT_SECONDS = 1.0
 TICK = 0.02
 PROBE_START = 0.7
-"""Seconds that the probe has to begin."""
+"""Seconds that the probe has to start."""
 YOUNG = 10
-"""Turns of a young session: around the fifth."""
+"""Number of turns of a young session. Their median is around the fifth."""
 
 
 async def growth(stage: Stage, sizes: Sizes) -> None:
-    """Old sessions beside young ones, in turns, so that noise meets both."""
+    """Alternates between old and young sessions, so that noise affects both."""
     await stage.behave(USUAL)
     target, client = stage.ours, Client(stage.ours.port)
     names = range(sizes.grown)
@@ -62,21 +64,21 @@ async def _turns(target: Target, client: Client, session: str, count: int, load:
 
 
 class Pressed(msgspec.Struct):
-    """How a target bore a crowd."""
+    """The results of many conversations at once."""
 
     load: Load
     most: Usage
-    """The most that was used at any moment."""
+    """The highest usage at any moment."""
     delays: list[float]
-    """Milliseconds that each GET /health took meanwhile."""
+    """Milliseconds of each GET /health during the load."""
     open: int
-    """Conversations that were in the model at once."""
+    """Number of conversations that were in the model at once."""
     began: float
     ended: float
 
 
 async def crowd(stage: Stage, sizes: Sizes) -> None:
-    """Thousands of conversations at once, on a model that takes a second."""
+    """Opens thousands of conversations at once, on a model that takes a second."""
     await stage.restart("crowded", watched=True)
     await stage.behave(SECOND)
     least = await press(stage, stage.passthrough, sizes.crowd)
@@ -99,9 +101,10 @@ async def crowd(stage: Stage, sizes: Sizes) -> None:
 
 
 async def press(stage: Stage, target: Target, count: int, sessions: str = "") -> Pressed:
-    """A turn of each of `count` conversations, all open at once.
+    """Runs a turn in each of `count` conversations, all open at once.
 
-    They are stored sessions where `sessions` names them, and stateless requests otherwise.
+    The conversations are stored sessions named after `sessions`, or stateless requests if that
+    is empty.
     """
     await stage.behave(stage.behaviour)
     clients = [Client(target.port) for _ in range(count)]
@@ -125,24 +128,24 @@ async def press(stage: Stage, target: Target, count: int, sessions: str = "") ->
 
 
 class Probed(msgspec.Struct):
-    """How a target bore some work."""
+    """The usage and the delays of a target during some work."""
 
     began: float
     seconds: float
     before: Usage
     most: Usage
-    """The most that was used at any moment."""
+    """The highest usage at any moment."""
     delays: list[float]
-    """Milliseconds that each GET /health took meanwhile."""
+    """Milliseconds of each GET /health during the work."""
 
     @property
     def rss_growth(self) -> float:
-        """Megabytes."""
+        """Growth of the memory in megabytes."""
         return self.most.rss - self.before.rss
 
 
 async def probed(stage: Stage, target: Target, work: Callable[[], Awaitable[None]]) -> Probed:
-    """Does the work, and asks the target for its health all the while."""
+    """Does the work, and requests the target's health meanwhile."""
     used = [target.tree.usage()]
     probe = await _probe(stage, target)
     try:
@@ -153,7 +156,7 @@ async def probed(stage: Stage, target: Target, work: Callable[[], Awaitable[None
             await work()
             seconds = time.perf_counter() - began
             sampling.cancel()
-        # Without input it would be left open, and the probe would never end.
+        # Without input, stdin would stay open, and the probe would never end.
         out, err = await probe.communicate(b"")
         assert probe.returncode == 0, err.decode()
     finally:
@@ -200,7 +203,7 @@ async def _sample(target: Target, seen: list[Usage]) -> None:
 
 
 async def _speak(target: Target, clients: list[Client], load: Load, sessions: str) -> None:
-    """Lets all ask within the ramp, and waits for their answers."""
+    """Sends all requests within the ramp, and waits for their answers."""
     began = time.perf_counter()
 
     async def ask(number: int, client: Client) -> None:
@@ -215,7 +218,7 @@ async def _speak(target: Target, clients: list[Client], load: Load, sessions: st
 
 
 async def stored(stage: Stage, sizes: Sizes) -> None:
-    """Whether a turn is slower when thousands of sessions are stored."""
+    """Measures whether turns are slower when thousands of sessions are stored."""
     await stage.behave(USUAL)
     await stage.restart("stored")
     few = Plan(count=100)

@@ -1,4 +1,4 @@
-"""One gateway on PostgreSQL beside one on SQLite."""
+"""Compares a gateway on PostgreSQL with one on SQLite."""
 
 from benchmarks.load import Plan
 from benchmarks.phases import USUAL
@@ -8,9 +8,9 @@ from hermes.testing.postgres import DURABLE, running_postgres
 
 
 async def postgres(stage: Stage, sizes: Sizes) -> None:
-    """Turns a second on both databases, one after the other, several times.
+    """Measures turns per second on both databases, alternately, several times.
 
-    The figures of SQLite stand in the place of the pass-through.
+    In the table, the figures of SQLite are in the column of the pass-through.
     """
     await stage.behave(USUAL)
     with running_postgres(DURABLE, DISK) as server:

@@ -1,4 +1,4 @@
-"""Installing the core into a fresh environment: time, packages, size."""
+"""Installs the core into a fresh environment, and measures time, packages and size."""
 
 import asyncio
 import sys
@@ -11,11 +11,11 @@ from benchmarks.stage import Stage
 ROOT = Path(__file__).parents[1]
 SECONDS = 300.0
 TOOLS = {"pip", "setuptools", "wheel"}
-"""What an environment brings itself."""
+"""The packages of an empty environment."""
 
 
 async def install(stage: Stage, sizes: Sizes) -> None:
-    """What a user waits for and gets with `pip install`."""
+    """Measures the time, the packages and the size of `pip install`."""
     place = stage.folder / "venv"
     await _run(sys.executable, "-m", "venv", str(place))
     began = time.perf_counter()

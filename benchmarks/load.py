@@ -1,4 +1,4 @@
-"""Load on one target, and what it came to."""
+"""Puts load on one target, and measures the answers."""
 
 import asyncio
 import math
@@ -12,6 +12,7 @@ from benchmarks.client import SAMPLE, Answer, Client, encode
 from benchmarks.processes import Others, Tree
 
 PATH = "/v1/chat/completions"
+SESSION_HEADER = "X-Hermes-Session-Id"
 
 
 def percentile(values: list[float], share: float) -> float:
@@ -24,7 +25,7 @@ def median(values: list[float]) -> float:
 
 
 class Target:
-    """A server that completes chats: the model itself, the pass-through, or ours."""
+    """A server for chat completions: the model itself, the pass-through, or our gateway."""
 
     def __init__(self, name: str, port: int, model: str, key: str, tree: Tree) -> None:
         self.name = name
@@ -35,7 +36,7 @@ class Target:
         self._asked = 0
 
     def request(self, *, stream: bool = False, session: str = "") -> bytes:
-        """One line of a user: a conversation of its own, or the next of a session."""
+        """Encodes one message of a user, in a new conversation or in a session."""
         self._asked += 1
         content = f"Hello, this is line {self._asked}."
         body = {
@@ -43,24 +44,24 @@ class Target:
             "stream": stream,
             "messages": [{"role": "user", "content": content}],
         }
-        headers = {**self._headers, "X-Hermes-Session-Id": session} if session else self._headers
+        headers = {**self._headers, SESSION_HEADER: session} if session else self._headers
         return encode("POST", PATH, headers, msgspec.json.encode(body))
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """How much is asked: `count` requests, but for no longer than `seconds`."""
+    """The amount of load: `count` requests, for at most `seconds`."""
 
     count: int
     concurrency: int = 1
     seconds: float = 30.0
     stream: bool = False
     sessions: str = ""
-    """Where given, every request begins a stored session, named with this and a number."""
+    """If given, every request begins a stored session, named with this prefix and a number."""
     patience: float = 60.0
 
 
 class Load:
-    """Answers that belong together, with the time and the CPU that they took."""
+    """A group of answers, with the time and the CPU that they took."""
 
     def __init__(self, tokens: int) -> None:
         self._tokens = tokens
@@ -88,12 +89,12 @@ class Load:
 
     @property
     def rate(self) -> float:
-        """Turns a second."""
+        """Turns per second."""
         return len(self.good) / self.wall
 
     @property
     def tokens_rate(self) -> float:
-        """Tokens a second."""
+        """Tokens per second."""
         return sum(answer.tokens for answer in self.good) / self.wall
 
     @property
@@ -108,12 +109,12 @@ class Load:
 
     @property
     def cpu_each(self) -> float:
-        """Milliseconds of CPU for a turn."""
+        """Milliseconds of CPU per turn."""
         return self.cpu * 1000 / max(1, len(self.good))
 
 
 async def ask_much(target: Target, plan: Plan, tokens: int) -> Load:
-    """Does as planned; an answer is good with status 200 and all tokens."""
+    """Runs the plan. An answer is good if it has status 200 and all tokens."""
     done, numbers = Load(tokens), iter(range(plan.count))
     others, cpu, began = Others(), target.tree.cpu(), time.perf_counter()
     async with asyncio.TaskGroup() as group:

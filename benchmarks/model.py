@@ -1,4 +1,5 @@
-"""A fake model that is never the bottleneck: frames encoded beforehand, one write a token."""
+"""A fake model that is never the bottleneck: it encodes frames in advance, and writes once per
+token."""
 
 import asyncio
 import sys
@@ -11,9 +12,9 @@ import msgspec
 import uvloop
 
 TOKEN = b"lorem"
-"""What every token says, and nothing else in a request or an answer does."""
+"""The text of every token. It occurs nowhere else in a request or an answer."""
 READ = "notes.txt"
-"""The file that a tool call asks for."""
+"""The file that a tool call reads."""
 
 _STREAM = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
@@ -22,7 +23,7 @@ _STREAM = (
 
 
 class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How answers are given; a request keeps the one it began under."""
+    """The behaviour of the model. A request keeps the behaviour that it began with."""
 
     ttft: float = 0.0
     """Seconds before the first token."""
@@ -30,18 +31,18 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     delay: float = 0.0
     """Seconds between two tokens."""
     padding: int = 0
-    """Characters added to every token."""
+    """Number of characters that are added to every token."""
     tool: bool = False
-    """Whether a conversation without a tool's result gets a call of read_file first."""
+    """Whether a conversation without a tool result first gets a call of read_file."""
 
     @property
     def seconds(self) -> float:
-        """How long an answer takes at least."""
+        """Minimum duration of an answer."""
         return self.ttft + self.tokens * self.delay
 
 
 class Counts(msgspec.Struct, kw_only=True):
-    """What was asked since the behaviour was last set."""
+    """Counts of requests since the behaviour was last set."""
 
     calls: int = 0
     tool_calls: int = 0
@@ -58,7 +59,7 @@ class Message(msgspec.Struct):
 
 
 class Asked(msgspec.Struct):
-    """The little that an answer depends on."""
+    """The parts of a request on which the answer depends."""
 
     stream: bool = False
     stream_options: Options | None = None
@@ -66,7 +67,7 @@ class Asked(msgspec.Struct):
 
 
 def chunk(data: bytes) -> bytes:
-    """One piece of a chunked body."""
+    """Encodes one piece of a chunked body."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
@@ -87,7 +88,7 @@ def usage(size: int, tokens: int) -> bytes:
 
 
 def last_frames(finish: bytes, counted: bytes) -> bytes:
-    """The end of a stream, with its usage where that was asked for."""
+    """Encodes the end of a stream, with its usage if the request asks for it."""
     tail = b""
     if counted:
         tail = (
@@ -109,7 +110,7 @@ CALL = (
 
 
 class Scene:
-    """What all connections share: the behaviour, its frames, and what was counted."""
+    """The state that all connections share: the behaviour, its frames and the counts."""
 
     def __init__(self) -> None:
         self.counts = Counts()
@@ -138,14 +139,14 @@ class Scene:
         )
 
     def calls_tool(self, asked: Asked) -> bool:
-        """Whether a call is due; counts it."""
+        """Returns whether a call is due, and counts it."""
         due = self.behaviour.tool and all(one.role != "tool" for one in asked.messages)
         self.counts.tool_calls += due
         return due
 
 
 class Stream:
-    """One streamed answer, on timers: each token at its time, each in a write of its own."""
+    """One streamed answer. Each token is written at its time, in a write of its own."""
 
     def __init__(self, scene: Scene, asked: Asked, size: int, writer: "Connection") -> None:
         self._loop = asyncio.get_running_loop()
@@ -186,7 +187,7 @@ class Stream:
 
 
 class Connection(asyncio.Protocol):
-    """A client's connection; requests are answered in their order."""
+    """A client's connection. Requests are answered in order."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -199,7 +200,7 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are no subclass of asyncio's.
+        # uvloop's transports are not subclasses of asyncio's.
         self._transport = cast(asyncio.Transport, transport)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -1,4 +1,4 @@
-"""A proxy that checks a key and copies bytes: what a gateway in Python costs at the least."""
+"""A proxy that checks a key and copies bytes: the minimal cost of a gateway in Python."""
 
 import sys
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The measures of every run: start, memory, latency, throughput, streams, tools, prompt."""
+"""The phases of every run: start, memory, latency, throughput, streams, tools, prompt."""
 
 import asyncio
 import subprocess
@@ -20,7 +20,8 @@ COMMAND_SECONDS = 30.0
 
 
 async def start(stage: Stage, sizes: Sizes) -> None:
-    """From the spawn to the first answer, the pass-through before ours."""
+    """Measures the time from the spawn to the first answer, first of the pass-through and then
+    of ours."""
     await stage.behave(USUAL)
     stage.passthrough.tree.stop()
     least = [await _started(stage, stage.new_passthrough) for _ in range(sizes.starts)]
@@ -51,7 +52,7 @@ async def _started(stage: Stage, new: Callable[[], Target]) -> tuple[float, floa
 
 
 async def commands(stage: Stage, sizes: Sizes) -> None:
-    """The command line, as a person waits for it."""
+    """Measures the time that commands of the command line take."""
     await stage.behave(USUAL)
     env = stage.env("terminal")
     times, said = range(sizes.commands), stage.behaviour.tokens
@@ -62,7 +63,7 @@ async def commands(stage: Stage, sizes: Sizes) -> None:
 
 
 async def _command(env: dict[str, str], expected: bytes, count: int, *arguments: str) -> float:
-    """Seconds until it ended, having said what is expected."""
+    """Returns the seconds until the command ended, and checks its output."""
     began = time.perf_counter()
     process = await asyncio.create_subprocess_exec(
         HERMES,
@@ -85,7 +86,7 @@ async def _command(env: dict[str, str], expected: bytes, count: int, *arguments:
 
 
 async def memory(stage: Stage, sizes: Sizes) -> None:
-    """Memory of a gateway that was just started, and of one that was used."""
+    """Measures the memory of a gateway that was just started, and after requests."""
     await stage.behave(USUAL)
     await stage.restart()
     await stage.settle(stage.ours)
@@ -101,7 +102,8 @@ async def memory(stage: Stage, sizes: Sizes) -> None:
 
 
 async def latency(stage: Stage, sizes: Sizes) -> None:
-    """One after another: what is added to the model's own time, and the CPU of a turn."""
+    """Sends requests one after another: measures the time added to the model's own, and the CPU
+    of a turn."""
     await stage.behave(USUAL)
     targets = (stage.direct, stage.passthrough, stage.ours)
     await stage.rounds(1, Plan(count=20), *targets)
@@ -123,7 +125,7 @@ async def latency(stage: Stage, sizes: Sizes) -> None:
 
 
 async def throughput(stage: Stage, sizes: Sizes) -> None:
-    """Turns a second, the pass-through right before ours each time."""
+    """Measures turns per second, each time of the pass-through right before ours."""
     await stage.behave(USUAL)
     for concurrency in sizes.concurrencies:
         plan = Plan(count=100_000, concurrency=concurrency, seconds=sizes.seconds)
@@ -134,7 +136,7 @@ async def throughput(stage: Stage, sizes: Sizes) -> None:
 
 
 async def streams(stage: Stage, sizes: Sizes) -> None:
-    """Many long answers at once: tokens a second."""
+    """Measures tokens per second with many long answers at once."""
     await stage.behave(LONG)
     plan = Plan(count=sizes.streams, concurrency=32, stream=True)
     targets = (stage.passthrough, stage.ours)
@@ -143,7 +145,7 @@ async def streams(stage: Stage, sizes: Sizes) -> None:
 
 
 async def slow(stage: Stage, sizes: Sizes) -> None:
-    """A model as slow as a real one: nothing but the model should be waited for."""
+    """Uses a model as slow as a real one, so that turns should wait for the model alone."""
     await stage.behave(SLOW)
     many = sizes.slow_streams
     plan = Plan(count=many * sizes.waves, concurrency=many, stream=True)
@@ -153,7 +155,7 @@ async def slow(stage: Stage, sizes: Sizes) -> None:
 
 
 async def tools(stage: Stage, sizes: Sizes) -> None:
-    """A turn in which the model reads a file: two calls of the model, one tool."""
+    """Measures a turn in which the model reads a file: two model calls and one tool."""
     await stage.behave(msgspec.structs.replace(USUAL, tool=True))
     await stage.load(stage.ours, Plan(count=5))
     await stage.settle(stage.ours)
@@ -175,7 +177,7 @@ class Prompt(msgspec.Struct):
 
 
 async def prompt(stage: Stage, sizes: Sizes) -> None:
-    """What the model is given besides the one line that was said."""
+    """Measures the size of the prompt for a one-line message."""
     await stage.behave(USUAL)
     await stage.load(stage.ours, Plan(count=1))
     last = await stage.last(Prompt)

@@ -1,4 +1,5 @@
-"""Asks GET /health at a fixed pace, from a process of its own: how late is the event loop?"""
+"""Calls GET /health at a fixed pace from a process of its own, to measure the delay of the event
+loop."""
 
 import json
 import select
@@ -8,9 +9,9 @@ from http.client import HTTPConnection
 
 
 def poll(port: int, every: float) -> list[tuple[float, float]]:
-    """When each call was due, and how late its answer came, until standard input ends.
+    """Calls until standard input ends. Returns the due time and the delay of each call.
 
-    A late answer delays the calls behind it, and they are counted as late as well.
+    A late answer delays the next calls, and these count as late too.
     """
     connection = HTTPConnection("127.0.0.1", port, timeout=30)
     seen: list[tuple[float, float]] = []

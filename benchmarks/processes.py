@@ -1,4 +1,4 @@
-"""Process trees that we started: what they use, and their end, by pid only."""
+"""The process trees that we started: measures their usage, and ends them by pid."""
 
 import contextlib
 import os
@@ -12,12 +12,12 @@ import psutil
 
 STOP_SECONDS = 8.0
 TREES: list["Tree"] = []
-"""Every tree of ours that runs."""
+"""All running process trees of the benchmark."""
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
     rss: float
-    """Megabytes."""
+    """Memory in megabytes."""
     threads: int
 
 
@@ -48,7 +48,7 @@ class Tree:
         return []
 
     def cpu(self) -> float:
-        """Seconds that the tree has computed."""
+        """Seconds of CPU that the tree has used."""
         spent = 0.0
         for one in self.members():
             with contextlib.suppress(psutil.Error):
@@ -65,15 +65,22 @@ class Tree:
         return Usage(rss=rss / 2**20, threads=threads)
 
     def established(self, port: int) -> int:
-        """Connections of clients that the tree still holds."""
+        """Number of client connections that the tree still holds."""
         return sum(
             connection.status == psutil.CONN_ESTABLISHED and connection.laddr[1] == port
             for one in self.members()
             for connection in one.net_connections("tcp")
         )
 
+    def kill(self) -> None:
+        """Ends the command with SIGKILL. Its children are left to themselves."""
+        if self in TREES:
+            TREES.remove(self)
+        self._popen.kill()
+        self._popen.wait(STOP_SECONDS)
+
     def stop(self) -> None:
-        """Asks the command to end, and ends what is left after a while."""
+        """Asks the command to end, and kills the remaining processes after a while."""
         if self in TREES:
             TREES.remove(self)
         members = self.members()
@@ -87,7 +94,7 @@ class Tree:
 
 
 class Others:
-    """How much of the machine is used by everything but us, between two moments."""
+    """Measures the CPU that other processes of the machine use between two moments."""
 
     def __init__(self) -> None:
         self._busy, self._ours = self._read()
@@ -101,7 +108,7 @@ class Others:
         return busy, own.user + own.system + sum(tree.cpu() for tree in TREES)
 
     def seconds(self) -> float:
-        """CPU that others used since."""
+        """Returns the seconds of CPU that others have used since."""
         busy, ours = self._read()
         return busy - self._busy - ours + self._ours
 
@@ -114,6 +121,6 @@ def free_port() -> int:
 
 
 def file_system(folder: Path) -> str:
-    """The kind of file system that the folder is on."""
+    """Returns the type of the file system of the folder."""
     mounts = {Path(one.mountpoint): one.fstype for one in psutil.disk_partitions(all=True)}
     return next((mounts[one] for one in (folder, *folder.parents) if one in mounts), "unknown")

@@ -1,4 +1,4 @@
-"""What a run found out, figure by figure."""
+"""The results of a run."""
 
 import math
 
@@ -10,32 +10,34 @@ SAMPLES = 5
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """One measure; what has no such figure has None."""
+    """One measured figure. None means that there is no such value."""
 
     ours: float
     passthrough: float | None = None
     ideal: float | None = None
-    """What the model alone reached."""
+    """The result of the model alone."""
 
 
 class Record:
     def __init__(self) -> None:
         self.figures: dict[str, Figure] = {}
         self.turns = 0
-        """Answers of ours that were good."""
+        """Number of our gateway's good answers."""
         self.errors = 0
-        """Answers of ours that were not."""
+        """Number of our gateway's bad answers."""
         self.samples: list[str] = []
+        self.notes: list[str] = []
+        """Further tables to be shown."""
         self.loaded = 0.0
         """Seconds under load."""
         self.others = 0.0
-        """Seconds of CPU that the rest of the machine used in them."""
+        """Seconds of CPU that the rest of the machine used under load."""
         self.seconds: dict[str, float] = {}
-        """How long each phase took."""
+        """Duration of each phase."""
 
     @property
     def noise(self) -> float:
-        """Cores that the rest of the machine used under load."""
+        """Number of cores that the rest of the machine used under load."""
         return max(0.0, self.others / self.loaded) if self.loaded else 0.0
 
     def put(
@@ -49,12 +51,12 @@ class Record:
             self.figures[key] = Figure(ours=ours, passthrough=passthrough, ideal=ideal)
 
     def fail(self, what: str) -> None:
-        """Remembers a phase that could not be measured."""
+        """Records a phase that could not be measured."""
         self.errors += 1
         self.samples.append(what)
 
     def count(self, target: Target, load: Load) -> None:
-        """Remembers what failed; only ours is held to it."""
+        """Records the answers of a load. Only those of our gateway count."""
         self.loaded += load.wall
         self.others += load.others
         if target.name == "ours":

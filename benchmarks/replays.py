@@ -1,4 +1,4 @@
-"""Clients that ask for much: readers of long runs, slow readers, and large requests."""
+"""Expensive clients: readers of long runs, slow readers, and large requests."""
 
 import asyncio
 import socket
@@ -7,27 +7,27 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from benchmarks.client import ask_once, encode
+from benchmarks.client import Client, ask_once, encode
 from benchmarks.crowds import Probed, probed
-from benchmarks.load import PATH, percentile
+from benchmarks.load import PATH, SESSION_HEADER, percentile
 from benchmarks.model import Behaviour
 from benchmarks.sizes import Sizes
 from benchmarks.stage import KEY, Stage
 from benchmarks.stalls import read_slowly, small_socket
 
 LONG = Behaviour(tokens=8_000, padding=1000)
-"""An answer of 8 MB."""
+"""Behaviour with an answer of 8 MB."""
 MEDIUM = Behaviour(tokens=1_000, padding=1000)
-"""An answer of 1 MB."""
+"""Behaviour with an answer of 1 MB."""
 UPLOAD_BYTES = 9_000_000
 END = b"event: run.completed"
 HEADERS = {"Authorization": f"Bearer {KEY}"}
 
 
 async def replays(stage: Stage, sizes: Sizes) -> None:
-    """Many quick readers of one long run that is over."""
+    """Measures many quick readers of one long run that has ended."""
     await stage.restart("replayed")
-    path = await _run(stage, LONG)
+    path = await finished_run(stage, LONG)
 
     async def read() -> None:
         async with asyncio.TaskGroup() as group:
@@ -42,10 +42,28 @@ async def replays(stage: Stage, sizes: Sizes) -> None:
 
 
 async def slow_replays(stage: Stage, sizes: Sizes) -> None:
-    """Many readers of a run who take a byte a second, until they are cut off."""
+    """Measures many readers of a run that read a byte per second, until they are cut off."""
     await stage.restart("replayed-slowly")
-    path = await _run(stage, MEDIUM)
-    request = encode("GET", path, HEADERS)
+    path = await finished_run(stage, MEDIUM)
+    await _read_slowly(stage, sizes, "slow_replays", encode("GET", path, HEADERS))
+
+
+async def slow_answers(stage: Stage, sizes: Sizes) -> None:
+    """Measures the cost of many clients that read a plain answer at a byte per second, until
+    they are cut off."""
+    await stage.restart("answered-slowly")
+    await stage.behave(MEDIUM)
+    said = [{"role": "user", "content": "hello"}]
+    body = msgspec.json.encode({"model": "hermes-agent", "messages": said})
+    request = encode("POST", PATH, {**HEADERS, "Idempotency-Key": "one"}, body)
+    answer = await ask_once(stage.ours.port, request, 60.0)
+    assert answer.good(MEDIUM.tokens), answer.told()
+    await stage.behave(Behaviour())
+    await _read_slowly(stage, sizes, "slow_answers", request)
+
+
+async def _read_slowly(stage: Stage, sizes: Sizes, name: str, request: bytes) -> None:
+    """Lets many clients send the request and read a byte per second, and records their cost."""
     readers: list[socket.socket] = []
 
     async def read() -> None:
@@ -67,28 +85,52 @@ async def slow_replays(stage: Stage, sizes: Sizes) -> None:
         for reader in readers:
             reader.close()
     put = stage.record.put
-    put("slow_replays.memory", seen.rss_growth)
-    put("slow_replays.health", percentile(seen.delays, 0.99))
-    put("slow_replays.left", left)
+    put(f"{name}.memory", seen.rss_growth)
+    put(f"{name}.health", percentile(seen.delays, 0.99))
+    put(f"{name}.left", left)
 
 
 async def uploads(stage: Stage, sizes: Sizes) -> None:
-    """Requests that are nearly as large as is allowed: one message, and very many."""
+    """Measures requests of nearly the maximum size, and the turns of others at the same time."""
     await stage.restart("uploaded")
     await stage.behave(Behaviour())
-    for name, messages in (("one", 1), ("many", sizes.upload_messages)):
+    for name, messages in (("one", 1), ("many", sizes.upload_messages), ("session", 1)):
         text = "word " * (UPLOAD_BYTES // 5 // messages)
         said = [{"role": "user", "content": text}] * messages
         body = msgspec.json.encode({"model": "hermes-agent", "messages": said})
-        request = encode("POST", PATH, HEADERS, body)
+        turns: list[float] = []
 
-        async def send(request: bytes = request) -> None:
-            for _ in range(sizes.uploads):
+        async def send(name: str = name, body: bytes = body) -> None:
+            for number in range(sizes.uploads):
+                session = {SESSION_HEADER: f"upload-{number}"} if name == "session" else {}
+                request = encode("POST", PATH, {**HEADERS, **session}, body)
                 answer = await ask_once(stage.ours.port, request, 60.0)
                 assert answer.status, answer.told()
 
-        seen = await _watched(stage, send)
+        async def send_beside_others(
+            send: Callable[[], Awaitable[None]] = send, turns: list[float] = turns
+        ) -> None:
+            async with asyncio.TaskGroup() as group:
+                others = group.create_task(_talk(stage, turns))
+                await send()
+                others.cancel()
+
+        seen = await _watched(stage, send_beside_others)
         stage.record.put(f"uploads.{name}", max(seen.delays))
+        stage.record.put(f"uploads.{name}_turns", max(turns))
+
+
+async def _talk(stage: Stage, turns: list[float]) -> None:
+    """Runs one small turn after another, and records the milliseconds that each took."""
+    client = Client(stage.ours.port)
+    try:
+        while True:
+            answer = await client.ask(stage.ours.request())
+            assert answer.good(stage.behaviour.tokens), answer.told()
+            turns.append(answer.total * 1000)
+            await asyncio.sleep(0.005)
+    finally:
+        client.close()
 
 
 async def _watched(stage: Stage, work: Callable[[], Awaitable[None]]) -> Probed:
@@ -96,8 +138,8 @@ async def _watched(stage: Stage, work: Callable[[], Awaitable[None]]) -> Probed:
     return await probed(stage, stage.ours, work)
 
 
-async def _run(stage: Stage, behaviour: Behaviour) -> str:
-    """The path of the events of a run that has just ended."""
+async def finished_run(stage: Stage, behaviour: Behaviour) -> str:
+    """Returns the path of the events of a run that has just ended."""
     await stage.behave(behaviour)
     answer = await ask_once(stage.ours.port, stage.ours.request(), 60.0)
     assert answer.good(behaviour.tokens), answer.told()
@@ -107,7 +149,7 @@ async def _run(stage: Stage, behaviour: Behaviour) -> str:
 
 
 async def _read(stage: Stage, path: str) -> None:
-    """Reads a run to its end and keeps none of it."""
+    """Reads a run to its end, and discards it."""
     reader, writer = await asyncio.open_connection("127.0.0.1", stage.ours.port)
     try:
         writer.write(encode("GET", path, {**HEADERS, "Connection": "close"}))

@@ -1,4 +1,4 @@
-"""A run as a table for people and as JSON for later."""
+"""Formats a run as a table for people and as JSON for later."""
 
 import os
 import platform
@@ -33,7 +33,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rows(record: Record) -> list[Row]:
-    """What was measured, in the order of the bars."""
+    """Formats the figures in the order of the bars."""
     figures = {**record.figures, "errors": Figure(ours=record.errors)}
     return [Row(bar=bar, figure=figures[bar.key]) for bar in BARS if bar.key in figures]
 
@@ -43,17 +43,17 @@ def table(record: Record) -> str:
 
 
 def context(record: Record, disk: str) -> str:
-    """Under what conditions the figures came about."""
+    """Describes the conditions of the measurement."""
     lines = [
-        f"{record.turns:,} turns of ours; {os.cpu_count()} cores, {platform.machine()},"
+        f"{record.turns:,} turns of the gateway; {os.cpu_count()} cores, {platform.machine()},"
         f" Python {platform.python_version()}, {platform.system()}, home on {disk};"
-        f" others used {record.noise:.1f} cores meanwhile."
+        f" other processes used {record.noise:.1f} cores."
     ]
     return "\n".join([*lines, *(f"not whole: {sample}" for sample in record.samples)])
 
 
 class Saved(msgspec.Struct, kw_only=True):
-    """One run, as it is kept."""
+    """The stored form of one run."""
 
     at: float
     python: str

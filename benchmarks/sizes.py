@@ -1,43 +1,54 @@
-"""How much a run measures."""
+"""The sizes of a run."""
 
 import msgspec
 
 
 class Sizes(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts and bounds of a run."""
+    """Counts and durations of a run."""
 
     starts: int = 3
     commands: int = 5
     used: int = 200
-    """Requests before the memory is read again."""
+    """Number of requests before the memory is read again."""
     latency: int = 100
-    """Requests of one round."""
+    """Number of requests in one round."""
     rounds: int = 4
     seconds: float = 2.5
-    """Of each round of throughput."""
+    """Seconds of each round of throughput."""
     concurrencies: tuple[int, ...] = (1, 8, 32, 128)
     streams: int = 160
-    """Of 200 tokens each, in a round."""
+    """Number of streams in a round, of 200 tokens each."""
     waves: int = 3
-    """Turns after another of each stream of the slow model."""
+    """Number of consecutive turns of each stream of the slow model."""
     slow_streams: int = 64
     tools: int = 50
     old: int = 240
-    """Turns that a session has when its growth is looked at."""
+    """Number of turns of an old session."""
     grown: int = 3
-    """Sessions that grow."""
+    """Number of old sessions."""
     crowd: int = 2000
     stored: int = 5000
     replays: int = 200
-    """Quick readers of one long run."""
+    """Number of quick readers of one long run."""
     slow_replays: int = 1000
     uploads: int = 3
-    """Large requests, one after another."""
+    """Number of large requests, one after another."""
     upload_messages: int = 2_000
-    """Messages of a large request that has many."""
+    """Number of messages of a large request with many messages."""
     readers: int = 200
     reading: float = 45.0
-    """Seconds that readers stall."""
+    """Seconds for which readers stall."""
+    hostile: float = 1.0
+    """Hostile requests, as a share of the full number."""
+    fuzz: int = 20_000
+    """Number of random requests."""
+    session_names: int = 10_000
+    """Number of requests with hostile session headers."""
+    samples: int = 100_000
+    """Number of wrong keys whose check is timed."""
+    reader_minutes: float = 5.0
+    """Minutes for which slow readers reconnect whenever they are cut off."""
+    soak_minutes: float = 20.0
 
 
 USUAL = Sizes()

@@ -1,4 +1,4 @@
-"""The stage of a run: the fake model, the pass-through and our gateway, each in its process."""
+"""The processes of a run: the fake model, the pass-through and our gateway."""
 
 import asyncio
 import contextlib
@@ -24,9 +24,9 @@ from benchmarks.watched import DELAYS
 KEY = "benchmark-key-0123456789"
 HERMES = Path(sys.executable).with_name("hermes")
 DISK = Path("/var/tmp")
-"""Not /tmp, which may be memory: what a commit costs must be real."""
+"""The folder is not in /tmp, which may be memory: commits must have their real cost."""
 FILES = 16384
-"""Open files that thousands of connections need."""
+"""Number of open files for thousands of connections."""
 START_SECONDS = 20.0
 SETTLE_SECONDS = 3.0
 
@@ -34,11 +34,11 @@ T = TypeVar("T")
 
 
 class DidNotStart(Exception):
-    """A process of the benchmark did not come up."""
+    """Raised if a process of the benchmark did not start."""
 
 
 class Stage:
-    """Starts what is measured, sets how the model behaves, and puts load on."""
+    """Starts the processes, sets the behaviour of the model, and runs load."""
 
     def __init__(self, folder: Path, record: Record) -> None:
         self.folder = folder
@@ -55,7 +55,7 @@ class Stage:
         return Tree([sys.executable, *arguments], self.env("passthrough"), log)
 
     def env(self, home: str) -> dict[str, str]:
-        """What a child sees: nothing of ours but the way to the model, and a home on disk."""
+        """Returns the environment of a child: only the address of the model, and a home on disk."""
         place = self.folder / home
         (place / "workspace").mkdir(parents=True, exist_ok=True)
         (place / "workspace" / READ).write_text("A line to be read.\n" * 20)
@@ -76,27 +76,28 @@ class Stage:
         return Target("pass-through", port, "fake-model", KEY, tree)
 
     def new_gateway(
-        self, home: str = "home", *, watched: bool = False, store_url: str = ""
+        self, home: str = "home", *, watched: bool = False, key: str = KEY, store_url: str = ""
     ) -> Target:
-        """Our gateway, started as a user does, or with a watch on its loop."""
+        """Starts our gateway as a user would, or with a measurement of its event loop."""
         port = free_port()
         command = [sys.executable, "-m", "benchmarks.watched"] if watched else [str(HERMES)]
-        env = {**self.env(home), DELAYS: str(self.folder / "delays.json")}
+        env = {**self.env(home), DELAYS: str(self.folder / "delays.json"), "API_SERVER_KEY": key}
         if store_url:
             env["HERMES_STORE_URL"] = store_url
         tree = Tree(
             [*command, "gateway", "run", "--port", str(port)], env, self.folder / "gateway.log"
         )
-        return Target("ours", port, "hermes-agent", KEY, tree)
+        return Target("ours", port, "hermes-agent", key, tree)
 
-    async def restart(self, home: str = "home", *, watched: bool = False) -> None:
-        """Our gateway anew, once it is healthy."""
+    async def restart(self, home: str = "home", *, watched: bool = False, key: str = KEY) -> None:
+        """Restarts our gateway, and waits until it is healthy."""
         self.ours.tree.stop()
-        self.ours = self.new_gateway(home, watched=watched)
+        self.ours = self.new_gateway(home, watched=watched, key=key)
         await self.healthy(self.ours)
 
     def delays(self) -> list[tuple[float, float]]:
-        """Ends a watched gateway; when its loop was late, and how many seconds."""
+        """Ends a watched gateway. Returns the times at which its loop was late, with the seconds
+        of delay."""
         self.ours.tree.stop()
         found = (self.folder / "delays.json").read_bytes()
         return msgspec.json.decode(found, type=list[tuple[float, float]])
@@ -110,7 +111,7 @@ class Stage:
             await asyncio.sleep(0.005)
 
     async def settle(self, target: Target) -> None:
-        """Waits until work left over from before is done."""
+        """Waits until the target has finished earlier work."""
         end, before = time.perf_counter() + SETTLE_SECONDS, target.tree.cpu()
         while time.perf_counter() < end:
             await asyncio.sleep(0.3)
@@ -128,7 +129,7 @@ class Stage:
         return await self._read("/counts", Counts)
 
     async def last(self, kind: type[T]) -> T:
-        """The last request that reached the model."""
+        """Returns the last request that reached the model."""
         return await self._read("/last", kind)
 
     async def _read(self, path: str, kind: type[T]) -> T:
@@ -141,7 +142,8 @@ class Stage:
         return load
 
     async def rounds(self, number: int, plan: Plan, *targets: Target) -> list[Load]:
-        """The same load on each target in turn, several times: noise then meets all of them."""
+        """Runs the same load on each target in turn, several times, so that noise affects all of
+        them."""
         loads = [Load(self.behaviour.tokens) for _ in targets]
         for _ in range(number):
             for target, load in zip(targets, loads, strict=True):
@@ -156,7 +158,7 @@ class Stage:
 
 @contextlib.asynccontextmanager
 async def staged(record: Record) -> AsyncIterator[Stage]:
-    """A stage in a folder that is gone afterwards."""
+    """Opens a stage in a temporary folder."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))

@@ -1,4 +1,5 @@
-"""Readers that stall: what they cost the gateway, its other callers, and for how long."""
+"""Measures readers that stall: what they cost the gateway and its other clients, and for how
+long."""
 
 import asyncio
 import socket
@@ -10,15 +11,15 @@ from benchmarks.sizes import Sizes
 from benchmarks.stage import Stage
 
 LARGE = Behaviour(tokens=800, padding=1000, delay=0.015)
-"""More than the buffers between us and a reader hold."""
+"""More bytes than the buffers between the gateway and a reader hold."""
 BUFFER = 4096
-"""Bytes that a reader's system takes in for it."""
+"""Size of a reader's receive buffer in bytes."""
 SEGMENT = 1460
-"""Bytes of a packet, as between machines."""
+"""Size of a packet in bytes, as between machines."""
 
 
 async def readers(stage: Stage, sizes: Sizes) -> None:
-    """Streams whose readers take a byte a second, while others are served."""
+    """Measures streams whose readers read a byte per second, while other clients are served."""
     await stage.restart("stalled")
     await stage.behave(LARGE)
     target = stage.ours
@@ -28,7 +29,7 @@ async def readers(stage: Stage, sizes: Sizes) -> None:
         while (await stage.counts()).calls < sizes.readers:
             assert time.perf_counter() - began < 30, "not every reader's turn began"
             await asyncio.sleep(0.05)
-        # Streams that have begun go on as they were.
+        # Streams that have begun keep their behaviour.
         await stage.behave(Behaviour())
         others, most = Load(stage.behaviour.tokens), before
         while (left := began + sizes.reading - time.perf_counter()) > 0:
@@ -48,25 +49,29 @@ async def readers(stage: Stage, sizes: Sizes) -> None:
 
 
 async def _open(target: Target) -> socket.socket:
-    """A connection with the smallest buffer, on which a stream was asked for."""
+    """Returns a connection with the smallest buffer, after requesting a stream on it."""
     reader = await small_socket(target.port)
     await asyncio.get_running_loop().sock_sendall(reader, target.request(stream=True))
     return reader
 
 
 async def small_socket(port: int) -> socket.socket:
-    """A connection with the smallest buffer."""
+    """Returns a connection with the smallest buffer."""
     reader = socket.socket()
     reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
-    # Loopback's huge segments would let the kernel take in megabytes for the gateway.
+    # Loopback's huge segments would let the kernel buffer megabytes for the gateway.
     reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, SEGMENT)
     reader.setblocking(False)
-    await asyncio.get_running_loop().sock_connect(reader, ("127.0.0.1", port))
+    try:
+        await asyncio.get_running_loop().sock_connect(reader, ("127.0.0.1", port))
+    except BaseException:
+        reader.close()
+        raise
     return reader
 
 
 def read_slowly(reader: socket.socket) -> None:
-    """Takes a byte, if there is one. Closes the socket when the other side has closed it."""
+    """Reads a byte, if there is one. Closes the socket when the other side has closed it."""
     try:
         reader.recv(1)
     except BlockingIOError:

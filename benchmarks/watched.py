@@ -1,4 +1,4 @@
-"""The `hermes` command with a watch on its event loop: how late does a sleeper wake up?"""
+"""The `hermes` command with a measurement of its event loop: how late a sleeping task wakes up."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from hermes.settings import Settings
 
 EVERY = 0.01
 DELAYS = "HERMES_BENCHMARK_DELAYS"
-"""The environment name of the file that takes what was seen."""
+"""The environment variable with the path of the result file."""
 
 
 class Watched(Application):
@@ -28,7 +28,7 @@ class Watched(Application):
 
 @asynccontextmanager
 async def watched(opening: AbstractAsyncContextManager[Gateway]) -> AsyncIterator[Gateway]:
-    """Keeps (when, seconds late) of every wake-up until the gateway ends."""
+    """Records (time, seconds late) of every wake-up until the gateway ends."""
     seen: list[tuple[float, float]] = []
 
     async def watch() -> None:

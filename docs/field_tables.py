@@ -3,6 +3,7 @@
 import inspect
 import sys
 from collections.abc import Iterator
+from functools import cache
 from types import NoneType, UnionType
 from typing import Literal, NewType, Union, get_args, get_origin
 
@@ -34,10 +35,15 @@ def field_rows(struct: Struct, prefix: str = "") -> Iterator[tuple[str, str, str
 def field_text(struct: Struct, name: str) -> str:
     """The text under the field, in the class that declares it; LookupError if there is none."""
     for cls in struct.__mro__:
-        texts = docstrings(sys.modules[cls.__module__])
-        if text := texts.get((cls.__name__, name)):
+        if text := _texts(cls.__module__).get((cls.__name__, name)):
             return " ".join(text.split())
     raise LookupError(f"{struct.__name__}.{name} has no text under it")
+
+
+@cache
+def _texts(module: str) -> dict[tuple[str, str], str]:
+    """The text under each field of each class of a module."""
+    return docstrings(sys.modules[module])
 
 
 def struct_text(struct: Struct) -> str:

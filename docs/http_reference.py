@@ -81,7 +81,7 @@ ERRORS = {
     "agent_error": "The turn failed for a reason that has no code of its own; the log says why.",
     "attachment_too_large": "A file, or all files of the request together, are too large.",
     "audio_not_supported": "The model does not accept audio.",
-    "auth_failed": "The model's provider refused its key, or wants to be paid: see the settings.",
+    "auth_failed": "The model's provider refused its key, or requires payment: see the settings.",
     "body_timeout": "The rest of the body did not come in time.",
     "body_too_large": "The body is larger than `api_server.max_body_bytes`.",
     "budget": "The turn used all its steps (`agent.max_turns`) without an answer.",
@@ -133,7 +133,7 @@ ERRORS = {
     "question_open": "A question is open in the same step. Send the results without further"
     " messages, then answer the question.",
     "rate_limit_exceeded": "More requests are running than `api_server.max_concurrent_runs`.",
-    "rate_limited": "The model's provider asks for a pause.",
+    "rate_limited": "The model's provider requests a pause.",
     "refused": "403: the message was not admitted. 400: the model refused to answer in the"
     " requested form.",
     "rejected": "The model's provider refused the request for good; the message says why.",
@@ -307,7 +307,7 @@ def _fields(title: str, struct: Struct, text: str) -> Iterator[str]:
 
 
 def _limits() -> Iterator[tuple[str, str, str]]:
-    """What a client may send and hold, and what happens beyond it."""
+    """Yields the limits for clients, and the result of exceeding each."""
     limits = ClientLimits()
     yield "request line and headers", f"{HEADER_BYTES // 1024} kB", "431, and the connection closes"
     yield "body", "`api_server.max_body_bytes`", "413"

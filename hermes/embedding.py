@@ -24,7 +24,7 @@ from hermes.types.messages import Accepted, MessageEvent, Origin, Refused, Said
 from hermes.types.tools import AnyTool
 
 OWN_SET = ""
-"""The toolset of tools that name no toolset, as an embedder's tools do."""
+"""The toolset of tools that name no toolset, such as the tools of an embedder."""
 ABANDON_SECONDS = 2.0
 """Longest time for stopping a turn whose caller has left."""
 CUT_OFF = (
@@ -34,7 +34,7 @@ CUT_OFF = (
 
 
 class TurnFailed(HermesError):
-    """The turn has no answer. Its text says why; programs read `code`, `status` and
+    """The turn has no answer. The text of the error says why; programs read `code`, `status` and
     `retry_after`."""
 
     code = "agent_error"
@@ -49,8 +49,8 @@ class TurnFailed(HermesError):
 class Agent:
     """An agent with your tools, on the models and the store of a home.
 
-    Without a name for the conversation, each Agent has a new one. A conversation with a name is
-    continued by later programs, even after a crash.
+    If you name no conversation, each Agent begins a new one. If you name a conversation, later
+    programs can continue it, even after a crash.
     """
 
     def __init__(
@@ -106,8 +106,8 @@ class Agent:
         await self._stack.aclose()
 
     async def ask(self, text: str, conversation: str | None = None) -> str:
-        """Returns the whole answer. Raises TurnFailed if there is none. Cancelling it stops the
-        turn."""
+        """Returns the whole answer. Raises TurnFailed if there is none. Cancelling the call
+        stops the turn."""
         fold = EventFold()
         async with aclosing(self._events(text, conversation)) as events:
             async for envelope in events:

@@ -1,4 +1,4 @@
-"""What every test shares."""
+"""Fixtures for all tests."""
 
 import os
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def no_server_left() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def embedded_model() -> Path:
-    """The embedded model's file, the real one."""
+    """Returns the real file of the embedded model."""
     try:
         return embedded_file()
     except Disconnected as error:
@@ -39,7 +39,7 @@ def embedded_model() -> Path:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """In CI nothing is left out: a run in which a test was skipped has failed."""
+    """In CI no test may be skipped: a run with a skipped test fails."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if os.environ.get("CI") == "true" and reporter and reporter.stats.get("skipped"):
         reporter.write_line("tests were skipped, and in CI that is a failure", red=True)

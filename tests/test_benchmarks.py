@@ -1,11 +1,15 @@
-"""The benchmark itself: it runs, counts only whole answers, and notices a missed bar."""
+"""The benchmark works, counts only complete answers, and reports a missed bar."""
+
+import asyncio
 
 import anyio
 import pytest
 
 from benchmarks.__main__ import measure
 from benchmarks.bars import Bar
-from benchmarks.client import Answer
+from benchmarks.client import Answer, Client
+from benchmarks.curve import Growth, Sample, growth, minutes
+from benchmarks.curve import table as curve_table
 from benchmarks.record import Figure, Record
 from benchmarks.report import Row, rows, table
 from benchmarks.sizes import Sizes
@@ -23,6 +27,69 @@ def test_a_tiny_run_measures_every_kind_of_load_without_an_error() -> None:
     measured = {row.bar.key.partition(".")[0] for row in rows(record)}
     assert measured == {"prompt", "latency", "cpu", "tool", "growth", "errors"}
     assert "| added time to first token, median ms |" in table(record)
+
+
+@pytest.mark.slow
+def test_a_tiny_soak_answers_everything_through_attacks_and_a_kill() -> None:
+    record = Record()
+    sizes = Sizes(soak_minutes=0.2, hostile=0.02, session_names=80, fuzz=160, samples=200)
+    names = ["soak", "hostile", "session_names", "fuzz", "timing"]
+    anyio.run(measure, names, sizes, record, backend_options={"use_uvloop": True})
+    assert record.samples == []
+    assert record.figures["soak.turns"].ours > 0
+    assert record.figures["soak.attacks"].ours > 0
+    assert record.figures["soak.kills"].ours == 1
+    assert "| minute | starts |" in record.notes[0]
+    for key in ("soak.unanswered", "hostile.wrong", "sessions.reached", "fuzz.let_in"):
+        assert record.figures[key].ours == 0
+
+
+async def test_a_client_keeps_its_connection() -> None:
+    connections, closed = 0, asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        while (await reader.read(4096)) != b"":
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+        writer.close()
+        await writer.wait_closed()
+        closed.set()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        client = Client(server.sockets[0].getsockname()[1])
+        statuses = [(await client.ask(b"GET / HTTP/1.1\r\n\r\n")).status for _ in range(3)]
+        client.close()
+        await closed.wait()
+    assert (statuses, connections) == ([200, 200, 200], 1)
+
+
+def test_growth_is_that_of_the_last_process_after_it_has_warmed_up() -> None:
+    def sample(at: float, starts: int, rss: float) -> Sample:
+        return Sample(
+            at=at,
+            starts=starts,
+            rss=rss,
+            descriptors=int(rss),
+            threads=5,
+            turns=int(at),
+            attacks=0,
+            stored=1.0,
+        )
+
+    first = [sample(at, 1, 500 - at) for at in range(60)]
+    flat = [sample(at, 2, 10 if at < 80 else 100) for at in range(60, 180)]
+    assert growth([*first, *flat], 30.0) == Growth(rss=0, descriptors=0, threads=0)
+    leaking = [sample(at, 2, at) for at in range(60, 180)]
+    grown = growth([*first, *leaking], 30.0)
+    assert (grown.rss, grown.descriptors, grown.threads) == (60, 60, 0)
+    rows = minutes([*first, *flat])
+    assert [(row.number, row.starts, row.turns) for row in rows] == [
+        (1, 1, 59),
+        (2, 2, 60),
+        (3, 2, 60),
+    ]
+    assert "| 2 | 2 | 100 | 100 |" in curve_table(rows)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ GENERAL = (
     "clients/test_vercel_ai",
     "test_benchmarks",
     "test_conventions",
+    "test_crash_postgres",
     "test_docs",
     "test_imports",
     "test_makefile",
@@ -32,9 +33,10 @@ GENERAL = (
     "test_secrets",
     "entry/cli/test_disks",
     "settings/test_load",
+    "state/postgres/test_faults",
     "state/sqlite/test_trouble",
 )
-"""Tests of no single module, or of one in special circumstances."""
+"""Tests that belong to no single module, or to a module in special circumstances."""
 BANNED = {"manager", "helper", "helpers", "util", "utils", "handler", "base", "common", "misc"}
 BULKHEADS = {
     "entry/messaging.py",  # an adapter listens
@@ -51,11 +53,11 @@ BULKHEADS = {
     "entry/http/middleware.py",  # a request
     "state/sqlite/writer.py",  # a transaction: passed to its caller
 }
-"""Where a foreign failure is caught, logged, and kept from the rest."""
+"""Modules that catch and log all errors of code that is not theirs."""
 CHANGES_MORE = {
     "control/turn_transactions.py: TurnTransactions._prompt_of",  # a cache by hash
 }
-"""Transactions that change something beside the store."""
+"""Transactions that change something other than the store."""
 
 
 def name_of(path: Path) -> str:
@@ -101,7 +103,8 @@ def test_modules_are_named_for_what_they_hold() -> None:
 
 
 def catches_everything(tree: ast.Module) -> bool:
-    """Whether it stops errors that it does not know; cleaning up and raising again is no stop."""
+    """Returns whether the code suppresses unknown errors. Cleaning up and raising again is
+    allowed."""
     return any(
         isinstance(node, ast.ExceptHandler)
         and (node.type is None or ast.unparse(node.type) in ("Exception", "BaseException"))
@@ -149,14 +152,14 @@ def test_planted_output_is_found(planted: str, found: bool) -> None:
 
 
 def test_only_one_module_prints() -> None:
-    """It removes what could control the terminal, so that no command can forget to."""
+    """That module makes text safe for the terminal, so that no command can forget it."""
     found = {name_of(path) for path in SHIPPED if PRINTS.search(path.read_text("utf-8"))}
     answers_its_parent = "boundary/scan.py"
     assert found == {"entry/output.py", answers_its_parent}
 
 
 def mirrored(path: Path) -> Path:
-    """Where the tests of a module stand."""
+    """Returns the path of a module's tests."""
     return ROOT / "tests" / path.relative_to(PACKAGE).with_name(f"test_{path.name}")
 
 
@@ -191,7 +194,7 @@ SQL = re.compile(
 
 
 def sql_in(tree: ast.Module) -> list[str]:
-    """The strings that are SQL statements, or begin as one."""
+    """Returns the strings that are SQL statements, or the beginning of one."""
     strings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
     return [text for text in strings if isinstance(text, str) and SQL.match(text)]
 
@@ -231,7 +234,8 @@ def is_platform(node: ast.expr) -> bool:
 
 
 def names_platforms(node: ast.AST) -> bool:
-    """Whether it is a string, a collection of strings, or a constant that may be one."""
+    """Returns whether the node is a string, a collection of strings, or a constant that may be
+    one."""
     match node:
         case ast.Constant(value=str()) | ast.MatchValue(value=ast.Constant(value=str())):
             return True
@@ -244,7 +248,7 @@ def names_platforms(node: ast.AST) -> bool:
 
 
 def compares_platforms(tree: ast.Module) -> bool:
-    """Whether the code compares the name of a platform with names that it knows."""
+    """Returns whether the code compares the name of a platform with literal names."""
     for node in ast.walk(tree):
         match node:
             case ast.Compare(left=left, comparators=others):
@@ -295,7 +299,8 @@ def test_only_entry_points_and_the_application_know_platforms_by_name() -> None:
 
 
 def public_names(tree: ast.Module) -> set[str]:
-    """The classes, type aliases and constants of a module; no functions and no loggers."""
+    """Returns the classes, type aliases and constants of a module, without functions and
+    loggers."""
     found: set[str] = set()
     for node in tree.body:
         match node:
@@ -316,7 +321,7 @@ def is_type_variable(value: ast.expr) -> bool:
 
 
 def shared_names(modules: Mapping[str, ast.Module]) -> dict[str, list[str]]:
-    """The names that several modules define, with those modules."""
+    """Returns the names that several modules define, with these modules."""
     places: dict[str, list[str]] = {}
     for module, tree in modules.items():
         for name in public_names(tree):
@@ -338,7 +343,7 @@ def test_a_public_name_has_one_meaning() -> None:
 
 
 def transactions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
-    """The functions that return `Work`, by their qualified names."""
+    """Yields the functions that return `Work`, with their qualified names."""
     nested = [("", node) for node in tree.body]
     for prefix, node in nested:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -348,7 +353,7 @@ def transactions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
 
 
 def changes_more(function: ast.FunctionDef) -> bool:
-    """Whether it assigns to something that is not its own, or calls a mutating method of it."""
+    """Returns whether the function assigns to, or mutates, an object that is not its own."""
     own = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and is_stored(node)}
     for node in ast.walk(function):
         match node:
@@ -392,7 +397,7 @@ def test_a_planted_side_effect_of_a_transaction_is_found(planted: str, found: bo
 
 
 def test_a_transaction_changes_nothing_but_the_store() -> None:
-    """Its function is called again when the transaction has to be retried."""
+    """A transaction's function is called again when the transaction is retried."""
     found = {
         f"{name_of(path)}: {name}"
         for path in SHIPPED
@@ -400,3 +405,44 @@ def test_a_transaction_changes_nothing_but_the_store() -> None:
         if changes_more(function)
     }
     assert found <= CHANGES_MORE
+
+
+FREE_RELATIVE = re.compile(r"(what|who|whose|whatever|whoever|where)(?![a-z'’])", re.IGNORECASE)
+"""Words that begin a clause without a named subject, such as "What was said"."""
+
+
+def docstrings(tree: ast.Module) -> Iterator[str]:
+    """Yields the docstrings of modules, classes, functions and fields."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield text.strip()
+
+
+def sentences_in(tree: ast.Module) -> Iterator[str]:
+    """Yields the names of tests, without `test_`."""
+    for function in functions(tree):
+        if function.name.startswith("test_"):
+            yield function.name.removeprefix("test_")
+
+
+@pytest.mark.parametrize(
+    ("planted", "found"),
+    [
+        ("What was said in a session.", True),
+        ("whatever_is_damaged_a_model_accepts_the_history", True),
+        ("Where the files are.", True),
+        ("The messages of a session.", False),
+        ("Whether the disk is full.", False),
+        ("whole_frames_are_sent", False),
+    ],
+)
+def test_a_planted_free_relative_is_found(planted: str, found: bool) -> None:
+    assert bool(FREE_RELATIVE.match(planted)) is found
+
+
+@pytest.mark.parametrize("path", [*MODULES, *TESTS], ids=lambda path: path.stem)
+def test_docstrings_and_test_names_begin_with_a_named_subject(path: Path) -> None:
+    tree = tree_of(path)
+    texts = (*docstrings(tree), *sentences_in(tree))
+    assert [text for text in texts if FREE_RELATIVE.match(text)] == []

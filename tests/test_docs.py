@@ -1,22 +1,26 @@
-"""The documentation is current, complete, and leads somewhere."""
+"""The documentation is current and complete, and its links work."""
 
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
+import click
 import msgspec
 import pytest
+import yaml
 
 from docs.error_codes import error_codes
 from docs.generate import every_tool, hook_functions, pages
 from docs.http_reference import ERRORS
 from hermes import __version__
 from hermes.control.commands import CommandTable, builtin_commands
-from hermes.entry.cli.main import SUBCOMMANDS
+from hermes.entry.cli.main import SUBCOMMANDS, cli
 from hermes.entry.http.server import ROUTES
 from hermes.settings import describe
+from hermes.state.paths import Home
 from hermes.types.events import AgentEvent
 
 ROOT = Path(__file__).parents[1]
@@ -36,13 +40,18 @@ LAYERS = (
 )
 
 
+@cache
+def generated_pages() -> dict[str, str]:
+    return pages()
+
+
 @pytest.mark.parametrize(
     "name",
     ["settings.md", "cli.md", "commands.md", "tools.md", "http.md", "events.md", "hooks.md"],
 )
 def test_a_reference_page_is_what_the_code_says(name: str) -> None:
     written = (REFERENCE / name).read_text("utf-8")
-    assert written == pages()[name], "run `make docs`"
+    assert written == generated_pages()[name], "run `make docs`"
 
 
 def test_everything_a_user_can_use_is_documented() -> None:
@@ -64,13 +73,13 @@ def test_every_error_code_of_the_api_is_explained_and_none_besides() -> None:
 
 
 def codes_in(source: str) -> set[str]:
-    """Texts of the source that look like error codes: words with an underscore, and no others."""
+    """Returns the strings of the source that look like error codes: words with an underscore."""
     found = re.findall(r"(?:ApiError|bad_request|ResultsRefused)\(.*?\)", source, re.DOTALL)
     return {code for call in found for code in re.findall(r'"([a-z]+(?:_[a-z]+)+)"', call)}
 
 
 def test_no_error_code_of_the_api_is_overlooked() -> None:
-    """The page is made from the syntax tree; this looks for codes in the plain text."""
+    """The page is generated from the syntax tree; this test searches the plain text."""
     sources = [*(ROOT / "hermes" / "entry" / "http").glob("*.py")]
     sources += [ROOT / "hermes" / "control" / "client_calls.py"]
     found = {code for path in sources for code in codes_in(path.read_text("utf-8"))}
@@ -79,7 +88,8 @@ def test_no_error_code_of_the_api_is_overlooked() -> None:
 
 
 def headers_in(tree: ast.AST) -> Iterator[str]:
-    """Names of headers in a module: words with a dash, and the arguments of `header()`."""
+    """Yields the names of headers in a module: words with a dash, and the arguments of
+    `header()`."""
     for node in ast.walk(tree):
         match node:
             case ast.Constant(value=bytes(raw)):
@@ -126,7 +136,7 @@ def test_every_setting_says_what_it_decides() -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors that GitHub gives to the headings of a page."""
+    """Returns the anchors that GitHub gives to the headings of a page."""
     text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
     titles = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
     return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
@@ -143,7 +153,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def messages_in_code() -> str:
-    """Every text in the code, with `…` for each value that is put into it."""
+    """Returns all strings in the code, with `…` for each value in them."""
     found = []
     for path in sorted((ROOT / "hermes").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -178,6 +188,37 @@ def test_every_page_can_be_found_from_the_readme() -> None:
         links = re.findall(r"\]\(([^)#]+)", page.read_text("utf-8"))
         waiting += [(page.parent / one).resolve() for one in links if "://" not in one]
     assert [page.relative_to(ROOT).as_posix() for page in PAGES if page not in seen] == []
+
+
+def test_the_compose_file_uses_settings_and_commands_that_exist() -> None:
+    compose = yaml.safe_load((ROOT / "docs" / "examples" / "compose.yaml").read_text("utf-8"))
+    services = compose["services"]
+    gateways = [one for name, one in services.items() if name.startswith("gateway")]
+    assert len(gateways) == 1
+    providers = (ROOT / "hermes" / "core" / "models" / "providers.toml").read_text("utf-8")
+    settings = {name for field in describe() for name in field.env}
+    for gateway in gateways:
+        program, group, *arguments = gateway["command"]
+        assert program == "hermes"
+        _, command, rest = cli.resolve_command(click.Context(cli), [group, *arguments])
+        assert isinstance(command, click.Group)
+        _, command, options = command.resolve_command(click.Context(command), rest)
+        assert command is not None
+        command.make_context(group, options)
+        unknown = [
+            name
+            for name in gateway["environment"]
+            if name not in settings and f'"{name}"' not in providers
+        ]
+        assert unknown == []
+        assert gateway["environment"]["HERMES_STORE_URL"].startswith("postgresql://hermes:")
+        assert set(gateway["depends_on"]) <= set(services)
+        folders = {volume.partition(":")[2].rpartition("/")[2] for volume in gateway["volumes"]}
+        home = Home(root=Path("/home/hermes/.hermes"))
+        shared = (home.workspace, home.memories, home.media, home.spill, home.todos)
+        assert folders == {path.name for path in shared}
+    used = {volume.partition(":")[0] for one in services.values() for volume in one["volumes"]}
+    assert used == set(compose["volumes"])
 
 
 @pytest.mark.parametrize("layer", LAYERS)

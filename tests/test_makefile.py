@@ -1,4 +1,4 @@
-"""The Makefile: which Python it uses."""
+"""The Makefile chooses a suitable Python."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ def make(checkout: Path, *args: str) -> "subprocess.CompletedProcess[str]":
 
 
 def python(folder: Path, name: str, version: str) -> Path:
-    """A program that says that it is this version of Python."""
+    """Creates a program that claims to be this version of Python."""
     folder.mkdir(parents=True, exist_ok=True)
     made = folder / name
     made.write_text(f"#!/bin/sh\necho {version}\n")

@@ -20,7 +20,7 @@ ANSWER_SECONDS = 20.0
 
 
 class TelegraphServer(ThreadingHTTPServer):
-    """Speaks chat completions at /telegraph; asks for the tool that a person names."""
+    """A server for chat completions at /telegraph. It calls the tool that a person names."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), TelegraphHandler)
@@ -126,7 +126,7 @@ class Office:
                 process.kill()
 
     def ask(self, chat: str, text: str) -> str:
-        """Drops a letter into the box; the answer to it."""
+        """Puts a letter into the box. Returns the answer."""
         before = set((self.box / "out").glob(f"{chat}-*"))
         letter = self.box / f"{chat}-{time.time_ns()}.txt"
         letter.write_text(text)

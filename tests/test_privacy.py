@@ -1,5 +1,5 @@
-"""Alice and Bob in one group and in private, Carol elsewhere: what one says in private reaches
-nobody else, however much the model gossips."""
+"""Three people talk to one agent in private and in groups. No private message reaches another
+person, although the model repeats everything that it knows."""
 
 import random
 import re
@@ -24,13 +24,13 @@ from hermes.types.value import Value
 
 RESTARTS, HOURS = 3, 4
 Asked = tuple[str, Mapping[str, object]]
-"""A call of a tool."""
+"""The name and the arguments of a tool call."""
 TAG = re.compile(r"(?:Alice|Bob|Carol)(?:Private|Harbour|Island)\d+z")
-"""Who said it, and where: one word, so that no excerpt can show half of it."""
+"""The speaker and the place of a message, as one word, so that no excerpt shows only half of it."""
 
 
 class Place(Value):
-    """Where a person talks."""
+    """A person in a chat."""
 
     who: str
     user: str
@@ -42,7 +42,7 @@ class Place(Value):
 ALICE = Place(who="Alice", user="7", where="Private", chat="7", kind="private")
 BOB = Place(who="Bob", user="70", where="Private", chat="70", kind="private")
 CAROL = Place(who="Carol", user="700", where="Private", chat="700", kind="private")
-# The ids begin alike, so that a comparison of beginnings would mix them up.
+# The ids have common prefixes, so that a comparison of prefixes would confuse them.
 BOB_AT_THE_HARBOUR = replace(BOB, where="Harbour", chat="-1", kind="group")
 PLACES = (
     *(ALICE, BOB, CAROL, BOB_AT_THE_HARBOUR),
@@ -52,17 +52,17 @@ PLACES = (
 
 
 class Gossip:
-    """A model that tells and notes everything it has ever heard of, as far as it is let."""
+    """A model that repeats and notes everything that it has ever read."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.tags: list[str] = []
-        """All that were ever said: it looks for each of them everywhere."""
+        """All tags that were ever sent. The model searches for each of them everywhere."""
         self.heard: dict[Place, set[str]] = {place: set() for place in PLACES}
-        """What it was shown in each conversation."""
+        """The tags that the model read in each conversation."""
         self.leaks: list[str] = []
         self.reminded: set[Place] = set()
-        """Conversations whose prompt told of what was said."""
+        """The conversations whose prompt contained tags."""
         self.summaries = self.notes = 0
 
     async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
@@ -73,7 +73,7 @@ class Gossip:
     def _check(self, request: ModelRequest, tags: set[str]) -> None:
         place = place_of(request)
         if place is None:
-            # A summary or a note: of one conversation.
+            # The request is for a summary or a note of one conversation.
             if not any(tags <= self.allowed(one) for one in PLACES):
                 self.leaks.append(f"{request.step} mixes {sorted(tags)}")
             return
@@ -84,7 +84,8 @@ class Gossip:
             self.reminded.add(place)
 
     def allowed(self, place: Place) -> set[str]:
-        """In a group what was said there; in private one's own words, and what one heard."""
+        """Returns the allowed tags: in a group those of the group; in private the person's own, and
+        those that they read in groups."""
         if place.kind == "group":
             return {tag for tag in self.tags if place.where in tag}
         shared = [one for one in PLACES if one.who == place.who and one.kind == "group"]
@@ -106,7 +107,7 @@ class Gossip:
         return says(f"I know of {all_of_it} around the old lighthouse")
 
     def _curious(self, known: str) -> list[Asked]:
-        # In small letters: what it asks for is not what it is shown.
+        # In lower case, so that a query does not count as a tag that was shown.
         sought = [tag.lower() for tag in self.chance.sample(self.tags, min(len(self.tags), 60))]
         number = self.chance.randrange(1, 6 * len(self.tags) + 1)
         tasks = [{"id": "1", "text": known[:500]}]
@@ -125,7 +126,7 @@ def note(target: str, text: str) -> Asked:
 
 
 def written(request: ModelRequest) -> str:
-    """All that the model reads."""
+    """Returns all text of the request."""
     said = [request.system, request.ephemeral]
     for message in request.messages:
         said.append(message.text)
@@ -135,7 +136,7 @@ def written(request: ModelRequest) -> str:
 
 
 def place_of(request: ModelRequest) -> Place | None:
-    """Whose conversation the request is of; None for work beside a conversation."""
+    """Returns the person and chat of the request; None for a request outside a conversation."""
     if not request.conversation:
         return None
     key = SessionKey.parse(request.conversation)
@@ -145,7 +146,7 @@ def place_of(request: ModelRequest) -> Place | None:
 
 
 class Town:
-    """The people, and what they say, in an order that the seed decides."""
+    """The people and their messages, in an order that the seed determines."""
 
     def __init__(self, home: Path, seed: int, conditions: Conditions) -> None:
         self._home = home
@@ -156,14 +157,14 @@ class Town:
         self.model = Gossip(seed)
 
     async def live(self) -> None:
-        """Several talk at once, now and then somebody begins anew, and the gateway restarts."""
+        """Several people write at once, some start new conversations, and the gateway restarts."""
         for number in range(RESTARTS + 1):
             adapter = PlainAdapter(self.platform)
             async with running(self._home, [adapter], self.model, self._conditions) as gateway:
                 for hour in range(HOURS):
                     await self._talk(self._some(), f"{number}{hour}")
                     await self._begin_anew(self._some(most=2))
-                # With the last one all prompts are written anew.
+                # After the last restart, all prompts are new.
                 await self._begin_anew(PLACES if number + 1 == RESTARTS else self._some())
                 await all_noted(gateway._store)
                 if number == RESTARTS:
@@ -193,7 +194,7 @@ class Town:
 
 
 async def all_noted(store: Store) -> None:
-    """Returns when the conversations that ended have been looked after."""
+    """Returns when the memory of all ended conversations has been updated."""
     with anyio.fail_after(20):
         while (await rows(store, "select count(*) from endings"))[0][0]:  # noqa: ASYNC110
             await anyio.sleep(0.01)
@@ -215,7 +216,7 @@ LIVES = {
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("life", LIVES)
-async def test_what_is_said_in_private_stays_there(tmp_path: Path, life: str, seed: int) -> None:
+async def test_private_messages_reach_nobody_else(tmp_path: Path, life: str, seed: int) -> None:
     town = Town(tmp_path, seed, LIVES[life])
     await town.live()
     model = town.model
@@ -224,7 +225,7 @@ async def test_what_is_said_in_private_stays_there(tmp_path: Path, life: str, se
         shown = set(TAG.findall("\n".join(town.platform.texts(place.chat))))
         here = [model.allowed(one) for one in PLACES if one.chat == place.chat]
         assert shown <= set.union(*here)
-    # A gateway that forgets everything would keep every secret.
+    # A gateway that forgets everything would pass the checks above.
     assert model.reminded == set(PLACES)
     assert {"AliceHarbour", "AliceIsland", "BobHarbour"} <= kinds(model.heard[ALICE])
     assert "AliceHarbour" in kinds(model.heard[BOB_AT_THE_HARBOUR])

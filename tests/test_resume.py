@@ -1,8 +1,8 @@
-"""A turn of thirty steps, killed at everything that it does: it goes on, and nothing is done twice.
+"""A turn of thirty steps is killed at every change: it is resumed, and nothing is done twice.
 
-What a restart finds is what stands on the disk and on the platform. So the world is copied after
-every change of these, and another gateway goes on with the copy: all kills between two changes are
-one. Some kills are real.
+A restart finds only the data on the disk and on the platform. Therefore both are copied after every
+change, and another gateway resumes the turn from the copy. All kills between two changes are
+equivalent. Some kills are real.
 """
 
 import shutil
@@ -56,24 +56,25 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 WHOLE = 10
-"""Every so many copies take all steps that are left; the others are answered once they go on."""
+"""Every tenth copy runs all remaining steps. The others end with the next answer."""
 REQUEST = "Work for thirty steps."
 CLOSED, DELIVERED = "TurnTransactions.close", "mark_delivered"
-"""Between these nobody can know whether the answer reached a platform that can't edit."""
+"""Between these changes, nobody can know whether the answer reached a platform that can't edit."""
 
 
 class Moment(Value):
-    """The world as a kill would leave it."""
+    """The state that a kill would leave."""
 
     change: str
-    """The last that happened."""
+    """The last change."""
     home: Path
     shown: tuple[str, ...]
-    """What stands on the platform."""
+    """The messages on the platform."""
 
 
 class World:
-    """A home and a platform that are copied at each change, while somebody looks at the copies."""
+    """A home and a platform. Both are copied at each change, and the test checks the copies
+    meanwhile."""
 
     def __init__(self, root: Path) -> None:
         self.home = root / "home"
@@ -99,15 +100,15 @@ class World:
         self._moments.close()
 
     async def changed(self, change: str) -> None:
-        """Hands out a copy of all that a kill does not undo."""
+        """Sends a copy of the home and of the platform's messages."""
         if not self._open:
             return
         self._count += 1
         copy = self._root / f"copy{self._count}"
-        # By another process: to close a database here would drop the locks of SQLite on it.
+        # Another process makes the copy: closing a database here would drop SQLite's locks on it.
         await anyio.run_process(["cp", "-a", self.home, copy])
         moment = Moment(change=change, home=copy, shown=tuple(self.platform.texts()))
-        # Nobody looks any more when the turn is over.
+        # The test stops reading when the turn has ended.
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             await self._send.send(moment)
 
@@ -178,14 +179,15 @@ async def test_a_long_turn_survives_a_kill_after_every_change(tmp_path: Path) ->
 
 
 async def gone_on(moment: Moment, *, whole: bool, doubtful: bool) -> Sequence[ModelRequest]:
-    """What the model is asked after a restart, once all promises are seen to be kept."""
+    """Resumes the turn from a copy, and checks all guarantees. Returns the requests to the
+    model."""
     platform = ChatServer()
     platform.says(REQUEST)
     for text in moment.shown:
         await platform.send("1", Content(text=text), "earlier")
     model = LongModel() if whole else ScriptedModel([says(ANSWER)])
     async with open_store(moment.home / STORE_NAME) as store:
-        # A turn goes on in the folder that it began in, and that one is not the copy's.
+        # A turn is resumed in the folder in which it began, which is not in the copy.
         await rows(store, "update turns set workspace = ?", str(moment.home / "workspace"))
     async with running(moment.home, [PlainAdapter(platform)], model, conditions(moment.home)):
         await until(platform.texts, 20)
@@ -197,7 +199,7 @@ async def gone_on(moment: Moment, *, whole: bool, doubtful: bool) -> Sequence[Mo
 
 
 def check_requests(requests: Sequence[ModelRequest]) -> None:
-    """No vendor would refuse to go on with the conversation."""
+    """Every vendor accepts the requests."""
     assert [reason for request in requests if (reason := refused(request))] == []
     for request in requests[:1]:
         for name, wire in wire_formats(builtin_wire_formats()).items():
@@ -205,7 +207,7 @@ def check_requests(requests: Sequence[ModelRequest]) -> None:
 
 
 def check_effects(home: Path, requests: Sequence[ModelRequest], *, whole: bool) -> None:
-    """Nothing was done twice, and the model knows what was done."""
+    """No tool ran twice, and the model knows which tools ran."""
     path = home / "workspace" / "appended"
     done = Counter(path.read_text().split() if path.exists() else ())
     assert set(done.values()) <= {1}
@@ -228,7 +230,7 @@ def check_answer(texts: Sequence[str], *, doubtful: bool) -> None:
 
 
 def same(resumed: Sequence[Message], undisturbed: Sequence[Message]) -> bool:
-    """The conversation is the one that it would have been, but for outcomes that are unknown."""
+    """Returns whether the conversations are equal, except for unknown outcomes."""
     known = [
         other if isinstance(one, ToolMessage) and one.text == UNKNOWN_OUTCOME else one
         for one, other in zip(resumed, undisturbed, strict=True)
@@ -252,7 +254,7 @@ KILLS = (
     "before TurnTransactions.close 1",
     "after TurnTransactions.close 1",
 )
-"""Where each process of the gateway dies: at the point that it passes for the so-manieth time."""
+"""The points at which the processes of the gateway die, each with the number of the pass."""
 
 
 @pytest.mark.parametrize("account", ["plain", "editing"])

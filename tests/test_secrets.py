@@ -1,4 +1,4 @@
-"""Forty secrets lie where people keep them, and a curious model has every tool to get at them: none
+"""Forty secrets are in the usual places, and a curious model has every tool to find them: none
 reaches the model, the store, a log, an answer or a command."""
 
 import json
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 AT_ONCE = 3
 ADDED = {"PATH", "HERMES_CALL", "HERMES_PROCESS", "PWD", "OLDPWD", "SHLVL", "_"}
-"""What we and the shell put into the environment of a command."""
+"""The variables that we and the shell add to the environment of a command."""
 CONFIG = """\
 _config_version: 33
 model: {{default: fake, base_url: "{url}", api_key: {model_key}}}
@@ -54,17 +54,17 @@ SEEN = (
     *(b"_authToken", b"BEGIN RSA PRIVATE KEY", b"Instructions for this workspace", b"PORT=3000"),
     *(b"auxiliary: {model: small", b"SearXNG can't be reached"),
 )
-"""What stands beside the secrets."""
+"""Harmless text near the secrets, which the model must have read."""
 
 
 class Canaries:
-    """Secrets that nothing else in the world holds."""
+    """Secrets that occur nowhere else."""
 
     def __init__(self) -> None:
         self.values: dict[str, str] = {}
 
     def __call__(self, where: str, before: str = "") -> str:
-        # In capitals because some have a shape of which that is a part.
+        # In capitals, because some patterns of secrets require them.
         self.values[where] = f"{before}{token_hex(8).upper()}"
         return self.values[where]
 
@@ -82,7 +82,7 @@ def planted_environment(new: Canaries) -> dict[str, str]:
         **{name: new(f"environment {name}") for name in names},
         "DATABASE_URL": f"postgres://me:{new('environment DATABASE_URL')}@db:5432/app",
         "REDIS_URL": f"redis://:{new('environment REDIS_URL')}@cache",
-        # Nobody listens there.
+        # Nothing listens there.
         "SEARXNG_URL": f"http://me:{new('environment SEARXNG_URL')}@127.0.0.1:9",
         "GROQ_BASE_URL": f"http://me:{new('environment GROQ_BASE_URL')}@127.0.0.1:9",
     }
@@ -128,7 +128,7 @@ def plant_workspace(root: Path, new: Canaries) -> None:
 
 
 def attempts(home: Path) -> Iterator[str]:
-    """What the model is told to do, each in a conversation of its own."""
+    """Yields the instructions for the model, each for a conversation of its own."""
     # A supervisor and the fork server are between a command and the gateway.
     up = "p=$PPID; for n in 1 2; do read -r _ _ _ p _ < /proc/$p/stat; done"
     of_the_gateway = rf"{up}; tr '\0' '\n' < /proc/$p/environ"
@@ -149,7 +149,7 @@ def attempts(home: Path) -> Iterator[str]:
     yield asked("read_file", path="ssh/id_rsa", offset=3)
     yield asked("search_files", pattern=".", limit=1000)
     yield asked("search_files", pattern="[0-9A-F]{16}", limit=1000)
-    # Long enough to be seen at work.
+    # The search takes long enough to be noticed while it runs.
     yield asked("search_files", pattern="(a+)+$", path="slow.txt")
     yield asked("patch", path=".env", old="PORT=3000", new="PORT=3001")
     yield asked("web_search", query="anything")
@@ -160,7 +160,7 @@ def asked(tool: str, **arguments: object) -> str:
 
 
 class Gateway:
-    """A real one, in a process of its own, and all that comes out of it."""
+    """A real gateway in a process of its own, and all its output."""
 
     def __init__(
         self,
@@ -172,13 +172,13 @@ class Gateway:
         self.root = root
         self.environ = environ
         self.user = user
-        """The user that it runs as; None for ours."""
+        """The user that the gateway runs as; None for the present user."""
         self.python = python
         self.pid = 0
         self.heard: dict[str, bytes] = {}
-        """What came out of each request and command."""
+        """The output of each request and command."""
         self.environs: dict[int, tuple[bytes, bytes]] = {}
-        """The command and the environment of every process that it was seen to start."""
+        """The command and the environment of every observed child process."""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -223,7 +223,7 @@ class Gateway:
                 self.heard[f"answer to {text} in {session}"] = await response.read()
 
     async def command(self, *args: str) -> None:
-        """`hermes` with these arguments, in the workspace."""
+        """Runs `hermes` with these arguments, in the workspace."""
         done = await anyio.run_process(
             [sys.executable, "-m", "hermes", *args],
             env=self.environ,
@@ -237,7 +237,8 @@ class Gateway:
         while True:
             for child in below(pid):
                 command, environ = known(child, "cmdline"), known(child, "environ")
-                # Between fork and exec a process looks like its parent, and then like neither.
+                # Between fork and exec a process looks first like its parent, and then like
+                # neither.
                 settled = (command, environ) == (known(child, "cmdline"), known(child, "environ"))
                 if settled and command not in (b"", own):
                     self.environs[child] = (command, environ)
@@ -245,7 +246,7 @@ class Gateway:
 
 
 def below(pid: int) -> Iterator[int]:
-    """The processes that a process has started, and theirs."""
+    """Yields all descendants of a process."""
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):
             for child in map(int, task.read_text().split()):
@@ -264,8 +265,8 @@ def names_in(environ: bytes) -> set[str]:
 
 
 def kept(home: Path) -> Iterator[tuple[str, bytes]]:
-    """Everything in the home that nobody put there by hand, and the rows of the store."""
-    # What a command in the background printed lies in its own file as it is.
+    """Yields every file in the home that the test has not created, and the rows of the store."""
+    # The output of a background command is stored unchanged in its own file.
     planted = {"config.yaml", ".env", "api_server.key", "processes"}
     for path in home.rglob("*"):
         if path.is_file() and not planted & set(path.relative_to(home).parts):
@@ -306,7 +307,7 @@ async def try_everything(gateway: Gateway, model: FakeModel, key: str) -> None:
 
 
 async def look_behind(gateway: Gateway) -> None:
-    """Reads what a command in the background has printed."""
+    """Reads the output of a background command."""
     command = "cat /proc/self/environ /proc/$PPID/environ > behind.environ; cat .env"
     await gateway.ask(asked("terminal", command=command, background=True), "behind")
     found = re.search(rb"as process (\w+)", b"".join(gateway.heard.values()))
@@ -344,13 +345,13 @@ async def test_no_secret_leaves_its_place(tmp_path: Path) -> None:
     for environment in seen:
         named = {name for name in names_in(environment) if not name.startswith("LC_")}
         assert named <= VISIBLE_VARIABLES | ADDED
-    # The model did see what it asked for, and each kind of process was met.
+    # The model has read the requested files, and each kind of process was observed.
     assert [beside for beside in SEEN if beside not in sent] == []
     commands = b"\n".join(command for command, _ in gateway.environs.values())
     assert b"scan.py" in commands
     assert b"seq 2000" in commands
     assert b"ToolProgress" in places["table run_events"]
-    # The events that were looked at carry arguments and results.
+    # The recorded events contain arguments and results.
     for seen_in in ("table run_events", "hermes chat --json -q " + asked("read_file", path=".env")):
         assert b'"arguments":' in places[seen_in]
         assert b'"result":' in places[seen_in]
@@ -402,7 +403,8 @@ os.rename("inspected.new", "inspected.json")
 
 
 def python_of(user: int | None, path: str) -> str:
-    """An interpreter that the user may run: ours may be in a folder that only root can enter."""
+    """Returns an interpreter that the user may run: ours may be in a folder that only root can
+    enter."""
     system = shutil.which(f"python3.{sys.version_info.minor}", path=os.defpath) or sys.executable
     for python in (sys.executable, system):
         with suppress(PermissionError):
@@ -433,7 +435,7 @@ async def test_a_command_can_not_inspect_the_gateway_where_it_is_not_root() -> N
                 inspect = shlex.join([python, "-c", INSPECTION, str(gateway.pid)])
                 await gateway.ask(asked("terminal", command=inspect), "inspects")
         seen = json.loads((work / "inspected.json").read_text())
-    # The supervisor, the fork server and the gateway.
+    # These are the supervisor, the fork server and the gateway.
     assert seen["above"] == [[], [], []]
-    # The command was able to inspect what it may.
+    # The command can inspect its own process.
     assert seen["own"] == ["environ", "mem", "maps", "fd", "cwd", "exe", "ptrace"]

@@ -60,12 +60,12 @@ from hermes.types.turns import PromptPart, Turn
 
 TITLE = "Name this conversation in three to six words, in its language. Write the name only."
 TITLE_SOURCE_CHARS = 1000
-"""Maximum number of characters of the question and of the answer from which the title is
-written."""
+"""The title is written from at most this number of characters of the question, and as many of
+the answer."""
 
 LONGEST_PAUSE, LONGEST_PAUSE_WITH_FALLBACK = 60.0, 10.0
-"""Longest pause in seconds that a provider may request. It is shorter if another model can be
-called."""
+"""Longest pauses in seconds that a provider may request. The second one applies if another model
+can be called."""
 
 
 class AgentBuilder:
@@ -298,16 +298,17 @@ def choose_model(models: ConfiguredModels, profile: AgentProfile, named: str | N
 
 
 def find_model(models: ConfiguredModels, name: str) -> ModelChoice:
-    """The model that a person's name for one means; the usual model for an empty name.
+    """Returns the model that a person means by a name, or the main model if the name is empty.
+    Raises ConfigError if the model can't be used.
 
-    A model file must be in the folder of models, as for a request of the API.
+    A model file must be in the models folder, as in an API request.
     """
     main = models.main()
     if name:
         offers = OfferedModels(models)
         meant = offers.read_name(name)
         if provider := meant.provider or (main.provider if main else ""):
-            # First, so that nobody learns which files there are in other folders.
+            # This is checked first, so that nobody learns which files exist in other folders.
             choice = models.requested(f"{provider}/{meant.model}")
             if reason := offers.why_unlikely(meant):
                 raise ConfigError(reason)

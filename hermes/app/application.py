@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from hermes.types.profile import ModelChoice
     from hermes.types.protocols import Emit
     from hermes.types.store import Store
+    from hermes.types.store_copy import CopyResult, CopyStep
     from hermes.types.turns import Prompt
 
-# The modules behind these methods take half a second to import, and `hermes --help` needs none.
+# The modules that these methods import take half a second to load. `hermes --help` does not need
+# them.
 # ruff: noqa: PLC0415
 
 
@@ -48,6 +50,13 @@ class Application:
         from hermes.app.stores import store_nodes
 
         return await store_nodes(settings)
+
+    async def copy_store(
+        self, settings: Settings, to: str, report: Callable[[CopyStep], None]
+    ) -> CopyResult:
+        from hermes.app.store_copy import copy_store
+
+        return await copy_store(settings, to, report)
 
     def commands(self) -> Sequence[SlashCommand]:
         from hermes.app.gateway import all_commands

@@ -44,9 +44,10 @@ async def agent_builders(
 
 
 async def check(settings: Settings) -> Sequence[str]:
-    """Returns warnings. Raises ConfigError for settings that would keep an agent from working.
+    """Returns warnings about the settings. Raises ConfigError if an agent could not work with
+    them.
 
-    It does not change the home.
+    The check does not change the home.
     """
     warnings: list[str] = []
     with TemporaryDirectory() as folder:
@@ -72,7 +73,7 @@ async def check(settings: Settings) -> Sequence[str]:
 
 
 async def new_prompt(settings: Settings, platform: str, origin: Origin) -> Prompt:
-    """Returns the prompt that the owner's next conversation of that origin would begin with."""
+    """Returns the prompt with which the owner's next conversation from that origin would begin."""
     source = Source(
         platform=platform, account=platform, chat_kind="private", chat_id="new", user_id=OWNER
     )

@@ -1,7 +1,7 @@
 """Opens the store that the settings name: SQLite in the home, or a database by its URL."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from urllib.parse import urlsplit
 
 from hermes.settings import Settings
@@ -17,7 +17,8 @@ OpenStore = Callable[[StoreSettings, OwnerKind | None], AbstractAsyncContextMana
 
 @asynccontextmanager
 async def home_store(settings: Settings, kind: OwnerKind | None = None) -> AsyncIterator[Store]:
-    """The store of the settings. A process that runs turns passes its kind, and is registered."""
+    """Opens the store that the settings name. A process that runs turns passes its kind, and is
+    registered."""
     settings.home.ensure()
     if settings.store.url:
         async with _driver(settings.store.url)(settings.store, kind) as store:
@@ -40,26 +41,39 @@ async def store_nodes(settings: Settings) -> list[StoreNode]:
 
 
 def _driver(url: str) -> OpenStore:
+    return DRIVERS[known_scheme(url, "store.url")]
+
+
+def known_scheme(url: str, setting: str) -> str:
+    """Returns the scheme of the address. Raises ConfigError if there is no driver for it."""
     scheme = urlsplit(url).scheme
     if scheme not in DRIVERS:
         known = ", ".join(f"{name}://" for name in DRIVERS)
-        raise ConfigError(f"store.url begins with {scheme!r}, which is not known: use {known}")
-    return DRIVERS[scheme]
+        raise ConfigError(f"{setting} begins with {scheme!r}, which is not known: use {known}")
+    return scheme
 
 
 def _postgres(
     settings: StoreSettings, kind: OwnerKind | None
 ) -> AbstractAsyncContextManager[Store]:
-    try:
+    with postgres_extra():
         # Imported here because psycopg is an extra, and takes a while to import.
         from hermes.state.postgres.store import open_postgres  # noqa: PLC0415
+    return open_postgres(settings.url, kind, settings.direct_url)
+
+
+@contextmanager
+def postgres_extra() -> Iterator[None]:
+    """Raises ConfigError if an import inside this block fails, because the extra `postgres` is
+    missing."""
+    try:
+        yield
     except ImportError as error:
         raise ConfigError(
             f"store.url needs packages that are missing ({error}): install them with"
             " `pip install 'hermes-gateway[postgres]'`"
         ) from error
-    return open_postgres(settings.url, kind, settings.direct_url)
 
 
 DRIVERS: dict[str, OpenStore] = {"postgresql": _postgres, "postgres": _postgres}
-"""The drivers of other databases, by the scheme of their URLs."""
+"""The drivers of databases other than SQLite, by the scheme of their URLs."""

@@ -1,1 +1,1 @@
-"""Where side effects happen, and how the service runs."""
+"""Side effects outside the process: commands, files of a workspace, web pages."""

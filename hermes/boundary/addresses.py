@@ -40,7 +40,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def is_public(address: str) -> bool:
-    """Whether the text is a global unicast address. Anything else, such as a name, is not."""
+    """Whether the text is a global unicast address. False for anything else, such as a name."""
     try:
         parsed = ip_address(address)
     except ValueError:

@@ -23,14 +23,14 @@ CONNECT_SECONDS, SECONDS = 10.0, 30.0
 """Seconds for a connection, and for a whole page including redirects."""
 REDIRECTS = 5
 LARGEST_PAGE = 5_000_000
-"""Bytes of a page after decompression. The rest is not read."""
+"""Maximum number of bytes of a page after decompression. The rest is not read."""
 LONGEST_URL = 4096
 QUOTED = 200
 
 IsAllowed = Callable[[str, int], bool]
 """Whether a connection may be made to an address and a port."""
 
-# Ports above 1023 of servers that would take the lines of an HTTP request for commands.
+# Ports above 1023 of servers that would interpret the lines of an HTTP request as commands.
 _SERVICES = frozenset({1433, 2049, 3306, 3389, 5432, 5900, 6379, 11211, 27017})
 _MOVED = frozenset({301, 302, 303, 307, 308})
 _FILE_HEADERS = {
@@ -71,7 +71,7 @@ class Egress:
         self._seconds = seconds
 
     async def fetch(self, url: str) -> WebPage:
-        """The page at the URL; ToolFailed says why it can't be read."""
+        """The page at the URL. Raises ToolFailed, with the reason, if it can't be read."""
         asked = _parsed(url)
         try:
             with anyio.fail_after(self._seconds):
@@ -83,7 +83,8 @@ class Egress:
             raise ToolFailed(f"{_short(url)} {_reason(error)}.") from error
 
     async def download(self, url: str, limit: int) -> WebFile:
-        """The file at the URL, of at most `limit` bytes; Rejected says why it can't be fetched.
+        """The file at the URL, of at most `limit` bytes. Raises Rejected, with the reason, if it
+        can't be fetched.
 
         The reason is the same for a refused address and for one that does not answer.
         """
@@ -146,7 +147,7 @@ class PageResolver(AbstractResolver):
 
 
 class _NotPublic(OSError):
-    """The address may not be connected to."""
+    """Raised if a connection to the address is not allowed."""
 
 
 class _GuardedConnector(aiohttp.TCPConnector):
@@ -193,7 +194,7 @@ async def _follow(
             if response.status not in _MOVED or location is None:
                 return await read(response)
         url = _parsed(location, url)
-    raise ToolFailed(f"{_short(str(url))} is the end of more than {REDIRECTS} redirects.")
+    raise ToolFailed(f"{_short(str(url))} was reached only after more than {REDIRECTS} redirects.")
 
 
 async def _read(response: aiohttp.ClientResponse) -> WebPage:
@@ -232,8 +233,8 @@ def _is_text(media_type: str) -> bool:
 
 
 def _decoded(body: bytes, charset: str | None) -> str:
-    """The text, decoded by its byte order mark, its header or its declaration; by UTF-8 if there
-    is none."""
+    """The text, decoded as its byte order mark, its header or its declaration says; as UTF-8 if it
+    has none of these."""
     for mark, encoding in _MARKS:
         if body.startswith(mark):
             return body.decode(encoding, errors="replace")
@@ -250,7 +251,8 @@ def _known(charset: str | None) -> str:
 
 
 def _parsed(text: str, base: URL | None = None) -> URL:
-    """The absolute URL of a web page, relative to `base`; ToolFailed if it is not a web URL."""
+    """The absolute URL of a web page, relative to `base`. Raises ToolFailed if it is not a web
+    URL."""
     if len(text) > LONGEST_URL:
         raise ToolFailed(f"{_short(text)} is longer than {LONGEST_URL} characters.")
     try:

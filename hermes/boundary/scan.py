@@ -17,15 +17,15 @@ from typing import NamedTuple
 
 SKIPPED = frozenset({".git", ".hg", ".svn", ".venv", "__pycache__", "node_modules"})
 LARGE = 10_000_000
-"""Bytes; larger files are not searched."""
+"""Maximum size in bytes. Larger files are not searched."""
 DEPTH = 64
 """The maximum depth of folders."""
 MATCH_MEMORY = 1 << 29
-"""Bytes of memory that matching may use."""
+"""Maximum number of bytes of memory for matching."""
 HIT_WIDTH = 300
-"""Characters of a line that are shown."""
+"""Maximum number of characters of a line that are shown."""
 HIT_BEFORE = 100
-"""Number of those characters before the match."""
+"""Number of characters before the match, among the characters that are shown."""
 HIT, REMARK, WRONG = "=", "!", "?"
 """First character of each output line: a hit as JSON `[path, line, text]`, a remark, or an
 error."""
@@ -36,7 +36,7 @@ class ScanTask(NamedTuple):
 
     pattern: str
     path: str
-    """The name of the searched place in hits; empty for the workspace."""
+    """The path of the searched folder or file, as the hits show it; empty for the workspace."""
     names: bool
     """Whether to match paths instead of contents."""
     glob: str

@@ -1,4 +1,4 @@
-"""Searches files within a time limit, whatever the pattern."""
+"""Searches files within a time limit, for every pattern."""
 
 import contextlib
 import json
@@ -22,7 +22,7 @@ async def search(
 ) -> SearchResult:
     """The matches below the open folder or in the open file, as far as the time limit allows.
 
-    The path of the query is the name of the place in the hits. `left_out` is the device and inode
+    The hits call that folder or file by the path of the query. `left_out` is the device and inode
     of a folder that is not searched.
     """
     task = ScanTask(

@@ -1,7 +1,7 @@
 """A folder that file operations can't leave, whatever path or link they are given.
 
-If the home of the agent is inside the folder, it is refused, because it contains the settings and
-the memory.
+If the home of the agent is inside the folder, file operations can't use the home, because it
+contains the settings and the memory.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from hermes.types.errors import ToolFailed
 from hermes.types.execution import LARGEST_FILE, FileInfo
 
 LONGEST_PATH = 4096
-"""Characters of a path."""
+"""Maximum number of characters of a path."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 # A pipe in the workspace must not make the read wait for a writer.
 _READ = os.O_RDONLY | os.O_NONBLOCK
@@ -25,7 +25,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 class _Missing(ToolFailed):
-    """Nothing exists at the path."""
+    """Raised if nothing exists at the path."""
 
 
 class Workspace:
@@ -48,7 +48,8 @@ class Workspace:
         return data
 
     def write(self, path: str, data: bytes, expected: bytes | None = None) -> bool:
-        """Replaces the file atomically and durably, and keeps its mode; True if it is new."""
+        """Replaces the file atomically and durably, and keeps its mode. Returns True if the file
+        is new."""
         if len(data) > LARGEST_FILE:
             raise ToolFailed(f"That is more than {LARGEST_FILE} bytes for {path!r}; write less.")
         *above, name = self.parts(path) or ["."]

@@ -55,17 +55,19 @@ class Access:
 
 
 def accept_from_chat(accept: Accept, account: str | None = None) -> Accept:
-    """Refuses events that a chat platform must not report; `account` is the only one allowed.
+    """Wraps `accept`: refuses events that a chat platform must not report.
 
-    A chat has no principal, because that would admit everybody, and needs a target for the answer.
+    If `account` is given, only its events are accepted. An event of a chat must not have a
+    principal, because that would admit everybody. It must have a target for the answer.
     """
 
     async def check(event: MessageEvent) -> Receipt:
         fault = _fault(event, account)
         if fault is None:
             return await accept(event)
-        # It is a fault of the adapter's code. An error would end the connection, and the platform
-        # would deliver the same event for ever; so it is logged, and only this event is lost.
+        # The adapter's code is wrong. An error would end the connection, and the platform would
+        # deliver the same event for ever. Therefore the fault is logged, and only this event is
+        # lost.
         log.error("a message of %s is refused: %s", event.source.account, fault)
         return Refused(reason="not a valid event of a chat")
 

@@ -29,12 +29,12 @@ WENT_ON = "the client went on without the results of its tools"
 NOT_ANSWERED = "Not answered: the client went on without this result."
 NOT_FINISHED = "Not finished: the client went on without waiting for this."
 AFTER_RESULTS = 1_000_000
-"""The index in a step of the first message that follows its results."""
+"""The index, within a step, of the first message that follows the results of the step."""
 
 
 class ResultsRefused(HermesError):
-    """Results of client tools that can't be taken. Nothing was stored, and the turn goes on
-    waiting if it did so before."""
+    """Raised for results of client tools that can't be accepted. Nothing was stored, and a waiting
+    turn continues to wait."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -100,7 +100,7 @@ class ClientCalls:
     def end(self, row: TurnRow, now: float) -> Work[None]:
         """Ends a turn whose client went on without sending results."""
         yield from self.give_up(row, now)
-        # A question of the same step may have expired, and its call was not resumed yet.
+        # A question of the same step may have expired, and its call may have no result yet.
         yield from transcript.answer_open_calls(self._transactions.writer(row), NOT_FINISHED, now)
         epoch = yield from turns.claim(row.id, row.epoch, self._transactions.owner)
         yield from turns.close(row.id, epoch, "stopped", now, reason=(WENT_ON, ""))
@@ -138,7 +138,7 @@ class ClientCalls:
 
 
 def _keyed(event: MessageEvent) -> MessageEvent | None:
-    """The event under the client's own key; None without such a key."""
+    """The event with the client's own key as its dedupe key; None if the client gave no key."""
     own = event.client_key
     if own is None:
         return None
@@ -146,7 +146,7 @@ def _keyed(event: MessageEvent) -> MessageEvent | None:
 
 
 def _key_conflict(event: MessageEvent) -> Work[Duplicate | None]:
-    """The earlier request under the client's own key, if it was another one."""
+    """An earlier, different request with the same client key; None if there is no such request."""
     keyed = _keyed(event)
     earlier = (yield from inbox.find(keyed)) if keyed else None
     return earlier if earlier and not earlier.same else None
@@ -174,7 +174,7 @@ def _check(row: TurnRow, waiting: list[CallId], results: tuple[ToolMessage, ...]
 
 
 def _refuse_expired(row: TurnRow, results: tuple[ToolMessage, ...]) -> Work[None]:
-    """Raises ResultsRefused if the call has expired, but a question keeps its turn open."""
+    """Raises ResultsRefused if the call has expired while a question keeps its turn open."""
     decisions = yield from turns.decisions(row.id)
     if isinstance(decisions.get(results[0].call), Expired):
         raise _closed(results[0].call, expired=True)
@@ -185,7 +185,8 @@ def _check_nothing_else_is_open(
 ) -> Work[None]:
     """Raises ResultsRefused if a call of ours in the same step has no result yet.
 
-    Words can't follow the results then: no model accepts words between a call and its result.
+    Further messages can't follow the results then, because no model accepts a message between a
+    call and its result.
     """
     if questions:
         raise ResultsRefused(

@@ -20,11 +20,12 @@ class ContextUse(Value):
     """The tokens of a session, as an estimate, and the room that its model has for them."""
 
     model: str = ""
-    """Name of the model that answers the next message; empty if none can be used."""
+    """Name of the model that answers the next message; empty if no model can be used."""
     window: int = 0
     """Tokens that the model can read and write in one call; 0 if that is not known."""
     parts: tuple[ContextPart, ...] = ()
-    """Empty for a new session, whose prompt is written with the first message."""
+    """The parts of the context; empty for a new session, whose prompt is written with the first
+    message."""
 
     @property
     def tokens(self) -> int:

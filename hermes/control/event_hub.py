@@ -29,7 +29,8 @@ READ_EVENTS = 1024
 READ_JOINED = 64
 """Events that a reader is given at a time, after neighbouring texts are joined."""
 HELD_CHARACTERS = 65_536
-"""If a log has more text, it is released at the end of its turn, and readers use the store."""
+"""A log with more characters of text is released at the end of its turn. Readers then use the
+store."""
 EPOCH = EVENTS_PER_CLAIM
 """Event numbers that are reserved for one claim. The events of the next claim have higher numbers.
 """
@@ -117,7 +118,7 @@ class EventLog:
         self._wake()
 
     def end(self, last: Sequence[AgentEvent] = ()) -> None:
-        """Closes the log with the events that `unkept` was given before the commit."""
+        """Closes the log. `last` has the events that were passed to `unkept` before the commit."""
         self._events += last
         self.finished = True
         self._wake()
@@ -187,11 +188,11 @@ class EventLog:
         return merged
 
     async def changed(self, within: float = math.inf) -> None:
-        """Returns at the next event, or after so many seconds."""
+        """Returns at the next event, or after this many seconds."""
         await _wait(self._waiters, within)
 
     async def ended(self, within: float = math.inf) -> None:
-        """Returns when the log is finished, or after so many seconds."""
+        """Returns when the log is finished, or after this many seconds."""
         if not self.finished:
             await _wait(self._enders, within)
 

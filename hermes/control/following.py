@@ -63,13 +63,24 @@ class Following:
         return ()
 
     async def gather(self, seconds: float) -> None:
-        """Waits for so many seconds, or until the turn is over, so that events can collect."""
+        """Waits this many seconds, or until the turn is over, so that several events can
+        collect."""
         if self._log.running:
             await self._log.ended(seconds)
 
+    async def next_at_rest(self) -> Sequence[Envelope]:
+        """Waits until the turn does not run, and returns the new events. The reader is not woken
+        for each word."""
+        if self._replayed and not self.begun:
+            # The turn is about to run here.
+            await self._log.ended(STORE_SECONDS)
+        while self._replayed and self._log.running:
+            await self._log.ended()
+        return await self.next()
+
     async def rest(self) -> list[Envelope]:
-        """All events up to the next end event, once it has come. The reader is not woken for each
-        word.
+        """Waits for the next end event, and returns all events up to it. The reader is not woken
+        for each word.
 
         If the turn was suspended and has been resumed since, the events after the suspension are
         not included.
@@ -77,12 +88,7 @@ class Following:
         found: list[Envelope] = []
         reached = False
         while not reached and not self.ended:
-            if self._replayed and not self.begun:
-                # The turn is about to run here.
-                await self._log.ended(STORE_SECONDS)
-            while self._replayed and self._log.running:
-                await self._log.ended()
-            page = await self.next()
+            page = await self.next_at_rest()
             reached = any(isinstance(one.event, TurnFinished) for one in page)
             found += page
         return found

@@ -21,6 +21,7 @@ from hermes.control.intake import Intake
 from hermes.control.keys import session_key
 from hermes.control.lanes import Lanes
 from hermes.control.live_relay import LiveRelay
+from hermes.control.long_events import store_long_bodies
 from hermes.control.maintenance import Maintenance, Retention
 from hermes.control.media import MediaIntake
 from hermes.control.outbox import Outbox
@@ -75,8 +76,8 @@ class GatewayOptions(Value):
     unread_seconds: float = 10.0
     """Seconds for which a stateless request continues without a reader."""
     terminal: bool = False
-    """The gateway of a terminal runs only its own sessions, and takes over those of terminals that
-    died."""
+    """Whether this is the gateway of a terminal. It runs only its own sessions, and takes over
+    those of terminals that died."""
 
 
 class Gateway:
@@ -158,6 +159,7 @@ class Gateway:
             self._check(event.body, key.agent)
         person = self._access.person(source, principal)
         try:
+            await store_long_bodies(self._store, event)
             taken = await self._store.run(self._intake.take, event, key, person, time.time())
         except UnicodeEncodeError as error:
             # Text with a lone surrogate can't be stored. An error would make the platform deliver
@@ -176,7 +178,7 @@ class Gateway:
         return taken.receipt
 
     def _need_open(self, source: Source) -> None:
-        """Raises unless messages can be taken at all."""
+        """Raises an error if no message can be accepted now."""
         if self._closed:
             log.warning("a message of %s is refused: the gateway stops", source.account)
             raise IntakeClosed("The gateway is shutting down; try again after the restart.")
@@ -185,7 +187,8 @@ class Gateway:
             raise StoreUnavailable(self._store.trouble or "this process may not run turns now")
 
     def _check(self, asked: Asked, agent: AgentId) -> None:
-        """Raises if the request can't be accepted now, or if this agent can never accept it."""
+        """Raises an error if the request can't be accepted now, or if this agent can never
+        accept it."""
         if 0 < self._options.most_runs <= self.busy:
             log.warning("a request is refused: too many requests run")
             raise TooBusy(f"{self.busy} requests are under way; try again shortly.")
@@ -301,7 +304,8 @@ class Gateway:
             self.notice_change()
 
     async def _follow_permission(self) -> None:
-        """Stops all turns while other processes may take them over, and takes back what is left."""
+        """Stops all turns while other processes may take them over. Afterwards takes back the turns
+        that no other process has taken over."""
         async for permitted in self._store.permission():
             self._permitted = permitted
             if permitted:
@@ -310,7 +314,7 @@ class Gateway:
                 self._left |= self._runner.stop_all("lost")
 
     async def _take_back(self) -> None:
-        """Has the turns that were stopped resumed, each as soon as it has ended here."""
+        """Resumes the turns that were stopped, each as soon as it has ended here."""
         while self._left and self._permitted:
             self.notice_change()
             await anyio.sleep(TAKE_BACK_SECONDS)
@@ -319,7 +323,8 @@ class Gateway:
         if not self._permitted:
             return
         self._access.paired = await self._store.run(load_paired)
-        # A terminal leaves the work of gateways to them, but does not wait for a gateway itself.
+        # A terminal takes over the work of dead terminals, and does not wait until a gateway does
+        # so. It leaves the work of dead gateways to other gateways.
         kind: OwnerKind | None = "terminal" if self._options.terminal else None
 
         def start(claim: Claim) -> None:

@@ -9,7 +9,7 @@ import anyio
 
 from hermes.control.media import MediaIntake
 from hermes.control.recovery import Recovery
-from hermes.state import owners, sessions, turns
+from hermes.state import bodies, owners, sessions, turns
 from hermes.state.retention import forget_messages, forget_requests
 from hermes.types.errors import HermesError
 from hermes.types.store import Store, Work
@@ -30,7 +30,7 @@ class Retention(Value):
     messages: float = 30 * DAY
     """Seconds for which finished rows of inbox and outbox are kept."""
     media: float = 30 * DAY
-    """Seconds for which the files of sessions are kept after their last use. Those of stateless
+    """Seconds for which the files of sessions are kept after their last use. The files of stateless
     requests are kept as long as the requests."""
 
 
@@ -76,6 +76,7 @@ class Maintenance:
             now, kept = time.time(), self._retention
             await self._store.run(forget_requests, now - kept.requests)
             await self._store.run(forget_messages, now - kept.messages)
+            await self._store.run(bodies.forget_unused)
             await self._media.forget(now - kept.requests, now - kept.media)
             await self._store.run(sessions.forget_prompts)
 

@@ -133,7 +133,7 @@ class Outbox:
                 self._idle.set()
 
     async def _deliver_next(self, account: str, chat_id: str) -> bool:
-        """Sends one delivery; False if none is pending."""
+        """Sends one delivery. Returns False if no delivery is pending."""
         if account not in self._accounts:
             return False
         adapter, epoch = self._accounts[account]

@@ -1,4 +1,4 @@
-"""Commits what has happened already and must not be forgotten."""
+"""Commits changes that have already happened and must not be lost."""
 
 import logging
 from collections.abc import Callable
@@ -20,7 +20,7 @@ RETRY_SECONDS = 1.0
 async def persist(
     store: Store, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Commits, however long the disk is full or the database is down."""
+    """Commits, and retries while the disk is full or the database is down."""
     while True:
         try:
             return await store.run(transaction, *args, **kwargs)

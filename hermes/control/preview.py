@@ -153,7 +153,7 @@ class Preview:
         return await self._store.run(deliveries.owed_before, delivery.id)
 
     async def _freeze(self, target: Target, limit: RateLimited) -> float:
-        """Makes no call to the chat for the returned number of seconds."""
+        """Freezes the calls to the chat. Returns the number of seconds that the freeze lasts."""
         pause = limit.retry_after or FINISH_SECONDS
         self._gate.freeze(target.account, target.chat_id, time.time() + pause)
         until = time.time() + pause

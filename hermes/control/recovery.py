@@ -58,7 +58,8 @@ class Recovery:
         self._warn_of(await self._store.run(self._adopt_the_rest, dead))
 
     async def take_back(self, stopped: Collection[TurnId], start: StartTurn) -> None:
-        """Resumes turns that this process had to stop, unless another one has taken them over."""
+        """Resumes turns that this process had to stop, unless another process has taken them
+        over."""
         for row in await self._store.run(turns.running_of, self._store.owner):
             if row.id in stopped:
                 claim = await self._resumed(row, self._take_turn)
@@ -119,7 +120,7 @@ class Recovery:
         except ClaimLost:
             return None
         except UNREADABLE:
-            # One unreadable turn must not keep all others from being answered.
+            # One unreadable turn must not prevent the other turns from being resumed.
             log.exception("turn %s can't be resumed: it is closed as failed", row.id)
         if row.transient:
             session = SessionKey.parse(row.session)
@@ -132,7 +133,7 @@ class Recovery:
 
     def _open_idle(self, session: str, now: float) -> Work[Claim | None]:
         yield from session_lock.lock(session)
-        # Another process may have opened a turn there meanwhile.
+        # Another process may have opened a turn in the session meanwhile.
         if (yield from turns.open_in(session)):
             return None
         return (yield from self._transactions.open_next(session, now))

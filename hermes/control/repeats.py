@@ -22,8 +22,8 @@ def repeat(
     """Finds the turn of a repeated request; None if the request must be handled like a new one.
 
     A turn that runs or has completed is followed. A turn that failed for a possibly temporary
-    reason is continued from its last checkpoint. If its conversation has other messages since, the
-    request is handled as a new message.
+    reason is continued from its last checkpoint. If other messages have been added to its
+    conversation since then, the request is handled as a new message.
     """
     earlier = yield from inbox.find(event)
     if earlier is None:
@@ -34,7 +34,7 @@ def repeat(
         yield from session_lock.lock(failed.session)
         failed = yield from turns.failed_temporarily(failed.id)
     if failed is None or failed.request not in (None, earlier.id):
-        # The answer to an earlier request does not end the turn.
+        # The turn did not fail for a temporary reason, or a later request has continued it.
         return Repeated(receipt=earlier)
     if (yield from _ends_its_session(failed)):
         claim = yield from transactions.run_again(failed, now)

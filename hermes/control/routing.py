@@ -18,7 +18,7 @@ class RoutingFailed(HermesError):
 
 
 class Router:
-    """Calls the `select_agent` hook; uses the default agent if it chooses none."""
+    """Calls the `select_agent` hook. Uses the default agent if the hook chooses no agent."""
 
     def __init__(
         self,
@@ -31,7 +31,8 @@ class Router:
         self._default = default
 
     def __call__(self, event: MessageEvent) -> AgentId:
-        """The agent for the message; RoutingFailed if the hook fails or chooses an unknown one."""
+        """The agent for the message. Raises RoutingFailed if the hook fails or chooses an
+        unknown agent."""
         try:
             selected = self._select(event) or self._default
         except Exception as error:

@@ -46,10 +46,10 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 EPOCH_SECONDS = 3600.0
-"""After an hour without a message, providers no longer cache the prompt, so a new one costs
-nothing."""
+"""After an hour without a message, providers no longer cache the prompt, so that a new prompt costs
+no more than the old one."""
 QUESTION_STEP = -1
-"""The step of a message of a person: before step 0."""
+"""The step of a person's message, which comes before step 0."""
 GIVEN_UP = (
     "I could not resume my work on your message, because its record in the store can't be read."
     " Please send the message again."

@@ -279,7 +279,8 @@ class TurnCheckpoint:
         row = self._claim.row
         if row.transient:
             return
-        # The results of one step may be in another order here, but a step is never cut in two.
+        # The results of one step may have another order here than in the store, but a step is never
+        # cut in two.
         spans = self._spans[first:last]
         whole = (min(span[0] for span in spans), max(span[1] for span in spans))
 
@@ -298,8 +299,8 @@ class TurnCheckpoint:
             self._places[call.id] = (step, index)
 
     def _find_places(self) -> None:
-        """Finds the places of the calls in the last message of the model, which a resumed turn
-        still has to answer."""
+        """Finds the places of the calls in the last message of the model. A resumed turn still has
+        to answer these calls."""
         for message in reversed(self._claim.turn.history):
             if isinstance(message, AssistantMessage):
                 self._place(self.steps - 1, message)
@@ -315,7 +316,8 @@ async def end_processes(agent: HostedAgent, session: SessionKey) -> None:
     try:
         with anyio.fail_after(PROCESSES_SECONDS):
             sandbox = await agent.backend.open(scope)
-            # Without an exit code, its supervisor was killed and other processes may still run.
+            # If a process has no exit code, its supervisor was killed, and its child processes may
+            # still run.
             known = await sandbox.processes()
             left = [one.id for one in known if one.running or one.code is None]
             async with anyio.create_task_group() as group:

@@ -10,7 +10,8 @@ from hermes.types.profile import ModelChoice
 from hermes.types.protocols import Emit
 
 ChooseAuxiliary = Callable[[ModelChoice], ModelChoice]
-"""Returns the auxiliary model for a main model; the main model itself if there is no other."""
+"""Returns the auxiliary model for a main model, or the main model itself if there is no
+auxiliary model."""
 
 
 class Auxiliary:
@@ -27,7 +28,7 @@ class Auxiliary:
     async def write(
         self, main: ModelChoice, system: str, text: str, longest: int, emit: Emit
     ) -> str:
-        """Returns the model's answer to the text. Of the events, only the usage is emitted."""
+        """Returns the model's answer to the text. Emits only the usage, and no other events."""
         choice = self._choose(main)
         try:
             return await self._call(choice, system, text, longest, emit)

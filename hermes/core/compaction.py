@@ -113,8 +113,8 @@ def _split(text: str, size: int) -> list[str]:
     if tokens(text) <= size:
         return [text]
     half = len(text) // 2
-    # The text is cut at a space, so that no word or number is split. Without a space, it is cut
-    # anywhere.
+    # The text is cut at a space, so that no word or number is split. If there is no space, it is
+    # cut anywhere.
     space = text.find(" ", half, half + 200)
     middle = half if space < 0 else space
     return [*_split(text[:middle], size), *_split(text[middle:], size)]
@@ -136,7 +136,8 @@ def last_request(history: Sequence[Message]) -> int:
 
 
 def _head(history: Sequence[Message], steps: Sequence[int], window: Window) -> int:
-    """Returns the index at which the kept beginning ends, or 0 if it is too long to keep."""
+    """Returns the index of the first message after the beginning that is kept. Returns 0 if the
+    beginning is too long to keep."""
     end = steps[HEAD_STEPS] if len(steps) > HEAD_STEPS else len(history)
     return end if sum(map(message_tokens, history[:end])) <= window.room * HEAD_SHARE else 0
 

@@ -53,7 +53,8 @@ def candidates(workspace: Path) -> list[Path]:
 
 
 def is_context_file(path: str) -> bool:
-    """Returns whether a path has the name of a context file. Case is ignored, as some disks do."""
+    """Returns whether a path has the name of a context file. Upper and lower case count as equal,
+    because some file systems do not distinguish them."""
     return PurePosixPath(path).name.casefold() in {name.casefold() for name in NAMES}
 
 
@@ -87,9 +88,9 @@ async def prepare_write(path: str, turn: Turn) -> None:
 
 @asynccontextmanager
 async def watched(turn: Turn, command: CallId) -> AsyncIterator[None]:
-    """Marks context files that change while the block runs as written by the agent.
+    """Marks the context files that changed during the block as files that the agent has written.
 
-    If the command was renamed inside the block, `end_watching` marks them instead.
+    If the command was renamed inside the block, `end_watching` marks the files instead.
     """
     await _begin_watching(turn, command)
     try:

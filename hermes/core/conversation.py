@@ -34,7 +34,7 @@ from hermes.types.turns import Prompt, Turn
 
 WINDOW_REDUCTION = 0.8
 GROWTH_SHARE = 0.1
-"""Share of the window by which a conversation that could not be shortened enough must grow before
+"""If a conversation could not be shortened enough, it must grow by this share of the window before
 the next attempt."""
 
 
@@ -65,7 +65,7 @@ class ModelConversation:
         self._correction = EstimateCorrection()
         self._gave_up = False
         self._retry_size = 0
-        """Size in tokens at which summarising is tried again, if it was not enough before."""
+        """If the last summary was not enough, summarising is tried again at this size in tokens."""
         self._counted: int | None = None
         """Tokens of the history; None until they are needed."""
         # The stored size gives an upper bound without counting, which is enough for most
@@ -103,7 +103,8 @@ class ModelConversation:
         self.history[made + 1 :] = [found[call.id] for call in said.calls if call.id in found]
 
     def request(self, step: int, more: Sequence[Message] = ()) -> ModelRequest:
-        """Returns the next request to the model. `more` follows the history, for this call only."""
+        """Returns the next request to the model. `more` is added after the history, for this
+        call only."""
         assert self._prompt is not None, "begin was not called"
         wanted = self.turn.response_format
         return ModelRequest(

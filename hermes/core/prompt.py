@@ -66,13 +66,14 @@ class PromptWriter:
             tuple[int, int, str, str, int | None, str],
             tuple[AgentProfile, Mapping[str, AnyTool], str],
         ] = {}
-        """Fingerprints by object ids. The entry holds the objects, so that their ids are not
-        reused."""
+        """Fingerprints by object ids. Each entry also holds the objects, so that their ids are
+        not reused."""
         self._writing = anyio.Lock()
         self._fresh: dict[str, tuple[float, Prompt]] = {}
 
     async def prompt(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool]) -> Prompt:
-        """Returns the prompt of the epoch, or a new one if it does not match the turn any more."""
+        """Returns the prompt of the epoch, or a new prompt if the old one no longer matches the
+        turn."""
         # The audience is part of the fingerprint, because an account may pass to another person.
         made_for = f"{self._fingerprint(turn, choice, tools)} {audience_of(turn)!r}"
         if turn.prompt is not None and turn.prompt.fingerprint == made_for:
@@ -144,7 +145,7 @@ class PromptWriter:
 
     def _time(self) -> str:
         began = datetime.fromtimestamp(self._clock(), self._zone).astimezone(self._zone)
-        # Only the day, because the prompt stays the same for a whole epoch.
+        # Only the day is given, because the prompt stays the same for a whole epoch.
         return f"This part of the conversation began on {began:%A, %d %B %Y} ({began:%Z})."
 
 

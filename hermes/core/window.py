@@ -20,7 +20,8 @@ MESSAGE_TOKENS = 6
 
 
 def tokens_in_bytes(size: int) -> int:
-    """Estimates the number of tokens in a text of `size` bytes. The estimate is rather too high.
+    """Estimates the number of tokens in a text of `size` bytes. The estimate tends to be too
+    high.
 
     It counts two tokens for seven bytes. A token is about 3.5 letters of English, 1.75 letters of
     Cyrillic, or one Chinese character.
@@ -29,7 +30,7 @@ def tokens_in_bytes(size: int) -> int:
 
 
 def tokens(text: str) -> int:
-    """Estimates the number of tokens in a text. The estimate is rather too high."""
+    """Estimates the number of tokens in a text. The estimate tends to be too high."""
     size = len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
     return tokens_in_bytes(size) + 1
 
@@ -80,7 +81,7 @@ class Window(Value):
 
     @property
     def room(self) -> int:
-        """Tokens for the input."""
+        """Number of tokens that are available for the input."""
         return self.size - self.answer
 
     @property

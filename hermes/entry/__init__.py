@@ -1,1 +1,1 @@
-"""Shells that accept and render."""
+"""The entry points: they accept messages and show the answers."""

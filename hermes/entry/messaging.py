@@ -1,4 +1,4 @@
-"""Makes the adapters of the configured accounts, and keeps them connected."""
+"""Creates the adapters of the configured accounts, and keeps them connected."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -31,11 +31,12 @@ log = logging.getLogger(__name__)
 
 HELD_SECONDS = 1.0
 RECONNECT_BACKOFF = (1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
-"""Seconds before the next connection, by the number of failures in a row."""
+"""Seconds before the next connection, by the number of consecutive failures."""
 
 
 def make_adapters(settings: Settings, platforms: Sequence[AnyPlatform]) -> list[PlatformAdapter]:
-    """An adapter for every account that is configured; ConfigError says what is wrong."""
+    """Creates an adapter for every configured account. Raises ConfigError, with the reason, if that
+    is not possible."""
     adapters = [adapter for platform in platforms for adapter in _adapters(settings, platform)]
     accounts = [adapter.account for adapter in adapters]
     for account in accounts:
@@ -75,16 +76,16 @@ def _check_account(platform: str, account: str) -> None:
     own, dot, name = account.partition(".")
     if own != platform or bool(dot) != bool(name):
         raise ConfigError(
-            f"{account!r} is no name for an account of {platform}: it must be {platform!r} or"
+            f"{account!r} can't be the name of an account of {platform}: it must be {platform!r} or"
             f" '{platform}.<name>'"
         )
 
 
 def configured_routes(settings: Settings, platforms: Sequence[AnyPlatform]) -> list[WebhookRoute]:
-    """The addresses at which platforms with an account deliver messages over HTTP.
+    """Returns the webhook routes of platforms that have an account.
 
     A handler without credentials can't verify its requests, and these routes need no API key.
-    ConfigError if there are addresses but no HTTP server.
+    Raises ConfigError if there are routes but no HTTP server.
     """
     routes = [route for platform in platforms for route in _routes(settings, platform)]
     if routes and not settings.api_server.enabled:
@@ -108,7 +109,8 @@ def _is_enabled(settings: Settings, name: str) -> bool | None:
 
 
 async def serve(gateway: Gateway, adapter: PlatformAdapter) -> None:
-    """Listens and delivers for the account until cancelled. Returns if its credential is bad."""
+    """Listens and delivers for the account until cancelled. Returns if its credential is
+    invalid."""
     cursor = await hold(gateway, adapter)
     accept = accept_from_chat(gateway.accept, adapter.account)
     failures = 0
@@ -122,7 +124,7 @@ async def serve(gateway: Gateway, adapter: PlatformAdapter) -> None:
         try:
             await _run(gateway, adapter, accept, ready, cursor)
             pause = _backoff(failures)
-            log.warning("%s ended its connection; again in %s s", adapter.account, pause)
+            log.warning("%s ended its connection; reconnecting in %s s", adapter.account, pause)
         except AuthFailed as error:
             log.error("%s can't log in and is off until the restart: %s", adapter.account, error)
             return
@@ -135,10 +137,10 @@ async def serve(gateway: Gateway, adapter: PlatformAdapter) -> None:
             limited = isinstance(error, RateLimited) and error.retry_after
             pause = limited or _backoff(failures)
             level = logging.WARNING if isinstance(error, Disconnected) else logging.ERROR
-            log.log(level, "%s: %s; again in %s s", adapter.account, error, pause)
+            log.log(level, "%s: %s; reconnecting in %s s", adapter.account, error, pause)
         except Exception:
             pause = _backoff(failures)
-            log.exception("%s failed; again in %s s", adapter.account, pause)
+            log.exception("%s failed; reconnecting in %s s", adapter.account, pause)
         failures += 1
         await anyio.sleep(pause)
 
@@ -176,7 +178,7 @@ def _backoff(failures: int) -> float:
 
 
 async def hold(gateway: Gateway, adapter: PlatformAdapter) -> Cursor:
-    """Waits until no other process serves the account; the cursor to continue from."""
+    """Waits until no other process serves the account. Returns the cursor to continue from."""
     told = False
     while True:
         try:

@@ -9,12 +9,12 @@ from hermes.text.console import printable, printable_json, printable_line
 
 
 def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
-    """Prints text of any origin; `err` prints it to stderr."""
+    """Prints text of any origin. `err` prints it to stderr."""
     click.echo(printable(str(text)), err=err, nl=nl)
 
 
 def say_line(text: str) -> None:
-    """Prints one row of a list: line breaks inside it are shown as text."""
+    """Prints one row of a list. Line breaks inside it are shown as text."""
     click.echo(printable_line(text))
 
 
@@ -33,7 +33,7 @@ def confirm(question: str, *, default: bool = False, err: bool = False) -> bool:
 
 
 def write(text: str) -> None:
-    """Writes to stdout at once. The caller has made the parts from others printable."""
+    """Writes to stdout at once. The caller must have made text of other origin printable."""
     if text:
         sys.stdout.write(text)
         sys.stdout.flush()

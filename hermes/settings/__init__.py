@@ -62,7 +62,7 @@ class Settings(Value):
     streaming: StreamingSettings = StreamingSettings()
     """How an answer is shown while it is written, on platforms that can edit messages."""
     access: AccessSettings = AccessSettings()
-    """Who may talk to the agent on any platform."""
+    """The people who may talk to the agent on any platform."""
     platforms: dict[str, PlatformSettings] = msgspec.field(default_factory=dict)
     """Messaging platforms by name. Platforms without settings are left out."""
     display: DisplaySettings = DisplaySettings()
@@ -80,7 +80,7 @@ class Settings(Value):
     warnings: tuple[str, ...] = ()
     """Warnings about settings that were ignored, one line each."""
     sources: Sources = Sources()
-    """Where every value came from."""
+    """The source of every value."""
 
     def __repr__(self) -> str:
         return f"Settings(home={str(self.home.root)!r})"
@@ -137,7 +137,7 @@ def describe() -> list[FieldDoc]:
 def load(home: Path | None = None, environ: Mapping[str, str] = ENVIRON) -> Settings:
     """Reads the configuration. Raises a ConfigError that lists all problems.
 
-    It first restricts the permissions of files and folders with secrets to their owner.
+    Before that, it makes files and folders with secrets accessible to their owner only.
     """
     where = locate(home, environ)
     protect(where)

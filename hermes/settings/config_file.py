@@ -24,9 +24,9 @@ def edits(text: str, old: Mapping[str, object], new: Mapping[str, object]) -> It
 
     The first text changes as few lines as possible, the next one has ruamel's layout, and the last
     one has no comments. Some YAML can't be edited as text, so the caller must use the first
-    candidate that is read as `new`.
+    candidate that YAML parses as `new`.
     """
-    # Slow to import, and only the commands that change settings need it.
+    # ruamel is slow to import, and only the commands that change settings need it.
     from ruamel.yaml import YAML  # noqa: PLC0415
     from ruamel.yaml.comments import CommentedMap  # noqa: PLC0415
     from ruamel.yaml.error import YAMLError  # noqa: PLC0415
@@ -66,7 +66,7 @@ def dumped(raw: Mapping[str, object]) -> str:
 
 
 def lost_comments(before: str, after: str) -> bool:
-    """Returns whether `after` lacks comments of `before`."""
+    """Returns whether `after` lacks comments that `before` contains."""
     return bool(Counter(_COMMENT.findall(before)) - Counter(_COMMENT.findall(after)))
 
 
@@ -138,7 +138,7 @@ def _is_plain(value: str, *, in_list: bool) -> bool:
 
 
 def _patched(lines: list[str], before: list[str], after: list[str]) -> list[str]:
-    """Applies the changes from `before` to `after` to the lines of the file.
+    """Changes the lines of the file in the way in which `after` differs from `before`.
 
     `before` has the content of the file in ruamel's layout. If a change can't be located in the
     lines, the result is `after`.
@@ -168,8 +168,8 @@ def _patched(lines: list[str], before: list[str], after: list[str]) -> list[str]
 
 
 def _places(lines: list[str], before: list[str]) -> list[int | None]:
-    """Returns, for each line of `before` and for its end, the index in `lines`, or None if
-    unknown."""
+    """Returns the index in `lines` for each line of `before` and for its end. An unknown index
+    is None."""
     if len(lines) == len(before):
         return [*range(len(lines) + 1)]
     places: list[int | None] = [None] * (len(before) + 1)

@@ -97,7 +97,7 @@ def _set_variable(
 
 
 def migrate(home: Path | None = None, environ: Mapping[str, str] = ENVIRON) -> Path | None:
-    """Migrates config.yaml to the current version. Returns the backup, or None if it was
+    """Migrates config.yaml to the current version. Returns the backup, or None if the file was
     current."""
     where = locate(home, environ)
     text = ConfigFiles.of(where).config or ""
@@ -139,8 +139,8 @@ def _parsed(field: Field, text: str) -> object:
 def _verified(
     home: Home, old: ConfigFiles, new: ConfigFiles, environ: Mapping[str, str], key: str, ours: str
 ) -> str:
-    """Returns the source that overrides the change, or "". Raises ConfigProblems for new
-    problems."""
+    """Returns the source that overrides the change, or "". Raises ConfigProblems if the change
+    causes new problems."""
     try:
         found = explain(assemble(home, new, environ), key).source
     except ConfigProblems as error:
@@ -160,7 +160,8 @@ def _problems(home: Home, files: ConfigFiles, environ: Mapping[str, str]) -> tup
 
 
 def _variable(field: Field, home: Home, files: ConfigFiles, environ: Mapping[str, str]) -> str:
-    """Returns the variable for a secret. A provider's key has a variable of the provider."""
+    """Returns the variable for a secret. The key of a provider is stored in the provider's own
+    variable."""
     if field.key != "model.api_key":
         return field.aliases.env[0]
     try:

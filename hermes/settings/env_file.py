@@ -20,7 +20,8 @@ _BARE = re.compile(r"[^\s'\"#]*")
 
 
 def read_dotenv(path: Path, text: str) -> tuple[dict[str, str], list[str]]:
-    """Returns the assignments of the file, and a warning for each line that is not one."""
+    """Returns the assignments of the file, and a warning for each line that is not a valid
+    assignment."""
     values: dict[str, str] = {}
     warnings: list[str] = []
     for binding in _bindings(text):
@@ -63,7 +64,7 @@ def _bindings(text: str) -> Iterator["Binding"]:
     """Yields the assignments, comments and other lines of the text."""
     if not text:
         return
-    # Slow to import, and not needed without a .env file.
+    # python-dotenv is slow to import, and not needed if there is no .env file.
     from dotenv.parser import parse_stream  # noqa: PLC0415
 
     yield from parse_stream(io.StringIO(text))

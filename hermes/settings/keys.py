@@ -1,4 +1,4 @@
-"""The API key: checks its strength, and reads and writes the generated one."""
+"""The API key: checks its strength, and reads and writes the generated key."""
 
 import re
 import secrets
@@ -9,7 +9,7 @@ from hermes.types.errors import ConfigError
 SHORTEST_KEY = 16
 """Minimum number of characters of a key."""
 FEWEST_UNKNOWN = 8
-"""Minimum number of letters and digits of a key that are not part of well-known words and
+"""A key must contain at least this number of letters and digits outside of well-known words and
 sequences."""
 FEWEST_DISTINCT = 5
 NEW_KEY_ADVICE = "`hermes gateway new-key` makes a good one"

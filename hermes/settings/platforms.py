@@ -20,7 +20,7 @@ from hermes.text.spelling import nearest, suggestion
 from hermes.types.platforms import AnyPlatform, ConfigT, Platform
 
 _SAME_PLATFORM, _SAME_SETTING = 0.75, 0.9
-"""Least similarity of a misspelt name to a known one."""
+"""Minimum similarity at which an unknown name counts as a misspelling of a known name."""
 
 
 def platform_config(settings: Settings, platform: Platform[ConfigT]) -> ConfigT:

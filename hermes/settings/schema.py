@@ -103,7 +103,7 @@ class Field(Value):
     default: object
     aliases: Aliases
     owner: str
-    """Name of the class that declares and documents it."""
+    """Name of the class that declares and documents the setting."""
     name: str
 
 

@@ -32,24 +32,25 @@ class ModelSettings(Value):
     """The address of another endpoint, instead of the provider's own."""
     custom_base_url: str = ""
     """The address of the provider `custom` while `base_url` is empty. `hermes model` keeps the
-    address here when another provider is chosen, so that `hermes model custom/NAME` goes back."""
+    address here when another provider is chosen, so that `hermes model custom/NAME` can use it
+    again."""
     api_key: Annotated[str, Aliases(env=("HERMES_CUSTOM_API_KEY",), secret=True)] = ""
     """The key for `base_url`. The key of a provider belongs in .env."""
     context_length: Positive | None = None
     """The model's context window in tokens, if the provider does not report it."""
     max_tokens: Annotated[Positive | None, Aliases(env=("HERMES_MAX_TOKENS",))] = None
-    """The longest answer, in tokens; empty leaves it to the provider."""
+    """The longest answer, in tokens; if empty, the provider decides."""
     wire: str = "auto"
-    """Name of the endpoint's wire format; `auto` is the provider's."""
+    """Name of the endpoint's wire format; `auto` means the wire format of the provider."""
     attachments: tuple[str, ...] | None = None
     """Kinds of files that the model accepts: `image`, `audio`, `file`; an empty list for none. If
     it is not set, the provider's list and the built-in table of models are used."""
     fallbacks: tuple[str, ...] = ()
-    """Models that are called if this one fails, each as `provider/model`."""
+    """Models that are called if the main model fails, each as `provider/model`."""
     input_price: Dollars | None = None
     """Dollars per million input tokens, if the price is not known."""
     output_price: Dollars | None = None
-    """Dollars per million output tokens."""
+    """Dollars per million output tokens, if the price is not known."""
 
     def __repr__(self) -> str:
         return f"ModelSettings(default={self.default!r}, provider={self.provider!r})"
@@ -57,13 +58,14 @@ class ModelSettings(Value):
 
 class AuxiliarySettings(Value):
     provider: Annotated[str, Aliases(env=("HERMES_AUXILIARY_PROVIDER",))] = ""
-    """The provider of the model for summaries and titles; empty for the main model."""
+    """The provider of the auxiliary model, which writes summaries and titles; empty for the main
+    model."""
     model: Annotated[str, Aliases(env=("HERMES_AUXILIARY_MODEL",), keys=("auxiliary.default",))] = (
         ""
     )
-    """The provider's name for that model; empty for the provider's default model."""
+    """The provider's name for the auxiliary model; empty for the provider's default model."""
     base_url: Annotated[str, Aliases(env=("HERMES_AUXILIARY_BASE_URL",))] = ""
-    """The address of another endpoint for that model."""
+    """The address of another endpoint for the auxiliary model."""
     api_key: Annotated[str, Aliases(env=("HERMES_AUXILIARY_API_KEY",), secret=True)] = ""
     """The key for `auxiliary.base_url`."""
 
@@ -172,7 +174,8 @@ class StreamingSettings(Value):
     cursor: Annotated[str, Aliases(keys=("gateway.streaming.cursor",))] = " ▉"
     """Shown after text that is still growing."""
     first: Literal["text", "placeholder"] = "text"
-    """Whether the first message shows real text or only `…`, which rules out duplicate text."""
+    """Whether the first message shows real text or only `…`. With `…`, no text is ever shown
+    twice."""
 
 
 class AccessSettings(Value):
@@ -199,8 +202,7 @@ class DisplaySettings(Value):
     busy_input_mode: Annotated[
         Literal["queue", "steer", "interrupt"], Aliases(env=("HERMES_GATEWAY_BUSY_INPUT_MODE",))
     ] = "queue"
-    """How a message is handled that arrives while the agent works; only `queue` is supported so
-    far."""
+    """How a message is handled that arrives while the agent works; only `queue` is supported."""
 
 
 class LoggingSettings(Value):
@@ -240,7 +242,8 @@ class RetentionSettings(Value):
     stateless_hours: Annotated[float, msgspec.Meta(ge=0)] = 24.0
     """Hours for which API requests without a session are kept."""
     inbox_days: Annotated[float, msgspec.Meta(ge=0)] = 30.0
-    """How long the keys of answered messages are kept, so that no message is answered twice."""
+    """Days for which the keys of answered messages are kept, so that no message is answered
+    twice."""
     media_days: Annotated[float, msgspec.Meta(ge=0)] = 30.0
     """Days for which files of a session's messages are kept after their last use."""
 
@@ -265,8 +268,8 @@ class MemorySettings(Value):
 
 class TerminalSettings(Value):
     backend: Annotated[str, Aliases(env=("TERMINAL_ENV",))] = "none"
-    """Where commands run: `none` (no commands), `local` (on this machine with your rights), or the
-    name of a plugin's backend."""
+    """The backend for commands: `none` (no commands), `local` (on this machine with your rights),
+    or the name of a plugin's backend."""
     timeout: Annotated[Seconds, Aliases(env=("TERMINAL_TIMEOUT",))] = 180.0
     """Default timeout of a command in seconds."""
     env_passthrough: tuple[str, ...] = ()

@@ -79,7 +79,7 @@ class PlatformSection(Value):
     """The platform's own settings in config.yaml. They have not been checked."""
 
     source: str
-    """Where the section begins."""
+    """The file and line in which the section begins."""
     settings: dict[str, FoundValue] = msgspec.field(default_factory=dict)
 
 
@@ -103,7 +103,7 @@ class Sources(Value):
 
     @property
     def environ(self) -> dict[str, str]:
-        """The variables of .env and of the process, which takes precedence."""
+        """The variables of .env and of the process. Those of the process take precedence."""
         return {**self.dotenv, **self.process}
 
     def layer(self, key: str) -> int:
@@ -287,7 +287,8 @@ def _text(path: Path) -> str | None:
 
 
 def read_yaml(path: Path, text: str) -> ParsedYaml:
-    """Parses a YAML mapping. Raises a ConfigError with the line for anything else."""
+    """Parses a YAML mapping. If the text is anything else, raises a ConfigError that names the
+    line."""
     if not text.strip():
         return ParsedYaml()
     import yaml  # noqa: PLC0415  # takes 20 ms, and a home may have no config.yaml
@@ -339,7 +340,8 @@ def _lines(node: object, section: str = "", depth: int = 0) -> Iterator[tuple[st
 
 
 def _secrets(values: Mapping[str, object]) -> Iterator[str]:
-    """Yields values that look like credentials, by their name or as a password in an address."""
+    """Yields values that look like credentials because of their name, and passwords in
+    addresses."""
     for name, value in values.items():
         match value:
             case Mapping():
@@ -366,7 +368,8 @@ def config_version(raw: Mapping[str, object]) -> int:
 
 
 def _endpoint_into_model(raw: dict[str, object]) -> dict[str, object]:
-    """Version 1: moves `base_url` and `api_key` into a `model:` that is not a section."""
+    """Migrates to version 1: moves `base_url` and `api_key` into the section `model`, unless that
+    section exists already."""
     loose: dict[str, object] = {name: raw[name] for name in ("base_url", "api_key") if name in raw}
     model = raw.get("model")
     if not loose or isinstance(model, Mapping):

@@ -1,1 +1,2 @@
-"""State and identity: what outlives the process."""
+"""The data that outlives the process: the database, the memory and other files, and their
+identities."""

@@ -5,6 +5,6 @@ from hermes.types.store import Work
 
 
 def load_paired() -> Work[dict[tuple[str, str], PersonId]]:
-    """The person behind each (platform, user id) that was paired."""
+    """Returns the person of each paired (platform, user id)."""
     rows = yield "select platform, user_id, person from access", ()
     return {(platform, user): PersonId(person) for platform, user, person in rows}

@@ -1,4 +1,5 @@
-"""Who hears what is said in a chat. Memory and search keep to it: see decision 0006."""
+"""Determines which people can read a chat. Memory and search show nothing to other people: see
+decision 0006."""
 
 from hermes.types.identity import AgentId, PersonId, SessionKey
 from hermes.types.turns import Turn
@@ -6,34 +7,36 @@ from hermes.types.value import Value
 
 
 class Person(Value):
-    """A private chat: the person may know what they said and heard, wherever that was."""
+    """The person in a private chat. They may see every message that they wrote or received, in
+    any chat."""
 
     agent: AgentId
     person: PersonId
 
 
 class Room(Value):
-    """A shared chat: everybody there has heard what was said there, and nothing else."""
+    """The members of a shared chat. They may see the messages of that chat, and no others."""
 
     agent: AgentId
     account: str
     chat: str
     sessions: str
-    """What the keys of all conversations there begin with."""
+    """The common prefix of the session keys of all conversations in the chat."""
 
 
 class Operator(Value):
-    """Somebody who may read the whole store; never derived from a turn."""
+    """A person who may read the whole store. `audience_of` never returns an operator."""
 
     agent: AgentId | None = None
-    """One agent's part of the store; None for all agents."""
+    """The agent whose data the operator reads; None for all agents."""
 
 
 Audience = Person | Room | Operator
 
 
 def audience_of(turn: Turn) -> Person | Room | None:
-    """Who reads the answer; None where nobody is known, and then nothing may be shown or kept."""
+    """The people who read the turn's answer. None if they are unknown: then no memory is shown
+    or kept."""
     source = turn.source
     if source.chat_kind != "private":
         key = SessionKey(

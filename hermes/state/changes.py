@@ -6,7 +6,7 @@ import anyio
 
 
 class Changes:
-    """Counts the commits of other processes that were noticed."""
+    """Counts the commits of other processes that this process has noticed."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -18,7 +18,7 @@ class Changes:
         self._news = anyio.Event()
 
     async def noticed(self) -> AsyncIterator[None]:
-        """Yields after commits, once for any number of them."""
+        """Yields once after one or more commits."""
         seen = 0
         while True:
             while seen == self._count:

@@ -1,4 +1,4 @@
-"""Values to bytes and back, for the store's blobs."""
+"""Encodes values as bytes for the store's blobs, and decodes them."""
 
 import zlib
 
@@ -11,7 +11,7 @@ from hermes.types.turns import Prompt
 from hermes.types.value import Value
 
 TEXT_PIECE = 16_384
-"""Characters of one piece of text at most, so that a long text can be read in pieces."""
+"""Maximum number of characters in one piece of text. A long text is stored and read in pieces."""
 encode = msgspec.json.Encoder().encode
 checksum = zlib.crc32
 _event_decoder = msgspec.json.Decoder(MessageEvent)
@@ -23,17 +23,19 @@ decode_choices = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class WrongChecksum(msgspec.DecodeError):
-    """The bytes are not those that were written."""
+    """Raised when stored bytes do not match their checksum."""
 
 
 def decode_event(body: bytes, crc: int | None) -> MessageEvent:
-    """The event; DecodeError if it can't be read. Rows of earlier versions have no checksum."""
+    """Decodes an event. Raises DecodeError if it can't be read. Rows of earlier versions have no
+    checksum."""
     _verify(body, crc)
     return _event_decoder.decode(body)
 
 
 def decode_message(body: bytes, crc: int | None) -> Message:
-    """The message; DecodeError if it can't be read. Rows of earlier versions have no checksum."""
+    """Decodes a message. Raises DecodeError if it can't be read. Rows of earlier versions have
+    no checksum."""
     _verify(body, crc)
     return _message_decoder.decode(body)
 
@@ -45,19 +47,21 @@ def _verify(body: object, crc: int | None) -> None:
 
 
 class Recorded(Value):
-    """Events of a turn as they are kept: neighbouring text deltas as one, with their lengths.
+    """A stored event of a turn. Consecutive text deltas are stored as one event, with their
+    lengths.
 
-    A long text is kept in pieces of at most `TEXT_PIECE` characters.
+    A long text is stored in pieces of at most `TEXT_PIECE` characters.
     """
 
     seq: int
-    """Of the event, or of the last delta of the run."""
+    """The number of the event, or of the last of the joined deltas."""
     event: AgentEvent
     lengths: tuple[int, ...] = ()
-    """Characters of each delta, so that a reader can go on in the middle of the run."""
+    """Number of characters of each joined delta, so that a reader can continue between two
+    deltas."""
 
     def after(self, seq: int) -> AgentEvent | None:
-        """The part of the event that a reader who has seen `seq` lacks; None if there is none."""
+        """Returns the part of the event after number `seq`; None if there is no such part."""
         if self.seq <= seq:
             return None
         seen = len(self.lengths) - (self.seq - seq)
@@ -70,7 +74,7 @@ decode_recorded = msgspec.json.Decoder(list[Recorded]).decode
 
 
 def record(first: int, events: list[AgentEvent]) -> list[Recorded]:
-    """Events numbered from `first`, ready to be kept."""
+    """Converts events to their stored form; the first event has the number `first`."""
     kept: list[Recorded] = []
     run: list[str] = []
     size = 0

@@ -1,4 +1,4 @@
-"""Summaries that stand for the middle of a conversation. What they stand for is never deleted."""
+"""Summaries that replace the middle of a conversation. The replaced messages are never deleted."""
 
 import logging
 
@@ -12,7 +12,7 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 Span = tuple[int, int]
-"""The first and the last row that a message of a history stands for."""
+"""The first and the last row that a message of a history represents."""
 
 
 class Compaction(Value):
@@ -22,7 +22,7 @@ class Compaction(Value):
 
 
 class Condensed(Value):
-    """What is summarised: rows of one conversation of a session."""
+    """The rows that a summary replaces. They belong to one conversation of a session."""
 
     session: str
     generation: int
@@ -30,14 +30,14 @@ class Condensed(Value):
 
 
 def compact(what: Condensed, summary: UserMessage, turn: str, now: float) -> Work[None]:
-    """From now on the summary stands for the rows; the epoch of their prompt is over."""
+    """Replaces the rows by the summary, and starts a new prompt epoch."""
     body = encode(summary)
     rows = yield (
         "insert into compactions (session, generation, first, last, summary, crc, turn, at)"
         " values (?, ?, ?, ?, ?, ?, ?, ?) returning id",
         (what.session, what.generation, *what.span, body, checksum(body), turn, now),
     )
-    # A conversation that was begun anew meanwhile has nothing of it.
+    # If /new has begun another conversation meanwhile, the summary does not apply to it.
     yield (
         "update sessions set compaction = ?, prompt = null where key = ? and generation = ?",
         (rows[0][0], what.session, what.generation),
@@ -45,7 +45,7 @@ def compact(what: Condensed, summary: UserMessage, turn: str, now: float) -> Wor
 
 
 def active(session: str, generation: int) -> Work[list[Compaction]]:
-    """The summaries that are not part of a later one, in the order of the conversation.
+    """Returns the summaries that no later summary replaces, in the order of the conversation.
 
     A summary that can't be read is left out, and the rows that it replaced are read instead.
     """
@@ -68,7 +68,8 @@ def active(session: str, generation: int) -> Work[list[Compaction]]:
 
 
 def restore(session: str) -> Work[int]:
-    """Puts back what the session's summaries stand for; how many there were."""
+    """Deletes the session's summaries, so that its history shows the messages again. Returns the
+    number of deleted summaries."""
     rows = yield (
         "delete from compactions where session = ? and generation ="
         " (select generation from sessions where key = ?) returning id",

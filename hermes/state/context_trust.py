@@ -1,8 +1,8 @@
 """Records which context files the agent has written, and which of them the owner has allowed.
 
-A context file that the agent has not written is trusted. One that it has written is trusted while
-its content has a digest that the owner has allowed. The content from before the first write of the
-agent counts as allowed.
+A context file that the agent has not written is trusted. A file that the agent has written is
+trusted while its content has a digest that the owner has allowed. The content before the agent's
+first write counts as allowed.
 """
 
 import hashlib
@@ -26,9 +26,9 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 LARGEST_CONTEXT_FILE = 1_000_000
-"""Bytes of a context file that are read."""
+"""Maximum number of bytes of a context file that are read."""
 WATCHED_SECONDS = 30 * 86_400.0
-"""Time after which a command that nobody has looked at again is no longer watched."""
+"""Time after which a recorded command is no longer watched if no code has checked it again."""
 RECORDS_LOCK_SECONDS = 5.0
 
 
@@ -36,10 +36,10 @@ class TrustRecords(Value):
     """The records of context files and of commands."""
 
     written: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """Files that the agent has written, each with the digests that are allowed."""
+    """The files that the agent has written, each with its allowed digests."""
     commands: tuple[dict[str, str], ...] = ()
-    """For each command that is not known to have ended: the digests of the context files before it
-    began, by path; empty where there was no file."""
+    """For each command that may still run: the digests of the context files before the command
+    began, by path. The digest of a missing file is empty."""
 
 
 class ContextTrust:
@@ -50,7 +50,8 @@ class ContextTrust:
         self._commands = folder / "commands"
 
     def is_trusted(self, path: Path, digest: str) -> bool:
-        """Whether a context file with this digest may be given to a model as instructions."""
+        """Returns whether a context file with this digest may be passed to a model as
+        instructions."""
         try:
             return _trusted(self._read(), _key(path), digest)
         except ConfigError as error:
@@ -58,22 +59,21 @@ class ContextTrust:
             return False
 
     def mark_written(self, path: Path) -> None:
-        """Call this before the agent writes the file."""
+        """Records the file as written by the agent. Call this before the agent writes it."""
         self._change(lambda records: _marked(records, {_key(path): digest_of(path)}))
 
     def begin(self, command: str, digests: Mapping[Path, str]) -> None:
-        """Records a command of the agent and the context files as they were before it.
-
-        The record survives a kill of this process, but not a loss of power, in which the command
-        ends too.
-        """
+        """Records a command of the agent, and the digests of the context files before it began. The
+        record survives a kill of this process. It may be lost in a power failure, which also ends
+        the command."""
         named = {_key(path): digest for path, digest in digests.items()}
         with _explained(self._commands):
             self._commands.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._command(command).write_bytes(msgspec.json.encode(named))
 
     def end(self, command: str, paths: Iterable[Path]) -> None:
-        """Marks the files that have changed since the command began, if it is recorded."""
+        """Marks the context files that have changed since the command began as written by the
+        agent. Does nothing if the command is not recorded."""
         with _explained(self._commands):
             before = _digests(self._command(command))
             if before is None:
@@ -85,17 +85,18 @@ class ContextTrust:
                 if digest and digest != before.get(path, "")
             }
             if changed:
-                # While the record of the command is there, its own changes are not trusted.
+                # Until the record of the command is removed, changes by the command itself are
+                # not trusted.
                 self._change(lambda records: _marked(records, changed))
             self._command(command).unlink(missing_ok=True)
 
     def rename(self, command: str, new: str) -> None:
-        """Gives the record of a command another name, if it is recorded."""
+        """Renames the record of a command, if there is one."""
         with _explained(self._commands), suppress(FileNotFoundError):
             self._command(command).rename(self._command(new))
 
     def allow(self, path: Path) -> bool:
-        """Allows the present content of the file; False if it was trusted already."""
+        """Allows the present content of the file. Returns False if the file was already trusted."""
         key, digest = _key(path), digest_of(path)
         if not digest:
             raise ConfigError(f"{str(path)!r} is not a regular file that can be read")
@@ -105,12 +106,12 @@ class ContextTrust:
         return True
 
     def revoke(self, path: Path) -> None:
-        """Allows no content of the file, whoever has written it."""
+        """Removes all allowed digests of the file, and marks it as written by the agent."""
         key = _key(path)
         self._change(lambda records: dict.fromkeys({key, *_same_files(records, key)}, ()))
 
     def recorded(self) -> list[RecordedFile]:
-        """The files that the agent has written, or has changed with a command, by path."""
+        """Returns the files that the agent has written or changed with a command, by path."""
         records = self._read()
         watched = {path for digests in records.commands for path in digests}
         found = []
@@ -139,7 +140,7 @@ class ContextTrust:
             return TrustRecords(written=msgspec.json.decode(data, type=_WRITTEN), commands=commands)
 
     def _change(self, make: Callable[[TrustRecords], Mapping[str, tuple[str, ...]]]) -> None:
-        """Replaces the records of some written files, under a lock."""
+        """Changes the records of written files, under a lock."""
         with _explained(self._written):
             self._commands.mkdir(mode=0o700, parents=True, exist_ok=True)
             with FileLock(self._written.with_suffix(".lock")) as lock:
@@ -163,7 +164,8 @@ _WRITTEN = dict[str, tuple[str, ...]]
 
 
 def _digests(path: Path) -> dict[str, str] | None:
-    """The record of a command; None if there is none, it is old, or a loss of power damaged it."""
+    """Returns the record of a command; None if it is missing, expired or damaged by a power
+    failure."""
     try:
         if path.stat().st_mtime < time.time() - WATCHED_SECONDS:
             return None
@@ -173,7 +175,8 @@ def _digests(path: Path) -> dict[str, str] | None:
 
 
 def read_context_file(path: Path) -> bytes:
-    """The beginning of a regular file; OSError for anything else, such as a link or a pipe."""
+    """Reads the beginning of a regular file. Raises OSError for any other kind of file, such as
+    a link or a pipe."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -185,7 +188,7 @@ def read_context_file(path: Path) -> bytes:
 
 
 def digest_of(path: Path) -> str:
-    """The digest of the part of the file that is read; empty if it can't be read."""
+    """Returns the digest of the part of the file that is read; empty if the file can't be read."""
     try:
         return digest(read_context_file(path))
     except OSError:
@@ -197,7 +200,7 @@ def digest(data: bytes) -> str:
 
 
 def _key(path: Path) -> str:
-    """The path with the links in its folder resolved."""
+    """Returns the path with the links in its folder resolved."""
     return str(path.absolute().parent.resolve() / path.name)
 
 
@@ -208,7 +211,8 @@ def _trusted(records: TrustRecords, path: str, digest: str) -> bool:
 
 
 def _same_files(records: TrustRecords, path: str) -> list[str]:
-    """The recorded paths of the file. On a disk that ignores case, `agents.md` is `AGENTS.md`."""
+    """Returns the recorded paths of the file. On a disk that ignores case, `agents.md` is
+    `AGENTS.md`."""
     folded = path.casefold()
     alike = [one for one in records.written if one.casefold() == folded]
     return [one for one in alike if one == path or _is_same_file(one, path)]
@@ -222,7 +226,8 @@ def _is_same_file(one: str, other: str) -> bool:
 
 
 def _marked(records: TrustRecords, before: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Entries for files that the agent writes for the first time; `before` has their digests."""
+    """Returns entries for the files that the agent writes for the first time; `before` has their
+    digests."""
     return {
         path: (digest,) if digest and _trusted(records, path, digest) else ()
         for path, digest in before.items()

@@ -1,39 +1,42 @@
-"""Conversations as `hermes sessions list` shows them: the current one of each session, and those
-that were ended with /new."""
+"""Conversations as `hermes sessions list` shows them: the current conversation of each session, and
+the past ones that /new has ended."""
 
 import re
 
+from hermes.state import bodies
 from hermes.types.store import Row, Work
 from hermes.types.value import Value
 
 SHORT_ID_CHARS = 8
-"""Characters of the random end of a session's name that are shown for the whole name."""
+"""Number of characters that are shown instead of a chat's whole name, if the name is random. They
+are the end of the name."""
 SHORTEST_END = 6
-"""Least number of characters with which the end of a name selects a session."""
+"""The end of a name selects a session only if it has at least this many characters."""
 
 _MADE_NAME = re.compile(r"[0-9a-f]{21}")
 
 
 class Summary(Value):
-    """A conversation as a list shows it."""
+    """A conversation in the list."""
 
     key: str
-    """The key of its session."""
+    """The key of the conversation's session."""
     title: str
     platform: str
     chat: str
-    """The name of its session: the chat on the platform."""
+    """The name of the conversation's session: the chat on the platform."""
     messages: int
     created_at: float
     updated_at: float
     generation: int
-    """Number of conversations that were begun in its session before it."""
+    """Number of earlier conversations in the same session."""
     current: bool
-    """Whether the next message of the session belongs to it."""
+    """Whether the next message of the session belongs to this conversation."""
     number: int = 0
-    """Its place in the list of all conversations, from 1; 0 if it is not from the list."""
+    """The conversation's number in the list of all conversations, from 1; 0 if it was not read
+    from the list."""
     id: str = ""
-    """Short name that selects it."""
+    """Short name that selects the conversation."""
 
 
 _CONVERSATIONS = """
@@ -65,7 +68,7 @@ _NUMBERED = f"""
 
 
 def listed(platform: str | None = None, limit: int = 50) -> Work[list[Summary]]:
-    """Conversations with messages, those used last first."""
+    """Returns the conversations that have messages, the most recently used first."""
     rows = yield (
         f"{_NUMBERED} where platform = coalesce(?, platform) order by number limit ?",
         (platform, limit),
@@ -74,13 +77,14 @@ def listed(platform: str | None = None, limit: int = 50) -> Work[list[Summary]]:
 
 
 def numbered(number: int) -> Work[list[Summary]]:
-    """The conversation at that place of the list; none if the list is shorter."""
+    """Returns a list with the conversation that has this number; an empty list if there is no
+    such number."""
     rows = yield f"{_NUMBERED} where number = ?", (number,)
     return [_summary(row) for row in rows]
 
 
 def latest(platform: str) -> Work[Summary | None]:
-    """The current conversation of the session that was used last on the platform."""
+    """Returns the current conversation of the platform's most recently used session."""
     rows = yield (
         f"{_CONVERSATIONS} {_COLUMNS} from conversations found"
         " where current = 1 and platform = ? order by updated_at desc limit 1",
@@ -90,7 +94,7 @@ def latest(platform: str) -> Work[Summary | None]:
 
 
 def named(name: str) -> Work[list[Summary]]:
-    """The current conversation of the session with this key or chat."""
+    """Returns the current conversation of the session with this key or chat."""
     rows = yield (
         f"{_CONVERSATIONS} {_COLUMNS} from conversations found"
         " where current = 1 and (key = ? or chat_id = ?)",
@@ -100,7 +104,7 @@ def named(name: str) -> Work[list[Summary]]:
 
 
 def resembling(name: str) -> Work[list[Summary]]:
-    """The current conversations of sessions whose chat begins or ends with the name."""
+    """Returns the current conversations of the sessions whose chat begins or ends with the name."""
     escaped = name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     ending = f"%{escaped}" if len(name) >= SHORTEST_END else f"{escaped}%"
     rows = yield (
@@ -113,7 +117,7 @@ def resembling(name: str) -> Work[list[Summary]]:
 
 
 def of_generation(session: str, generation: int) -> Work[list[Summary]]:
-    """The conversation of the session that was begun after so many others."""
+    """Returns the conversation of the session that has this number of earlier conversations."""
     rows = yield (
         f"{_CONVERSATIONS} {_COLUMNS} from conversations found where key = ? and generation = ?",
         (session, generation),
@@ -132,7 +136,8 @@ def rename(one: Summary, title: str) -> Work[None]:
 
 
 def end_current(session: str) -> Work[None]:
-    """Moves the current conversation of the session to the past ones; the next one is empty."""
+    """Ends the current conversation of the session and keeps it as a past one. The next one is
+    empty."""
     yield (
         "insert into past_conversations (session, generation, title, created_at, updated_at)"
         " select key, generation, coalesce(title, ''),"
@@ -165,7 +170,7 @@ def reopen(one: Summary) -> Work[None]:
 
 
 def delete(one: Summary) -> Work[None]:
-    """Removes a conversation, and its session if no other conversation is left in it."""
+    """Deletes a conversation, and its session if that has no other conversation."""
     place = (one.key, one.generation)
     own = "(select id from turns where session = ? and generation = ?)"
     for table in ("calls", "run_events", "deliveries", "questions", "inbox"):
@@ -180,6 +185,7 @@ def delete(one: Summary) -> Work[None]:
         for table in ("inbox", "endings", "session_models", "past_conversations"):
             yield f"delete from {table} where session = ?", (one.key,)  # noqa: S608
         yield "delete from sessions where key = ?", (one.key,)
+    yield from bodies.forget_unused()
 
 
 def _forget_past(one: Summary) -> Work[None]:
@@ -207,6 +213,6 @@ def _summary(row: Row) -> Summary:
 
 
 def short_id(chat: str, past: int | None) -> str:
-    """The short name of a conversation; `past` is the generation of one that was ended."""
+    """Returns the short name of a conversation; `past` is the generation of a past conversation."""
     name = chat[-SHORT_ID_CHARS:] if _MADE_NAME.fullmatch(chat) else chat
     return name if past is None else f"{name}.{past + 1}"

@@ -1,4 +1,4 @@
-"""The cursor of each account: how far it has read its platform."""
+"""The cursor of each account: the position up to which it has read its platform's messages."""
 
 from hermes.types.errors import ClaimLost
 from hermes.types.identity import OwnerId
@@ -11,7 +11,8 @@ def load(account: str) -> Work[str | None]:
 
 
 def save(account: str, value: str, lease: tuple[OwnerId, int]) -> Work[None]:
-    """Stores the cursor; ClaimLost, and nothing stored, without the account's lease."""
+    """Stores the cursor. Raises ClaimLost and stores nothing if the owner does not hold the
+    account's lease."""
     owner, epoch = lease
     saved = yield (
         "insert into cursors (account, value)"

@@ -1,4 +1,4 @@
-"""Messages that we owe chats, in the order in which they are owed."""
+"""Deliveries: the messages that we owe chats, in order."""
 
 import logging
 
@@ -21,7 +21,7 @@ _COLUMNS = (
 def owe(
     target: Target, content: Content | None, agent: str, turn: TurnId | None, now: float
 ) -> Work[str]:
-    """Adds a delivery: ready with its content, or open while its turn still runs."""
+    """Adds a delivery. It is ready if it has content, and open while its turn still runs."""
     id = new_id()
     yield (
         "insert into deliveries (id, turn, agent, account, chat_id, thread_id, state, content,"
@@ -51,7 +51,8 @@ def open_of(turn: TurnId) -> Work[Delivery | None]:
 
 
 def complete(turn: TurnId, content: Content | None, now: float) -> Work[None]:
-    """Makes the turn's open delivery ready to send; without content, marks it as delivered."""
+    """Makes the turn's open delivery ready to send; if there is no content, marks it as
+    delivered."""
     yield (
         "update deliveries set state = ?, content = ?, finished_at = ?"
         " where turn = ? and state = 'open'",
@@ -65,7 +66,7 @@ def complete(turn: TurnId, content: Content | None, now: float) -> Work[None]:
 
 
 def owe_again(turn: TurnId, content: Content, agent: str, now: float) -> Work[None]:
-    """Adds a delivery to the chat of the turn's last delivery, if there was one."""
+    """Adds a delivery to the chat of the turn's last delivery, if the turn has one."""
     rows = yield (
         "select account, chat_id, thread_id from deliveries"
         " where turn = ? order by seq desc limit 1",
@@ -77,10 +78,8 @@ def owe_again(turn: TurnId, content: Content, agent: str, now: float) -> Work[No
 
 
 def has_been_owed(account: str, chat_id: str) -> Work[bool]:
-    """Whether the chat has ever been owed a delivery: requests of the API, for example, have none.
-
-    False also for a chat whose last delivery is so old that it was deleted.
-    """
+    """Returns whether the chat has had a delivery. Chats of the API, for example, have none. Also
+    False if the chat's last delivery is so old that its row was deleted."""
     rows = yield (
         "select 1 from deliveries where account = ? and chat_id = ? limit 1",
         (account, chat_id),
@@ -91,10 +90,11 @@ def has_been_owed(account: str, chat_id: str) -> Work[bool]:
 def take_next(
     account: str, chat_id: str, lease: tuple[OwnerId, int], now: float
 ) -> Work[Delivery | None]:
-    """The chat's oldest owed delivery, marked *sending* unless its time has not come.
+    """Returns the chat's oldest pending delivery, and marks it as *sending* if it is due.
 
-    Only for the process that holds the account. A delivery that is *sending* already is doubtful:
-    the attempt to send it was interrupted. A delivery that can't be read is marked *dead*.
+    Only the process that holds the account may call this. If the delivery is *sending* already, it
+    is doubtful, because an attempt to send it was interrupted. A delivery that can't be read is
+    marked as *dead*.
     """
     owner, epoch = lease
     rows = yield (
@@ -166,10 +166,9 @@ def mark_dead(id: str, attempt: int, error: str, now: float) -> Work[None]:
 def put_back(
     id: str, attempt: int, placed: tuple[Placed, ...], not_before: float, *, doubtful: bool
 ) -> Work[None]:
-    """Makes the delivery ready again, with the messages that the failed attempt has placed.
-
-    Not if it is finished: a process that has lost the account must not have it sent again.
-    """
+    """Makes the delivery ready again, and stores the messages that the failed attempt has sent.
+    Does nothing if the delivery is finished: a process that has lost the account must not cause a
+    second sending."""
     yield (
         "update deliveries set state = 'ready', placed = ?, not_before = ?,"
         " doubtful = case when ? = 1 then 1 else doubtful end"
@@ -179,7 +178,7 @@ def put_back(
 
 
 def doubt_sending(account: str) -> Work[None]:
-    """After a crash: a message that was being sent may or may not have arrived."""
+    """Marks deliveries that were being sent during a crash as doubtful: they may have arrived."""
     yield (
         "update deliveries set state = 'ready', doubtful = 1"
         " where account = ? and state = 'sending'",
@@ -188,10 +187,8 @@ def doubt_sending(account: str) -> Work[None]:
 
 
 def doubt_owed() -> Work[int]:
-    """After a snapshot was restored: every message that is owed may have been sent since.
-
-    Returns how many there are.
-    """
+    """Marks all pending deliveries as doubtful, after a snapshot was restored: they may have been
+    sent after the snapshot was taken. Returns their number."""
     rows = yield (
         "update deliveries set state = 'ready', doubtful = 1"
         " where state in ('ready', 'sending') returning id",
@@ -210,7 +207,7 @@ def owed_chats(account: str) -> Work[list[str]]:
 
 
 def owed_before(id: str) -> Work[bool]:
-    """Whether the chat is owed an older delivery, which must come first."""
+    """Returns whether the chat has an older pending delivery, which must be sent first."""
     rows = yield (
         "select 1 from deliveries mine join deliveries older"
         " on older.account = mine.account and older.chat_id = mine.chat_id"
@@ -231,7 +228,7 @@ def freeze(account: str, chat_id: str, until: float) -> Work[None]:
 
 
 def freezes(account: str, now: float) -> Work[dict[str, float]]:
-    """Chats we must leave alone, and until when."""
+    """Returns the chats that must not be sent to, with the time at which the pause ends."""
     rows = yield (
         "select chat_id, until from freezes where account = ? and until > ?",
         (account, now),

@@ -1,4 +1,5 @@
-"""The entries of a memory file: plain text, with a line of `§` between them, and how it changes."""
+"""Parses and edits the entries of a memory file: plain text, with a line of `§` between the
+entries."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -14,11 +15,11 @@ class EntryEdit(Value):
     action: Literal["add", "replace", "remove"]
     content: str = ""
     old: str = ""
-    """Part of the one entry that is meant."""
+    """Text that exactly one entry contains: the entry to replace or remove."""
 
 
 def entries_of(text: str) -> tuple[str, ...]:
-    """The entries of a file, each once."""
+    """Returns the entries of a file, without duplicates."""
     entries: list[list[str]] = [[]]
     for line in text.splitlines():
         if line.strip() == SEPARATOR:
@@ -30,7 +31,8 @@ def entries_of(text: str) -> tuple[str, ...]:
 
 
 def edited(entries: Sequence[str], edits: Sequence[EntryEdit]) -> tuple[str, ...]:
-    """The entries after all edits; ToolFailed says which of them can't be made."""
+    """Returns the entries after all edits. Raises ToolFailed, which names the edit, if an edit
+    can't be made."""
     if not edits:
         raise ToolFailed("Give at least one edit.")
     edits = [_checked(edit) for edit in edits]
@@ -56,7 +58,7 @@ def _checked(edit: EntryEdit) -> EntryEdit:
         raise ToolFailed(f"To {edit.action}, give a part of the entry that is meant in 'old'.")
     if any(line.strip() == SEPARATOR for line in lines):
         raise ToolFailed(
-            f"An entry can't hold a line of {SEPARATOR!r}: give an edit for each entry."
+            f"An entry can't contain a line of {SEPARATOR!r}: give an edit for each entry."
         )
     return EntryEdit(
         action=edit.action,
@@ -66,7 +68,8 @@ def _checked(edit: EntryEdit) -> EntryEdit:
 
 
 def _made(entries: Sequence[str], edits: Sequence[EntryEdit]) -> bool:
-    """Whether all stands as it should already: a call is repeated after a crash."""
+    """Returns whether all edits have already been made. A call that is repeated after a crash
+    has such edits."""
     wanted = {edit.content for edit in edits if edit.content}
     others = [entry for entry in entries if entry not in wanted]
     gone = not any(edit.old in entry for edit in edits if edit.old for entry in others)
@@ -79,10 +82,12 @@ def _place(entries: Sequence[str], old: str) -> int:
         case [place]:
             return place
         case []:
-            raise ToolFailed(f"No entry holds {old!r}. {listed(entries)}")
+            raise ToolFailed(f"No entry contains {old!r}. {listed(entries)}")
         case _:
             several = listed([entries[index] for index in held])
-            raise ToolFailed(f"{len(held)} entries hold {old!r}: give more of the one. {several}")
+            raise ToolFailed(
+                f"{len(held)} entries contain {old!r}: give a longer part of the entry. {several}"
+            )
 
 
 def listed(entries: Sequence[str]) -> str:
@@ -90,7 +95,7 @@ def listed(entries: Sequence[str]) -> str:
 
 
 def within(entries: Sequence[str], name: str, limit: int) -> str:
-    """As many entries as the limit allows, and a remark where that is not all."""
+    """Returns as many entries as the limit allows, with a note if some are left out."""
     text = BETWEEN.join(entries)
     if len(text) <= limit:
         return text

@@ -1,4 +1,4 @@
-"""Finds the data of a Hermes Agent in a home. It opens files for reading only and changes none."""
+"""Finds the data of a Hermes Agent in a home. Files are opened only for reading."""
 
 import os
 import sqlite3
@@ -11,7 +11,7 @@ import msgspec
 from hermes.types.value import Value
 
 MOST_SKILLS = 10_000
-"""Folders below `skills` that are looked at."""
+"""The folders below `skills` that are searched."""
 PLATFORM_TOKENS = {
     "TELEGRAM_BOT_TOKEN": "telegram",
     "DISCORD_BOT_TOKEN": "discord",
@@ -37,14 +37,15 @@ class HermesAgentData(Value):
     """The data of a Hermes Agent that a home contains."""
 
     sessions: int | None = 0
-    """None if there is a database that can't be read."""
+    """Number of sessions; None if the database exists and can't be read."""
     cron_jobs: int = 0
     skills: int = 0
     tokens: tuple[str, ...] = ()
-    """Platforms that have credentials and are not installed."""
+    """Platforms that have credentials, but whose plugin is not installed."""
 
     def __str__(self) -> str:
-        """`12 sessions, 3 cron jobs, 7 skills, tokens for telegram and discord`"""
+        """Describes the data: `12 sessions, 3 cron jobs, 7 skills, tokens for telegram and
+        discord`."""
         parts = [
             "a database" if self.sessions is None else _counted(self.sessions, "session"),
             _counted(self.cron_jobs, "cron job"),
@@ -61,7 +62,8 @@ class _Jobs(msgspec.Struct):
 def found_data(
     home: Path, environ: Mapping[str, str], installed: Collection[str] = ()
 ) -> HermesAgentData:
-    """The data in the home, and the platforms that have credentials but are not installed."""
+    """Returns the data in the home, and the platforms that have credentials but no installed
+    plugin."""
     named = {platform for name, platform in PLATFORM_TOKENS.items() if environ.get(name)}
     return HermesAgentData(
         sessions=_sessions(home / "state.db"),
@@ -72,16 +74,16 @@ def found_data(
 
 
 def _sessions(path: Path) -> int | None:
-    """The number of sessions; 0 if the database is one of ours, or none at all."""
+    """Returns the number of sessions; 0 if the file is our own database or does not exist."""
     if not path.is_file() or not path.stat().st_size:
         return 0
-    # Immutable: SQLite then neither takes a lock nor creates a WAL beside the file.
+    # With `immutable`, SQLite neither takes a lock nor creates a WAL.
     address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
     try:
         with closing(sqlite3.connect(address, uri=True)) as database:
             known = "select name from sqlite_master where type = 'table'"
             tables = {name for (name,) in database.execute(known)}
-            # A database whose tables are all in its WAL is not told apart from ours.
+            # If all tables are still in the WAL, the database can't be distinguished from ours.
             if not tables or "turns" in tables:
                 return 0
             if not {"sessions", "messages"} <= tables:

@@ -1,10 +1,11 @@
-"""What was said to us and is not finished yet: the durable way in."""
+"""The inbox: accepted messages that are not answered yet."""
 
 from collections.abc import Collection
 from contextlib import suppress
 
 import msgspec
 
+from hermes.state import bodies
 from hermes.state.codec import checksum, decode_event, encode
 from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey
 from hermes.types.messages import Duplicate, MessageEvent
@@ -13,7 +14,7 @@ from hermes.types.value import Value
 
 
 class Waiting(Value):
-    """A row that no turn has taken yet."""
+    """An inbox row that no turn has taken."""
 
     id: str
     session: str
@@ -21,7 +22,7 @@ class Waiting(Value):
     account: str
     chat_id: str
     event: MessageEvent | None
-    """None if it can't be read, for example because a newer version wrote it."""
+    """None if the event can't be read, for example because a newer version wrote it."""
 
 
 def insert(
@@ -32,15 +33,16 @@ def insert(
     owner: OwnerId,
     state: str = "pending",
 ) -> Work[Duplicate | None]:
-    """Takes the event in; the earlier row when its key is known already.
+    """Inserts the event. Returns the existing row if its dedupe key is already in the inbox.
 
-    Bound or done at once, it is answered by the turn of its own id.
+    A row that is inserted as bound or done belongs to the turn with the same id.
     """
     source, body = event.source, encode(event)
+    kept, name = yield from bodies.store(body)
     taken = yield (
         "insert into inbox (id, dedupe_key, fingerprint, session, agent, person, account, chat_id,"
-        " user_id, state, turn, owner, event, crc, received_at)"
-        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " user_id, state, turn, owner, event, body_name, crc, received_at)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " on conflict (dedupe_key) do nothing returning seq",
         (
             id,
@@ -55,7 +57,8 @@ def insert(
             state,
             None if state == "pending" else id,
             owner,
-            body,
+            kept,
+            name,
             checksum(body),
             event.received_at,
         ),
@@ -64,7 +67,7 @@ def insert(
 
 
 def find(event: MessageEvent) -> Work[Duplicate | None]:
-    """The row that was taken in under the event's key, if there is one."""
+    """Returns the row with the event's dedupe key, if there is one."""
     rows = yield (
         "select id, turn, fingerprint, after_seq from inbox where dedupe_key = ?",
         (event.dedupe_key,),
@@ -77,18 +80,18 @@ def find(event: MessageEvent) -> Work[Duplicate | None]:
 
 
 def release_key(id: str) -> Work[None]:
-    """Lets another message have the key of the row."""
+    """Frees the dedupe key of the row, so that another message can use it."""
     yield "update inbox set dedupe_key = 'released:' || id where id = ?", (id,)
 
 
-_WAITING = "id, session, person, account, chat_id, event, crc"
+_WAITING = "id, session, person, account, chat_id, event, crc, body_name"
 
 
 def first_pending(session: str, owner: OwnerId) -> Work[Waiting | None]:
-    """The session's oldest row that no turn has taken and that this process may take.
+    """Returns the session's oldest row that no turn has taken and that this process may take.
 
-    Gateways take the rows of all gateways, so that a session's messages are answered in order. The
-    rows of a terminal are its own.
+    A gateway takes the rows of all gateways, so that a session's messages are answered in order. A
+    terminal takes only its own rows.
     """
     rows = yield (
         f"select {_WAITING} from inbox"  # noqa: S608
@@ -97,17 +100,21 @@ def first_pending(session: str, owner: OwnerId) -> Work[Waiting | None]:
         " order by seq limit 1",
         (session, owner, owner),
     )
-    return _waiting(rows[0]) if rows else None
+    return (yield from _waiting(rows[0])) if rows else None
 
 
 def all_pending() -> Work[list[Waiting]]:
-    """Every row that no turn has taken, the oldest first."""
+    """Returns every row that no turn has taken, the oldest first."""
     rows = yield f"select {_WAITING} from inbox where state = 'pending' order by seq", ()  # noqa: S608
-    return [_waiting(row) for row in rows]
+    found = []
+    for row in rows:
+        found.append((yield from _waiting(row)))
+    return found
 
 
-def _waiting(row: Row) -> Waiting:
-    id, session, person, account, chat_id, body, crc = row
+def _waiting(row: Row) -> Work[Waiting]:
+    id, session, person, account, chat_id, kept, crc, name = row
+    body = yield from bodies.read(kept, name)
     event: MessageEvent | None = None
     with suppress(msgspec.DecodeError):
         event = decode_event(body, crc)
@@ -123,28 +130,29 @@ def count_pending(session: str) -> Work[int]:
 
 
 def bind(id: str, turn: str, state: str = "bound") -> Work[None]:
-    """Ties the row to the turn that answers it; 'done' when nothing more is owed."""
+    """Assigns the row to the turn that answers it; the state is 'done' if no answer is owed."""
     yield "update inbox set state = ?, turn = ? where id = ?", (state, turn, id)
 
 
 def set_after(id: str, after: int) -> Work[None]:
-    """Notes that the answer to the row begins after this event of its turn."""
+    """Records that the answer to the row begins after this event of its turn."""
     yield "update inbox set after_seq = ? where id = ?", (after, id)
 
 
 def finish(turn: str) -> Work[None]:
-    """The message that opened the turn is answered; its id is the turn's."""
+    """Marks the message that opened the turn as answered. The message has the id of the turn."""
     yield "update inbox set state = 'done' where id = ? and state = 'bound'", (turn,)
 
 
 def event_of(id: str) -> Work[MessageEvent]:
-    """The message in the row; the id of a turn is that of the message that opened it."""
-    rows = yield "select event, crc from inbox where id = ?", (id,)
-    return decode_event(*rows[0])
+    """Returns the message in the row. A turn has the id of the message that opened it."""
+    rows = yield "select event, body_name, crc from inbox where id = ?", (id,)
+    kept, name, crc = rows[0]
+    return decode_event((yield from bodies.read(kept, name)), crc)
 
 
 def adopt(dead: list[OwnerId], owner: OwnerId, agents: Collection[AgentId]) -> Work[None]:
-    """Takes over the agents' messages that dead processes had accepted and not begun."""
+    """Takes over the messages for these agents that dead processes had accepted but not started."""
     marks = ", ".join("?" for _ in agents)
     for gone in dead:
         yield (
@@ -155,13 +163,13 @@ def adopt(dead: list[OwnerId], owner: OwnerId, agents: Collection[AgentId]) -> W
 
 
 def waiting_agents(owner: OwnerId) -> Work[set[AgentId]]:
-    """The agents for which messages of the owner wait."""
+    """Returns the agents for which messages of the owner wait."""
     rows = yield "select distinct agent from inbox where state = 'pending' and owner = ?", (owner,)
     return {AgentId(row[0]) for row in rows}
 
 
 def idle_sessions(owner: OwnerId) -> Work[list[str]]:
-    """Sessions in which rows of ours wait and no turn is open."""
+    """Returns the sessions that have waiting rows of the owner and no open turn."""
     rows = yield (
         "select distinct session from inbox i where state = 'pending' and owner = ?"
         " and not exists (select 1 from turns t"

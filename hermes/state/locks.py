@@ -1,4 +1,4 @@
-"""File locks between processes: the kernel frees a lock when its process ends, however it ends."""
+"""File locks between processes. The kernel frees a lock when its process ends for any reason."""
 
 import fcntl
 import os
@@ -11,10 +11,10 @@ LOCK_POLL_SECONDS = 0.005
 
 
 class FileLock:
-    """An open lock file, at first not locked. Closing it frees the lock.
+    """An open lock file, which is not locked at first. Closing it frees the lock.
 
-    Two FileLocks on one file exclude each other in one process too. Child processes do not inherit
-    the lock.
+    Two FileLocks on one file exclude each other even within one process. Child processes do not
+    inherit the lock.
     """
 
     def __init__(self, path: Path) -> None:
@@ -48,20 +48,30 @@ class FileLock:
         return _locked(self._descriptor, fcntl.LOCK_EX)
 
     def acquire_within(self, seconds: float) -> bool:
-        """Waits for the exclusive lock, but not longer than that; False if it was not free."""
-        deadline = time.monotonic() + seconds
-        while not self.try_acquire():
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(LOCK_POLL_SECONDS)
-        return True
+        """Waits for the exclusive lock for at most this many seconds. Returns False if it was
+        not free."""
+        return self._within(seconds, fcntl.LOCK_EX)
+
+    def share_within(self, seconds: float) -> bool:
+        """Waits for a shared lock for at most this many seconds. Returns False if it was not
+        free."""
+        return self._within(seconds, fcntl.LOCK_SH)
 
     def share(self) -> None:
         """Waits for a shared lock. Downgrades an exclusive lock that this object holds."""
         fcntl.flock(self._descriptor, fcntl.LOCK_SH)
 
+    def _within(self, seconds: float, kind: int) -> bool:
+        deadline = time.monotonic() + seconds
+        while not _locked(self._descriptor, kind):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(LOCK_POLL_SECONDS)
+        return True
+
     def is_removed(self) -> bool:
-        """Whether the file was removed or replaced, so that no other process sees the lock."""
+        """Returns whether the file was removed or replaced, so that other processes can't see
+        the lock."""
         try:
             return self.path.stat().st_ino != os.fstat(self._descriptor).st_ino
         except FileNotFoundError:
@@ -74,13 +84,14 @@ class FileLock:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a process holds the exclusive lock; False for a file that does not exist."""
+    """Returns whether a process holds the exclusive lock; False if the file does not exist."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:
-        # Shared, so that two processes that check at the same time do not see each other's lock.
+        # A shared lock, so that two processes that check at the same time do not see each other's
+        # lock.
         return not _locked(descriptor, fcntl.LOCK_SH)
     finally:
         os.close(descriptor)

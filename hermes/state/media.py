@@ -13,20 +13,21 @@ from hermes.state.paths import write_private
 from hermes.types.errors import StoreUnavailable
 
 REQUESTS, SESSIONS = "requests", "sessions"
-"""The folders for stateless requests and for sessions, which are kept for different periods."""
+"""The folders for stateless requests and for sessions, which have different retention periods."""
 REFRESH_SECONDS = 3600.0
-"""A use is recorded if the last recorded one is older than this."""
+"""A use is recorded if the last recorded use is older than this."""
 _NAME = re.compile(rf"(?:{REQUESTS}|{SESSIONS})/[0-9a-f]{{64}}")
 
 
 class MediaCache:
-    """Files in one folder. The time of change of a file is that of its last recorded use."""
+    """The files in one folder. The modification time of a file is the time of its last recorded
+    use."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def keep(self, data: bytes, *, stateless: bool) -> str:
-        """The name under which the content can be read from now on, also after a crash."""
+        """Stores the content durably, and returns the name under which it can be read."""
         part = REQUESTS if stateless else SESSIONS
         name = f"{part}/{hashlib.sha256(data).hexdigest()}"
         path = self._folder / name
@@ -40,7 +41,7 @@ class MediaCache:
         return name
 
     def read(self, name: str) -> bytes | None:
-        """The content; None if it was deleted, or if there never was such a file."""
+        """Returns the content; None if there is no such file or it was deleted."""
         if not _NAME.fullmatch(name):
             return None
         path = self._folder / name
@@ -53,7 +54,8 @@ class MediaCache:
         return data
 
     def forget(self, requests: float, sessions: float) -> None:
-        """Deletes the files of stateless requests, and of sessions, that were last used before."""
+        """Deletes the files of stateless requests, and those of sessions, that were last used
+        before these times."""
         for part, before in ((REQUESTS, requests), (SESSIONS, sessions)):
             for path in (self._folder / part).glob("*"):
                 with contextlib.suppress(OSError), self._locked():
@@ -62,8 +64,8 @@ class MediaCache:
                         path.unlink()
 
     def _refreshed(self, path: Path) -> bool:
-        """Records a use of the file; False if there is no such file."""
-        # Without the lock, `forget` could delete the file after it has seen the old time.
+        """Records a use of the file. Returns False if there is no such file."""
+        # Without the lock, `forget` could delete the file because it has read the old time.
         with self._locked():
             try:
                 os.utime(path)

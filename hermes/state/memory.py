@@ -1,4 +1,4 @@
-"""What an agent keeps in mind: MEMORY.md and USER.md, apart for each audience."""
+"""The memory of an agent: MEMORY.md and USER.md, separate for each audience."""
 
 import hashlib
 import logging
@@ -26,9 +26,10 @@ log = logging.getLogger(__name__)
 Topic = Literal["memory", "user"]
 FILES: dict[Topic, str] = {"memory": "MEMORY.md", "user": "USER.md"}
 LARGEST_NOTES = 65_536
-"""Bytes of a file that are read; a larger one is not ours to write."""
+"""Maximum number of bytes of a file that are read. A larger file is not written."""
 SETTLED = 2.0
-"""Seconds after which a change is sure to have changed the file's time: some tell whole ones."""
+"""Seconds after which a file's modification time is reliable: some file systems store whole
+seconds."""
 CACHED = 1024
 
 _SAFE = frozenset(string.ascii_lowercase + string.digits + "-_")
@@ -36,21 +37,21 @@ _LONGEST_NAME = 120
 
 
 class NoteLimits(Value):
-    """Characters that a file may hold."""
+    """Maximum number of characters of each file."""
 
     memory: int = 2200
     user: int = 1375
 
 
 class Remembered(Value):
-    """What the files hold, as far as their limits go."""
+    """The content of the files, cut at their limits."""
 
     memory: str = ""
     user: str = ""
 
 
 class ChangedNotes(Value):
-    """How full a file is after a change."""
+    """The size of a file after a change."""
 
     file: str
     entries: int
@@ -61,11 +62,12 @@ class ChangedNotes(Value):
 class _File(Value):
     entries: tuple[str, ...] = ()
     trouble: str = ""
-    """Why it must not be written."""
+    """The reason why the file must not be written."""
 
 
 class Memory:
-    """Reads at no cost what has not changed; writes under a lock, all of a change or nothing."""
+    """Reads and changes the memory files. Unchanged files are read from a cache. A change is made
+    completely or not at all, under a lock."""
 
     def __init__(self, limits: NoteLimits | None = None, *, patience: float = 5.0) -> None:
         limits = limits or NoteLimits()
@@ -73,7 +75,7 @@ class Memory:
         self._patience = patience
 
     def read(self, turn: Turn) -> Remembered:
-        """What is kept for those who read the turn's answer."""
+        """Returns the memory for the audience of the turn."""
         folder = folder_of(turn)
         if folder is None:
             return Remembered()
@@ -84,10 +86,10 @@ class Memory:
         )
 
     async def change(self, turn: Turn, topic: Topic, edits: Sequence[EntryEdit]) -> ChangedNotes:
-        """Makes all edits or none; one that was made before changes nothing."""
+        """Makes all edits or none. An edit that has already been made changes nothing."""
         folder = folder_of(turn)
         if folder is None:
-            raise ToolFailed("Nothing can be kept here: it is not known who is talking.")
+            raise ToolFailed("Nothing can be stored here, because the person is unknown.")
         if topic == "user" and turn.source.chat_kind != "private":
             raise ToolFailed(
                 "This chat is shared, so nothing is kept about single people. Use 'memory' for"
@@ -109,7 +111,7 @@ class Memory:
 
 
 def folder_of(turn: Turn) -> Path | None:
-    """Where the files of the turn's audience stand; None where nothing may be kept."""
+    """Returns the folder with the memory of the turn's audience; None if nothing may be kept."""
     audience = audience_of(turn)
     if audience is None or not turn.profile.home:
         return None
@@ -122,7 +124,7 @@ def folder_of(turn: Turn) -> Path | None:
 
 @lru_cache(maxsize=CACHED)
 def folder_name(text: str) -> str:
-    """A name for a folder that no other text has, also where letter case does not count."""
+    """Returns a folder name that is unique to the text, also on a disk that ignores case."""
     data = text.encode("utf-8", "surrogatepass")
     name = "".join(chr(byte) if chr(byte) in _SAFE else f"%{byte:02x}" for byte in data)
     if 0 < len(name) <= _LONGEST_NAME:
@@ -175,14 +177,14 @@ def _change(path: Path, limit: int, edits: Sequence[EntryEdit], patience: float)
 def _rewrite(path: Path, limit: int, edits: Sequence[EntryEdit]) -> ChangedNotes:
     before = _load(path)
     if before.trouble:
-        log.error("%s %s: put it right by hand", path, before.trouble)
+        log.error("%s %s: fix it by hand", path, before.trouble)
         raise ToolFailed(
-            f"{path.name} {before.trouble}. Nothing was changed: tell the person, who can put it"
-            " right by hand."
+            f"{path.name} {before.trouble}. Nothing was changed: tell the person, who can fix it"
+            " by hand."
         )
     after = edited(before.entries, edits)
     text, old = BETWEEN.join(after), BETWEEN.join(before.entries)
-    # What a person has made too long may be shortened step by step.
+    # A file that a person has made too long may be shortened step by step.
     if len(text) > max(limit, len(old)):
         raise ToolFailed(
             f"{path.name} would hold {len(text)} characters of {limit}; now it holds {len(old)}."

@@ -1,4 +1,4 @@
-"""The processes that work on the store, and the leases that they hold."""
+"""The processes that use the store, and the leases that they hold."""
 
 import os
 import platform
@@ -8,7 +8,7 @@ from hermes.types.store import Work
 
 
 def register(owner: OwnerId, kind: str, now: float) -> Work[None]:
-    """Makes a process known to the others."""
+    """Registers a process, so that others can see it."""
     yield (
         "insert into owners (id, kind, host, pid, started_at) values (?, ?, ?, ?, ?)",
         (owner, kind, platform.node(), os.getpid(), now),
@@ -16,20 +16,20 @@ def register(owner: OwnerId, kind: str, now: float) -> Work[None]:
 
 
 def others(owner: OwnerId) -> Work[dict[OwnerId, str]]:
-    """Every other registered process, with its kind."""
+    """Returns every other registered process, with its kind."""
     rows = yield "select id, kind from owners where id <> ?", (owner,)
     return {OwnerId(id): kind for id, kind in rows}
 
 
 def forget(owner: OwnerId) -> Work[None]:
-    """Removes an owner that has left nothing to take over."""
-    # The epochs stay, so that a later holder never has the same one.
+    """Removes an owner that has left no work to take over."""
+    # The epochs stay, so that a later holder never has the same epoch.
     yield "update leases set owner = '' where owner = ?", (owner,)
     yield "delete from owners where id = ?", (owner,)
 
 
 def leave(owner: OwnerId) -> Work[None]:
-    """Removes an owner that ends, unless it leaves something for others to take over."""
+    """Removes an owner that ends, unless it leaves work for others to take over."""
     rows = yield (
         "select 1 from turns where owner = ? and state in ('running', 'suspended')"
         " union all select 1 from inbox where owner = ? and state = 'pending' limit 1",
@@ -40,7 +40,7 @@ def leave(owner: OwnerId) -> Work[None]:
 
 
 def touch(owner: OwnerId) -> Work[None]:
-    """The smallest write: it shows whether the disk accepts writes again."""
+    """Makes the smallest possible write, which shows whether the disk accepts writes again."""
     yield "update owners set started_at = started_at where id = ?", (owner,)
 
 
@@ -54,12 +54,13 @@ def holds_lease(name: str, owner: OwnerId, epoch: int) -> Work[bool]:
 
 
 def claim_lease(name: str, owner: OwnerId, dead: set[OwnerId], now: float) -> Work[int | None]:
-    """The epoch of a lease that the owner holds from now on; None while a living owner has it."""
+    """Takes the lease for the owner and returns its epoch; None while a living owner holds it."""
     rows = yield "select owner, epoch from leases where name = ?", (name,)
     if rows and rows[0][0] not in ("", owner, *dead):
         return None
     epoch: int = rows[0][1] + 1 if rows else 1
-    # Conditional, for stores in which another claim may commit between the two statements.
+    # The update is conditional, because on PostgreSQL another claim may commit between the two
+    # statements.
     taken = yield (
         "insert into leases (name, owner, epoch, taken_at) values (?, ?, ?, ?)"
         " on conflict (name) do update set owner = excluded.owner, epoch = excluded.epoch,"

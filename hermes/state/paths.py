@@ -1,4 +1,4 @@
-"""Where everything lives under a home folder, and how a file is put there safely."""
+"""The paths of all files under a home folder, and functions that write files safely."""
 
 import contextlib
 import hashlib
@@ -14,7 +14,7 @@ STORE_NAME = "hermes.db"
 
 
 class Home(Value):
-    """The folder of one profile; only its owner may look inside."""
+    """The folder of one profile. Only its owner can read it."""
 
     root: Path
 
@@ -41,7 +41,7 @@ class Home(Value):
 
     @property
     def api_key(self) -> Path:
-        """The API server's own key, made when none is configured."""
+        """The API server's own key, which is generated if none is configured."""
         return self.root / "api_server.key"
 
     @property
@@ -50,7 +50,7 @@ class Home(Value):
 
     @property
     def run(self) -> Path:
-        """Owner lock files, and those of the gateways."""
+        """The lock files of the owners and of the gateways."""
         return self.root / "run"
 
     @property
@@ -67,7 +67,7 @@ class Home(Value):
 
     @property
     def spill(self) -> Path:
-        """Results of tools that were too long for the model."""
+        """Tool results that were too long for the model."""
         return self.root / "spill"
 
     @property
@@ -90,7 +90,7 @@ class Home(Value):
 
     @property
     def cache(self) -> Path:
-        """Files that can be fetched or made again."""
+        """Files that can be downloaded or generated again."""
         return self.root / "cache"
 
     @property
@@ -99,31 +99,31 @@ class Home(Value):
 
     @property
     def context(self) -> Path:
-        """Which context files the agent has written."""
+        """The records of the context files that the agent has written."""
         return self.root / "context"
 
     def ensure(self) -> None:
-        """Makes the folders that are missing, for the owner only."""
+        """Creates the missing folders, accessible only to their owner."""
         folders = (self.logs, self.run, self.backups, self.workspace, self.models, self.profiles)
         try:
             for folder in (self.root, *folders):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(
-                f"the home {str(self.root)!r} can't be made ({error.strerror}):"
+                f"the home {str(self.root)!r} can't be created ({error.strerror}):"
                 " set HERMES_HOME to a folder that you may write"
             ) from None
 
 
 def file_name(session: str) -> str:
-    """A name for the files of a session. Its key may be too long for a file name."""
+    """Returns a file name for the session. The session key may be too long for a file name."""
     return hashlib.sha256(session.encode()).hexdigest()[:32]
 
 
 def write_private(path: Path, content: str | bytes) -> None:
-    """Replaces the file's content at once and durably; only its owner can read it."""
+    """Replaces the file's content atomically and durably. Only its owner can read the file."""
     data = content.encode() if isinstance(content, str) else content
-    # A link stays a link: people keep their configuration in a dotfiles repository.
+    # A symbolic link stays a link: people keep their configuration in a dotfiles repository.
     path = path.resolve()
     for folder in [*reversed(path.parents)]:
         if not folder.exists():
@@ -131,7 +131,7 @@ def write_private(path: Path, content: str | bytes) -> None:
     try:
         _replace(path, data)
     except OSError as error:
-        # The error of a full disk names no file, and others name the temporary one.
+        # The error for a full disk has no file name, and other errors name the temporary file.
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
@@ -152,7 +152,7 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes sure that new and renamed files in the folder survive a loss of power."""
+    """Ensures that new and renamed files in the folder survive a power failure."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""Lists the gateways that run for a home: each has a file locked while it runs."""
+"""Lists the gateways that run for a home. Each gateway locks a file while it runs."""
 
 import contextlib
 import itertools
@@ -15,13 +15,14 @@ log = logging.getLogger(__name__)
 
 
 class PidFile:
-    """The file of this process. A file without a lock belongs to no running gateway."""
+    """The content of a gateway's file. A file without a lock belongs to no running gateway."""
 
     def __init__(self, lock: FileLock) -> None:
         self._lock = lock
 
     def write(self, running: RunningGateway) -> None:
-        """Lists the gateway. On a full disk it is not listed until the next write."""
+        """Lists this gateway until the block ends. On a full disk it is not listed until the
+        next write."""
         try:
             self._lock.write(msgspec.json.encode(running))
         except OSError as error:
@@ -30,7 +31,7 @@ class PidFile:
 
 @contextlib.contextmanager
 def registered(folder: Path) -> Iterator[PidFile]:
-    """Takes the first file that no gateway has, until the block ends."""
+    """Locks the first file that no gateway uses, until the block ends."""
     for number in itertools.count(1):
         path = folder / ("gateway.pid" if number == 1 else f"gateway.{number}.pid")
         with FileLock(path) as lock:
@@ -38,13 +39,14 @@ def registered(folder: Path) -> Iterator[PidFile]:
                 # An earlier gateway that was killed may have left its pid in the file.
                 lock.write(b"")
                 yield PidFile(lock)
-                # The file is not removed: another gateway may have it open, to lock it next.
+                # The file is not removed: another gateway may have opened it and be about to lock
+                # it.
                 lock.write(b"")
                 return
 
 
 def all_running(folder: Path) -> list[RunningGateway]:
-    """The gateways that have a file in the folder, in the order of their ports."""
+    """Returns the gateways that have a locked file in the folder, ordered by port."""
     found = (_running(path) for path in folder.glob("gateway*.pid"))
     return sorted((one for one in found if one), key=lambda one: (one.port, one.pid))
 

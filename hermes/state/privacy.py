@@ -1,4 +1,4 @@
-"""Keeps other users of the machine from reading what is ours."""
+"""Keeps other users of the machine from reading the files of a home."""
 
 import logging
 import stat
@@ -14,10 +14,10 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def protect(home: Home) -> None:
-    """Restricts the home, its `.env` and its key to their owner.
+    """Restricts the home, its `.env` and its key to their owner, and logs a warning for each
+    change.
 
-    A warning tells what was changed. ConfigError if other users can read one of them, and we are
-    not allowed to change that.
+    Raises ConfigError if other users can read one of them and this process may not change that.
     """
     for path in (home.root, home.dotenv, home.api_key):
         restrict_to_owner(path)
@@ -27,7 +27,7 @@ def restrict_to_owner(path: Path) -> None:
     try:
         mode = path.stat().st_mode
     except OSError:
-        # Missing, or not to be read by us: nobody uses its content.
+        # The file is missing or we may not read it, so its content is not used.
         return
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or not mode & OTHERS:
         return

@@ -1,7 +1,7 @@
-"""Ends the open work of a snapshot that takes the place of the database.
+"""Ends the open work of a snapshot that replaces the database.
 
-Nobody knows what happened after the snapshot was taken: a turn that is open in it may have been
-completed, and a message that is owed may have been sent. So nothing of it is run again.
+Nobody knows what happened after the snapshot was taken: an open turn may have been completed, and a
+pending delivery may have been sent. Therefore none of this work is run again.
 """
 
 from contextlib import suppress
@@ -28,7 +28,7 @@ NOTICE = (
 
 
 class RestoredWork(Value):
-    """How much open work the snapshot had."""
+    """The open work that was found in the snapshot."""
 
     turns: int
     waiting: int
@@ -37,7 +37,7 @@ class RestoredWork(Value):
 
 
 def close_open_work(age: str, now: float) -> Work[RestoredWork]:
-    """Fails the open turns with a notice, and marks what chats are owed as doubtful.
+    """Fails the open turns with a notice, and marks the pending deliveries as doubtful.
 
     `age` is the age of the snapshot in words.
     """
@@ -55,7 +55,7 @@ def close_open_work(age: str, now: float) -> Work[RestoredWork]:
 def _fail(row: TurnRow, notice: str, now: float) -> Work[None]:
     key = SessionKey.parse(row.session)
     epoch = yield from turns.claim(row.id, row.epoch, row.owner or OwnerId(""))
-    # The history repairs a turn that has a damaged message.
+    # `History` repairs a turn that has a damaged message.
     with suppress(msgspec.DecodeError):
         writer = TranscriptWriter(
             turn=row.id,
@@ -87,7 +87,7 @@ def _give_up(waiting: Waiting, notice: str, now: float) -> Work[None]:
 
 
 def _keep_end(turn: TurnId, epoch: int, notice: str) -> Work[None]:
-    """Keeps the event that tells readers of the turn how it ended."""
+    """Stores the event that tells readers of the turn how it ended."""
     first = epoch * EVENTS_PER_CLAIM + 1
     finished = TurnFinished(outcome="failed", text=notice, code=RESTORED)
     yield from turns.keep_events(turn, first, record(first, [finished]))

@@ -1,29 +1,44 @@
-"""Deletes rows that nobody needs any more."""
+"""Deletes expired rows."""
 
 from hermes.types.identity import id_prefix_at
 from hermes.types.store import Work
+
+TURNS_AT_ONCE = 1000
+"""Maximum number of turns whose rows one statement deletes."""
 
 
 def forget_requests(before: float) -> Work[None]:
     """Deletes old rows of stateless requests, and the old events of all turns."""
     last = id_prefix_at(before)
-    closed = "state not in ('running', 'suspended')"
-    old = f"(select id from turns where transient = 1 and id < ? and {closed})"  # noqa: S608
-    yield f"delete from messages where transient = 1 and turn in {old}", (last,)  # noqa: S608
-    # A turn has a row for the request that opened it, and for each one that resumed it.
-    yield f"delete from inbox where turn in {old}", (last,)  # noqa: S608
-    yield f"delete from calls where turn in {old}", (last,)  # noqa: S608
-    yield f"delete from questions where turn in {old}", (last,)  # noqa: S608
+    # The turns are deleted first, so that a turn that another transaction resumes keeps its rows.
+    rows = yield (
+        "delete from turns where transient = 1 and id < ?"
+        " and state not in ('running', 'suspended') returning id",
+        (last,),
+    )
+    turns = [row[0] for row in rows]
+    for start in range(0, len(turns), TURNS_AT_ONCE):
+        yield from _forget_rows(turns[start : start + TURNS_AT_ONCE])
     yield (
         "delete from run_events where turn < ? and turn not in"
         " (select id from turns where state in ('running', 'suspended'))",
         (last,),
     )
-    yield f"delete from turns where transient = 1 and id < ? and {closed}", (last,)  # noqa: S608
+
+
+def _forget_rows(turns: list[str]) -> Work[None]:
+    """Deletes what belongs to turns that were deleted."""
+    # The number of ids is always the same, so that only one statement is prepared for each table.
+    padded = [*turns, *turns[-1:] * (TURNS_AT_ONCE - len(turns))]
+    marks = ", ".join("?" for _ in padded)
+    for table in ("messages", "calls", "questions"):
+        yield f"delete from {table} where turn in ({marks})", padded  # noqa: S608
+    yield f"delete from inbox where id in ({marks})", padded  # noqa: S608
+    yield f"delete from inbox where turn <> id and turn in ({marks})", padded  # noqa: S608
 
 
 def forget_messages(before: float) -> Work[None]:
-    """Deletes finished rows of inbox and outbox: the transcript keeps the messages.
+    """Deletes finished rows of the inbox and the outbox. The transcript keeps their messages.
 
     A request whose options an open turn needs is kept.
     """

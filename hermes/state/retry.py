@@ -15,16 +15,16 @@ T = TypeVar("T")
 
 ATTEMPTS = 5
 PAUSE_SECONDS = 0.004
-"""The longest pause before the second attempt; each later one may be twice as long."""
+"""Maximum pause before the second attempt. The maximum doubles with each further attempt."""
 
 _chance = random.Random()  # noqa: S311  # spreads retries, not a secret
 
 
 async def retried(attempt: Callable[[], Awaitable[T]]) -> T:
-    """The result of `attempt`, which is called again when it raises TransactionConflict.
+    """Calls `attempt` and returns its result. Calls it again if it raises TransactionConflict.
 
-    After a few attempts the error of the last one is raised. An error that leaves open whether the
-    transaction was committed must not be a TransactionConflict.
+    After a few attempts the last error is raised. An error that leaves open whether the transaction
+    was committed must not be a TransactionConflict.
     """
     for number in range(ATTEMPTS - 1):
         try:

@@ -1,13 +1,13 @@
-"""The tables, as numbered migrations. Never edit one that was released: append.
+"""The tables, as numbered migrations. Never edit a released migration: append a new one.
 
-Every index is a page more to write in each commit. Ids begin with their time, so that what is old
-is found by its id; rows are never deleted from the end, so that numbers are not used twice.
+Every index adds a page to write to each commit. Ids begin with a time, so that old rows can be
+found by id. Rows are never deleted from the end, so that numbers are not reused.
 """
 
 APPLICATION_ID = 0x48524D53
 """`pragma application_id` of our databases, `HRMS` in ASCII. Earlier versions did not set it."""
 MIGRATIONS: list[tuple[str, str]] = []
-"""(name, script) in order; `pragma user_version` counts how many have run."""
+"""(name, script) in order; `pragma user_version` is the number of migrations that have run."""
 
 
 MIGRATIONS.append(
@@ -283,7 +283,27 @@ alter table owners add column backend integer;
 
 MIGRATIONS.append(
     (
-        "m011_hosts",
+        "m011_long_bodies",
+        """
+-- Long bodies are stored in pieces, named by a hash of the whole. SQLite would write a long body
+-- again whenever another column of its row changes.
+create table body_pieces (
+    body text not null, idx integer not null, piece blob not null, primary key (body, idx)
+);
+alter table inbox add column body_name text;
+alter table messages add column body_name text;
+create index inbox_long on inbox (body_name) where body_name is not null;
+create index messages_long on messages (body_name) where body_name is not null;
+-- Requests that resumed a turn have the id of the turn, and are deleted with it.
+create index inbox_resuming on inbox (turn) where turn <> id;
+""",
+    )
+)
+
+
+MIGRATIONS.append(
+    (
+        "m012_hosts",
         """
 -- The name of the machine on which the process runs.
 alter table owners add column host text not null default '';

@@ -1,26 +1,26 @@
-"""Finds what was said, among what the audience has heard."""
+"""Searches the messages that an audience may see."""
 
 from hermes.state.audience import Audience, Operator, Person, Room
 from hermes.types.store import Row, Work
 from hermes.types.value import Value
 
 QUERY_WORDS = 64
-"""Of a query; more make it slower and no better."""
+"""Maximum number of words of a query. More words make a search slower and no better."""
 SNIPPET_TOKENS = 32
-"""Words shown of a message, around those that were found."""
+"""Number of words in a snippet of a message, around the words that were found."""
 
-# The three parts of a statement that are SQLite's own: every driver has its full-text index, and
-# replaces them by its own words.
-SNIPPET = f"snippet(messages_fts, 0, '', '', '…', {SNIPPET_TOKENS})"
-MATCHES = "messages_fts f join messages m on m.id = f.rowid and messages_fts match ?"
-BEST_FIRST = "order by rank"
+# These three SQL fragments are specific to SQLite's full-text index. Other databases replace
+# them.
+SNIPPET_SQL = f"snippet(messages_fts, 0, '', '', '…', {SNIPPET_TOKENS})"
+MATCHES_SQL = "messages_fts f join messages m on m.id = f.rowid and messages_fts match ?"
+BEST_FIRST_SQL = "order by rank"
 
 
 class FoundMessage(Value):
-    """A message, or the piece of it that a search was after."""
+    """A message, or the snippet of it that matches a search."""
 
     number: int
-    """Of its row."""
+    """The number of the message's row."""
     session: str
     role: str
     text: str
@@ -30,19 +30,19 @@ class FoundMessage(Value):
 def search(
     query: str, audience: Audience, *, turn: str = "", session: str = "", limit: int = 20
 ) -> Work[list[FoundMessage]]:
-    """Messages that hold words of the query, best first.
+    """Returns messages that contain words of the query, the best match first.
 
-    Leaves out the turn, and what was said in the session since it was begun anew.
+    Leaves out the messages of `turn`, and those of the current conversation of `session`.
     """
     words = query.replace("\0", " ").replace('"', " ").split()
     if not words:
         return []
     heard, by = _heard(audience)
     rows = yield (
-        f"select m.id, m.session, m.role, {SNIPPET}, m.at from {MATCHES}"  # noqa: S608
+        f"select m.id, m.session, m.role, {SNIPPET_SQL}, m.at from {MATCHES_SQL}"  # noqa: S608
         f" where m.transient = 0 and {heard} and m.turn <> ?"
         " and (m.session <> ? or m.generation < (select generation from sessions where key = ?))"
-        f" {BEST_FIRST} limit ?",
+        f" {BEST_FIRST_SQL} limit ?",
         (
             " OR ".join(f'"{word}"' for word in dict.fromkeys(words[:QUERY_WORDS])),
             *by,
@@ -56,7 +56,8 @@ def search(
 
 
 def around(number: int, audience: Audience, span: int = 3) -> Work[list[FoundMessage]]:
-    """The message and its neighbours in the conversation, as far as the audience heard them."""
+    """Returns the message and its neighbours in the conversation, as far as the audience may see
+    them."""
     heard, by = _heard(audience)
     spoken = (
         "select m.id, m.session, m.role, m.text, m.at from messages hit"  # noqa: S608
@@ -75,12 +76,12 @@ def around(number: int, audience: Audience, span: int = 3) -> Work[list[FoundMes
 
 
 def _heard(audience: Audience) -> tuple[str, tuple[str | int, ...]]:
-    """The condition on a message `m`, and its values."""
+    """Returns the SQL condition for messages `m` that the audience may see, and its parameters."""
     match audience:
         case Person(agent=agent, person=person):
             return "m.agent = ? and m.person = ?", (agent, person)
         case Room(agent=agent, account=account, sessions=sessions):
-            # By the key, not the chat's id alone: a private chat might have the same one.
+            # Compares keys, not only chat ids: a private chat might have the same id.
             return (
                 "m.agent = ? and m.account = ?"
                 " and (m.session = ? or substr(m.session, 1, cast(? as integer)) = ?)",

@@ -1,8 +1,8 @@
 """The lock of a session, which its transactions take first.
 
-Between two transactions of one session, neither may miss what the other one writes: a message that
-is accepted while the turn before it is closed would otherwise wait for ever. SQLite has one writer
-and needs no lock. PostgreSQL runs transactions side by side, and holds the lock until the commit.
+Two transactions of one session must see each other's writes. Otherwise a message that is accepted
+while the turn before it is closed would wait for ever. SQLite has one writer and needs no lock.
+PostgreSQL runs transactions side by side, and holds the lock until the commit.
 """
 
 from hermes.types.store import Work
@@ -11,5 +11,6 @@ LOCK_SESSION = "select lock_session(?)"
 
 
 def lock(session: str) -> Work[None]:
-    """Waits for other transactions of the session. What was read before must be read again."""
+    """Waits for other transactions of the session. Rows that were read before must be read
+    again."""
     yield LOCK_SESSION, (session,)

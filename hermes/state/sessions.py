@@ -1,4 +1,5 @@
-"""Sessions: when they were used last, the prompt of their epoch, and how they begin anew."""
+"""Sessions: their rows, the prompt of their epoch, their model, and the start of a new
+conversation."""
 
 import hashlib
 
@@ -14,28 +15,29 @@ from hermes.types.value import Value
 
 TITLE_CHARS = 60
 TITLE_SEARCHED_CHARS = 4096
-"""Characters of a message in which the words of a title are looked for."""
+"""Number of characters of a message from which a title is made."""
 
 
 class SessionRow(Value):
-    """A session as a turn finds it."""
+    """The row of a session."""
 
     generation: int
-    """How often it was begun anew."""
+    """Number of conversations that were ended in the session."""
     created_at: float
-    """Tells it from one of the same key that was deleted."""
+    """Creation time. It distinguishes the session from a deleted one with the same key."""
     used_before: float | None
-    """When the turn before this one began."""
+    """Start time of the previous turn."""
     prompt: str | None
-    """The hash of its epoch's prompt."""
+    """The hash of the prompt of the session's epoch."""
     compaction: int
-    """The newest summary in it."""
+    """The id of the newest summary; 0 if there is none."""
     model: str | None = None
-    """The `provider/model` that a person has chosen for it; None for the agent's own model."""
+    """The `provider/model` that a person has chosen for the session; None for the agent's own
+    model."""
 
 
 class EndedConversation(Value):
-    """A conversation that is over, whose memory has not been looked after yet."""
+    """A conversation that has ended, and whose memory has not been updated yet."""
 
     session: str
     generation: int
@@ -43,7 +45,7 @@ class EndedConversation(Value):
 
 
 class SessionOwner(Value):
-    """Where a session is, and with whom."""
+    """The source and the person of a session."""
 
     source: Source
     person: PersonId | None
@@ -52,7 +54,7 @@ class SessionOwner(Value):
 def touch(
     key: SessionKey, source: Source, person: PersonId | None, title: str, now: float
 ) -> Work[SessionRow]:
-    """Uses the session, and makes it where there is none."""
+    """Records a use of the session, and creates it if it does not exist."""
     rows = yield (
         "insert into sessions (key, agent, platform, account, chat_kind, chat_id, thread_id,"
         " user_id, person, title, created_at, updated_at)"
@@ -81,7 +83,7 @@ def touch(
 
 
 def find(session: str) -> Work[SessionRow | None]:
-    """The session as it is between two turns, and for one that is gone on with."""
+    """Returns the session if it exists."""
     rows = yield (
         "select generation, created_at, updated_at, prompt, compaction,"
         " (select model from session_models where session = sessions.key)"
@@ -92,7 +94,7 @@ def find(session: str) -> Work[SessionRow | None]:
 
 
 def get(session: str) -> Work[SessionRow]:
-    """The session of a turn that is gone on with."""
+    """Returns the session of an existing turn."""
     found = yield from find(session)
     assert found is not None, f"a turn of {session} without its session"
     return found
@@ -103,13 +105,15 @@ def rename(session: str, title: str) -> Work[None]:
 
 
 def model_of(session: str) -> Work[str | None]:
-    """The `provider/model` that a person has chosen for the session; None for the agent's own."""
+    """Returns the `provider/model` that a person has chosen for the session; None for the
+    agent's own."""
     rows = yield "select model from session_models where session = ?", (session,)
     return rows[0][0] if rows else None
 
 
 def set_model(session: str, model: str | None) -> Work[None]:
-    """Chooses the model of the session, which need not exist yet; None for the agent's own."""
+    """Sets the model of the session, which need not exist yet; None selects the agent's own
+    model."""
     if model is None:
         yield "delete from session_models where session = ?", (session,)
         return
@@ -121,7 +125,7 @@ def set_model(session: str, model: str | None) -> Work[None]:
 
 
 def begin_anew(session: str, now: float) -> Work[None]:
-    """What follows starts from nothing; what was said stays and can be searched."""
+    """Starts a new conversation in the session. Earlier messages are kept and can be searched."""
     yield (
         "insert into endings (session, generation, ended_at)"
         " select key, generation, ? from sessions where key = ? on conflict do nothing",
@@ -134,8 +138,8 @@ def begin_anew(session: str, now: float) -> Work[None]:
 def take_ending(
     now: float, patience: float, session: str | None = None
 ) -> Work[EndedConversation | None]:
-    """The oldest, of a session if one is named, that nobody looks after, or that somebody has for
-    too long; it is ours now."""
+    """Claims the oldest ended conversation that is unclaimed, or whose claim is older than
+    `patience`. `session` restricts the choice to one session."""
     rows = yield (
         "update endings set taken_at = ? where (session, generation) in"
         " (select session, generation from endings"
@@ -178,7 +182,7 @@ def forget_ending(ending: EndedConversation) -> Work[None]:
 
 
 def keep_prompt(session: str, generation: int, prompt: Prompt) -> Work[None]:
-    """The session's epoch has this prompt from now on, unless it was begun anew meanwhile."""
+    """Stores the prompt of the session's epoch, unless a new conversation was started meanwhile."""
     body = encode(prompt)
     name = hashlib.sha256(body).hexdigest()
     yield "insert into prompts (hash, body) values (?, ?) on conflict do nothing", (name, body)
@@ -193,12 +197,12 @@ def prompt_of(name: str) -> Work[Prompt | None]:
     try:
         return decode_prompt(rows[0][0]) if rows else None
     except msgspec.DecodeError:
-        # A new epoch costs little; a session that can't be used any more would not.
+        # A damaged prompt only costs a new epoch. An error would make the session unusable.
         return None
 
 
 def forget_prompts() -> Work[None]:
-    """Drops the prompts of epochs that are over."""
+    """Deletes the prompts that no session uses."""
     yield (
         "delete from prompts where hash not in"
         " (select prompt from sessions where prompt is not null)",
@@ -211,7 +215,7 @@ def _row(row: Row) -> SessionRow:
 
 
 def titled(text: str) -> str:
-    """The first words of a message, as the name of a conversation."""
-    # To split a text of megabytes would keep all other threads waiting.
+    """Returns the first words of a message, as the title of a conversation."""
+    # Splitting a text of megabytes would block all other threads.
     line = " ".join(storable(text.lstrip()[:TITLE_SEARCHED_CHARS]).split())
     return line if len(line) <= TITLE_CHARS else f"{line[: TITLE_CHARS - 1].rstrip()}…"

@@ -1,4 +1,5 @@
-"""Results that are too long for the model, kept in files that the agent can read piece by piece."""
+"""Stores tool results that are too long for the model in files, which the agent can read in
+parts."""
 
 import contextlib
 import os
@@ -11,18 +12,18 @@ from hermes.types.errors import StoreUnavailable, ToolFailed
 
 PREFIX = "spill:"
 LINE_CHARS = 2000
-"""Characters at which a kept line goes on in the next: tools show files by line."""
+"""Number of characters after which a stored line is broken, because tools read files by line."""
 _CALL = re.compile(r"[0-9A-Za-z_-]{1,80}")
 
 
 class Spill:
-    """Keeps texts by session and call; no other session can read them."""
+    """Stores texts by session and call. No other session can read them."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def keep(self, session: str, call: str, text: str) -> str:
-        """The name under which the session can read the text from now on."""
+        """Stores the text, and returns the name under which the session can read it."""
         safe = text.encode("utf-8", "replace").decode()
         path = self._path(session, call)
         try:
@@ -33,7 +34,7 @@ class Spill:
         return f"{PREFIX}{call}"
 
     def open(self, session: str, name: str) -> int:
-        """A descriptor to read from, which the caller closes."""
+        """Returns a descriptor for reading. The caller must close it."""
         try:
             path = self._path(session, name.removeprefix(PREFIX))
             return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -47,9 +48,9 @@ class Spill:
             return file.read().decode()
 
     def forget(self, before: float) -> None:
-        """Deletes what was kept earlier."""
+        """Deletes the texts that were stored before this time."""
         for folder in self._folder.glob("*"):
-            # Whatever else lies there is not ours to delete.
+            # If an entry causes an error, it is not ours, and it stays.
             with contextlib.suppress(OSError):
                 unused = folder.stat().st_mtime < before
                 left = [path for path in folder.iterdir() if not _forgotten(path, before)]
@@ -73,7 +74,7 @@ def _forgotten(path: Path, before: float) -> bool:
 
 
 def folded(text: str) -> str:
-    """The text with no line longer than `LINE_CHARS`."""
+    """Returns the text with every line broken after `LINE_CHARS` characters."""
     return "\n".join(
         line[start : start + LINE_CHARS]
         for line in text.split("\n")
@@ -82,7 +83,8 @@ def folded(text: str) -> str:
 
 
 def trimmed(text: str, limit: int, name: str) -> str:
-    """The text, or its beginning and its end with a line between that says how to read the rest."""
+    """Returns a short text unchanged. Of a long text, returns the beginning and the end, and
+    between them a line that says how to read the rest."""
     if len(text) <= limit:
         return text
     room = limit - len(_note(len(text), 10 * len(text), name)) - 1
@@ -103,12 +105,12 @@ def _note(left_out: int, line: int, name: str) -> str:
 
 
 def _head(piece: str) -> str:
-    """Without its last line, which is cut, unless that is most of it."""
+    """Returns the piece without its last, incomplete line, unless that is more than half of it."""
     end = piece.rfind("\n") + 1
     return piece[:end] if end > len(piece) // 2 else piece
 
 
 def _tail(piece: str) -> str:
-    """Without its first line, which is cut, unless that is most of it."""
+    """Returns the piece without its first, incomplete line, unless that is more than half of it."""
     start = piece.find("\n") + 1
     return piece[start:] if start < len(piece) // 2 else piece

@@ -1,57 +1,64 @@
-"""What was said in a session."""
+"""The transcript: the messages of each session."""
 
-from hermes.state import compactions
+from hermes.state import bodies, compactions
 from hermes.state.codec import checksum, decode_message, encode
 from hermes.state.compactions import Compaction, Span
 from hermes.state.storable import storable
-from hermes.state.unreadable import MESSAGE_COLUMNS, decoded, marked, repaired
+from hermes.state.unreadable import BODY, BODY_NAME, MESSAGE_COLUMNS, decoded, marked, repaired
 from hermes.types.identity import PersonId, SessionKey, parse_call_id
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hermes.types.store import Row, Work
 from hermes.types.value import Value
 
 SEARCHED_CHARS = 65_536
-"""Characters of a message that a search looks at. To index megabytes would delay all commits."""
+"""Number of characters of a message that are indexed. Indexing megabytes would delay all
+commits."""
 
 
 class TranscriptWriter(Value):
-    """Where a turn's messages are written."""
+    """The turn, session and conversation to which messages are written."""
 
     turn: str
     session: SessionKey
     generation: int
     transient: bool
-    """Of a stateless request: kept for a resume and a replay, in no transcript and no search."""
+    """Whether the request is stateless. Its messages can be replayed, but are in no transcript
+    or search."""
     account: str
     person: PersonId | None
 
 
 class History(Value):
-    """What was said in a generation of a session, up to a row."""
+    """The messages of one conversation of a session, up to a row."""
 
     generation: int
     since: float = 0.0
-    """When the session was made: one that was deleted and made again is another."""
+    """Creation time of the session. It distinguishes the session from a deleted one with the
+    same key."""
     compaction: int = 0
-    """The newest summary in it."""
+    """The id of the newest summary; 0 if there is none."""
     size: int = 0
-    """Bytes of it in the store."""
+    """Number of bytes of the messages in the store."""
     last: int = 0
-    """The newest row of it: later ones are added, none is ever changed."""
+    """The number of the newest row that was read. Later rows may be added, but rows never
+    change."""
     messages: tuple[Message, ...] = ()
     spans: tuple[Span, ...] = ()
-    """The rows that each message stands for."""
+    """The rows that each message represents."""
 
 
 def append(
     writer: TranscriptWriter, step: int, index: int, message: Message, now: float
 ) -> Work[int]:
-    """Adds a message at its place in the turn, a repeat changes nothing; the number of its row."""
+    """Stores a message at its place in the turn, and returns the number of its row. Repeating the
+    call changes nothing."""
     body = encode(message)
+    kept, name = yield from bodies.store(body)
     rows = yield (
-        "insert into messages (session, generation, turn, step, idx, role, body, crc, text,"
-        " transient, agent, person, account, chat_id, at)"
-        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning id",
+        "insert into messages (session, generation, turn, step, idx, role, body, body_name, crc,"
+        " text, transient, agent, person, account, chat_id, at)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " on conflict do nothing returning id",
         (
             str(writer.session),
             writer.generation,
@@ -59,7 +66,8 @@ def append(
             step,
             index,
             role(message),
-            body,
+            kept,
+            name,
             checksum(body),
             "" if isinstance(message, ToolMessage) else storable(message.text[:SEARCHED_CHARS]),
             int(writer.transient),
@@ -80,7 +88,8 @@ def append(
 
 
 def history(session: str, known: History) -> Work[History]:
-    """All that was said in the session, as far as it is not known already."""
+    """Returns the history of the session: the known part, and the messages that were added
+    since."""
     summaries: list[Compaction] = []
     if known.compaction and not known.last:
         summaries = yield from compactions.active(session, known.generation)
@@ -90,6 +99,7 @@ def history(session: str, known: History) -> Work[History]:
         f" where session = ? and generation = ? and transient = 0 and id > ?{left_out} order by id",
         (session, known.generation, known.last, *(row for one in summaries for row in one.span)),
     )
+    rows = yield from bodies.filled(rows, BODY, BODY_NAME)
     said: list[tuple[Span, Message]] = []
     for span, message in repaired(decoded(_in_order(rows)), known.messages):
         while summaries and summaries[0].span[1] < span[0]:
@@ -102,7 +112,7 @@ def history(session: str, known: History) -> Work[History]:
         generation=known.generation,
         since=known.since,
         compaction=known.compaction,
-        size=known.size + sum(len(row[4]) for row in rows),
+        size=known.size + sum(len(row[BODY]) for row in rows),
         last=max(known.last, *(span[1] for span, _ in said)),
         messages=(*known.messages, *(message for _, message in said)),
         spans=(*known.spans, *(span for span, _ in said)),
@@ -110,7 +120,8 @@ def history(session: str, known: History) -> Work[History]:
 
 
 def _in_order(rows: list[Row]) -> list[Row]:
-    """By their places: results of calls that ran side by side are stored as they came."""
+    """Sorts the rows of each turn by their place. Results of parallel calls are stored as they
+    arrive."""
     turns: dict[str, list[Row]] = {}
     for row in rows:
         turns.setdefault(row[1], []).append(row)
@@ -118,7 +129,7 @@ def _in_order(rows: list[Row]) -> list[Row]:
 
 
 def ends_with(turn: str, session: str, generation: int) -> Work[bool]:
-    """Whether no message of another turn follows those of the turn in its conversation."""
+    """Returns whether the last message of the conversation belongs to the turn."""
     rows = yield (
         "select turn from messages where session = ? and generation = ? and transient = 0"
         " order by id desc limit 1",
@@ -128,13 +139,18 @@ def ends_with(turn: str, session: str, generation: int) -> Work[bool]:
 
 
 def of_turn(turn: str) -> Work[list[Message]]:
-    """The messages of the turn; DecodeError if one of them can't be read."""
-    rows = yield "select body, crc from messages where turn = ? order by step, idx", (turn,)
-    return [decode_message(*row) for row in rows]
+    """Returns the messages of the turn. Raises DecodeError if one of them can't be read."""
+    rows = yield (
+        "select body, crc, body_name from messages where turn = ? order by step, idx",
+        (turn,),
+    )
+    whole = yield from bodies.filled(rows, 0, 2)
+    return [decode_message(body, crc) for body, crc, _ in whole]
 
 
 def answer_open_calls(writer: TranscriptWriter, text: str, now: float) -> Work[None]:
-    """Gives every open call of the turn a result: no model accepts a history with an open call."""
+    """Adds a result to every open call of the turn: no model accepts a history with an open
+    call."""
     own = yield from of_turn(writer.turn)
     answered = {message.call for message in own if isinstance(message, ToolMessage)}
     for message in (m for m in own if isinstance(m, AssistantMessage)):
@@ -156,7 +172,7 @@ def role(message: Message) -> str:
 
 
 class Entry(Value):
-    """A message with its place in time, as an export tells it."""
+    """A message of an export."""
 
     at: float
     generation: int
@@ -165,16 +181,17 @@ class Entry(Value):
 
 
 def entries(session: str) -> Work[list[Entry]]:
-    """All that was ever said in the session, in order; summaries are not among it.
+    """Returns all messages of the session in order, without summaries.
 
-    A marker stands in the place of a message that can't be read.
+    A marker replaces a message that can't be read.
     """
     rows = yield (
         f"select {MESSAGE_COLUMNS}, at, generation from messages"  # noqa: S608
         " where session = ? and transient = 0 order by id",
         (session,),
     )
+    rows = yield from bodies.filled(rows, BODY, BODY_NAME)
     return [
-        Entry(at=row[7], generation=row[8], turn=row[1], message=message)
+        Entry(at=row[8], generation=row[9], turn=row[1], message=message)
         for row, message in marked(decoded(_in_order(rows)))
     ]

@@ -1,4 +1,4 @@
-"""Turns and who runs them: every write carries the epoch of its claim."""
+"""Turns and the processes that run them. Every write checks the epoch of its claim."""
 
 from collections.abc import Collection, Iterator
 
@@ -12,15 +12,15 @@ from hermes.types.turns import Answered, Approved, Decision, Denied, Expired, Qu
 from hermes.types.value import Value
 
 EVENTS_PER_CLAIM = 1_000_000
-"""Numbers of events that one claim on a turn may use. The next claim's numbers are higher."""
+"""Number of event numbers for each claim on a turn. The next claim's numbers are higher."""
 ROW_BYTES = 16_384
-"""Size of a row of stored events. Only a single event that is larger makes a larger row."""
+"""Maximum size of a row of stored events. Only a larger single event makes a larger row."""
 PAGE_BYTES = 8_192
 """A page of stored events ends with the row that reaches this size."""
 
 
 class TurnRow(Value):
-    """A turn as it stands in the store."""
+    """The row of a turn."""
 
     id: TurnId
     session: str
@@ -35,15 +35,15 @@ class TurnRow(Value):
     steps: int
     seq: int
     shown: int
-    """Steps whose text a person has been given already."""
+    """Number of steps whose text was already shown to a person."""
     stop_requested: str | None
     reason: str | None
     code: str | None
     started_at: float
     workspace: str | None = None
-    """The folder that it works in, also when another process goes on with it."""
+    """The folder in which the turn works, also after another process has resumed it."""
     request: str | None = None
-    """The message whose options count, where that is not the one that opened the turn."""
+    """The message whose options apply, if that is not the message that opened the turn."""
 
 
 class OpenQuestion(Value):
@@ -55,7 +55,7 @@ class OpenQuestion(Value):
 
 
 CLIENT_CALL = "client_call"
-"""Kind of the questions that only a client can answer, with the result of one of its tools."""
+"""The kind of a question that only a client can answer, with the result of a client tool."""
 _COLUMNS = (
     "id, session, person, account, state, owner, epoch, trigger_kind, transient, generation,"
     " steps, seq, shown, stop_requested, reason, code, started_at, workspace, request"
@@ -63,7 +63,8 @@ _COLUMNS = (
 
 
 _OPEN = "state in ('running', 'suspended')"
-"""In the words of the index `one_open_turn`, so that it is used: open turns are few."""
+"""The same words as in the index `one_open_turn`, so that SQLite uses that index. It is small,
+because few turns are open."""
 
 
 def _row(row: Row) -> TurnRow:
@@ -107,7 +108,7 @@ def get(turn: str) -> Work[TurnRow | None]:
 
 
 def open_in(session: str) -> Work[TurnRow | None]:
-    """The session's running or suspended turn."""
+    """Returns the session's running or suspended turn."""
     rows = yield (
         f"select {_COLUMNS} from turns"  # noqa: S608
         " where session = ? and state in ('running', 'suspended')",
@@ -131,7 +132,7 @@ def running_of(owner: OwnerId) -> Work[list[TurnRow]]:
 
 
 def hold(turn: TurnId, epoch: int) -> Work[None]:
-    """Raises ClaimLost unless the claim still stands."""
+    """Raises ClaimLost unless the claim is still valid."""
     rows = yield (
         "select 1 from turns where id = ? and epoch = ? and state = 'running'",
         (turn, epoch),
@@ -161,7 +162,8 @@ def _used(usage: UsageReported) -> tuple[int | float | None, ...]:
 def advance(
     turn: TurnId, epoch: int, steps: int, seq: int, usage: UsageReported = NO_USAGE
 ) -> Work[None]:
-    """Marks a checkpoint: so many model calls, events up to `seq` kept, so much used since."""
+    """Records a checkpoint: the number of model calls, the last stored event, and the usage since
+    the checkpoint before."""
     rows = yield (
         f"update turns set steps = ?, seq = ?, {_USED}"  # noqa: S608
         " where id = ? and epoch = ? and state = 'running' returning id",
@@ -172,7 +174,8 @@ def advance(
 
 
 def claim(turn: TurnId, epoch: int, owner: OwnerId) -> Work[int]:
-    """Takes a turn over from the claim seen as `epoch`; running from now on."""
+    """Takes the turn over from the claim `epoch`, and marks it as running. Returns the new
+    epoch."""
     rows = yield (
         "update turns set owner = ?, epoch = epoch + 1, state = 'running'"
         " where id = ? and epoch = ? and state in ('running', 'suspended') returning epoch",
@@ -194,7 +197,7 @@ def close(
     *,
     temporary: bool = False,
 ) -> Work[None]:
-    """Ends the claim; `reason` is (text, code) where the turn did not complete."""
+    """Ends the claim. `reason` is (text, code) if the turn did not complete."""
     rows = yield (
         f"update turns set state = ?, finished_at = ?, shown = steps, {_USED},"  # noqa: S608
         " reason = ?, code = ?, temporary = ?"
@@ -214,12 +217,12 @@ def close(
 
 
 def set_request(turn: TurnId, request: str) -> Work[None]:
-    """From now on, the options of this message count."""
+    """Makes the options of this message apply to the turn."""
     yield "update turns set request = ? where id = ?", (request, turn)
 
 
 def failed_temporarily(turn: str) -> Work[TurnRow | None]:
-    """The turn, if it failed for a reason that may be gone; None otherwise."""
+    """Returns the turn if it failed for a temporary reason; None otherwise."""
     rows = yield (
         f"select {_COLUMNS} from turns"  # noqa: S608
         " where id = ? and state = 'failed' and temporary = 1",
@@ -229,7 +232,7 @@ def failed_temporarily(turn: str) -> Work[TurnRow | None]:
 
 
 def reopen(turn: TurnRow) -> Work[None]:
-    """Takes back the end of a turn that failed: it stands at its last checkpoint, unclaimed."""
+    """Reopens a failed turn at its last checkpoint, without a claim."""
     rows = yield (
         "update turns set state = 'suspended', finished_at = null, stop_requested = null,"
         " reason = null, code = null, temporary = 0"
@@ -238,7 +241,7 @@ def reopen(turn: TurnRow) -> Work[None]:
     )
     if not rows:
         raise ClaimLost(f"turn {turn.id} was taken over by another process")
-    # The ends of earlier claims, which suspended the turn, answer earlier requests.
+    # Events of earlier claims stay: they are the answers to earlier requests.
     last = max(turn.seq, turn.epoch * EVENTS_PER_CLAIM)
     yield "delete from run_events where turn = ? and first_seq > ?", (turn.id, last)
 
@@ -259,7 +262,7 @@ def start_call(call: CallId, turn: TurnId, handle: str | None, now: float) -> Wo
 
 
 def started_calls(turn: TurnId) -> Work[dict[CallId, str | None]]:
-    """The calls of the turn that had begun, with the handle of the command that each ran."""
+    """Returns the calls of the turn that had started, with the handle of each call's command."""
     rows = yield "select id, handle from calls where turn = ?", (turn,)
     return {CallId(id): handle for id, handle in rows}
 
@@ -268,7 +271,7 @@ def started_calls(turn: TurnId) -> Work[dict[CallId, str | None]]:
 
 
 def ask(id: str, turn: TurnRow, agent: str, question: Question, now: float) -> Work[None]:
-    """Stores the question; its call has not begun, whatever was marked."""
+    """Stores the question. Its call counts as not started."""
     yield "delete from calls where id = ?", (question.call,)
     yield (
         "insert into questions (id, turn, call, session, agent, person, kind, prompt, choices,"
@@ -335,7 +338,7 @@ def open_client_calls(turn: TurnId) -> Work[list[CallId]]:
 
 
 def close_client_calls(turn: TurnId, now: float) -> Work[None]:
-    """The turn no longer waits for its client: the transcript has a result for each call."""
+    """Closes the calls of client tools: the transcript has a result for each."""
     yield (
         "update questions set state = 'answered', decided_at = ?"
         " where turn = ? and state = 'open' and kind = ?",
@@ -346,7 +349,8 @@ def close_client_calls(turn: TurnId, now: float) -> Work[None]:
 def decide(
     question: str, state: str, answer: str | None, who: str, now: float
 ) -> Work[TurnId | None]:
-    """Records the decision; the turn it was for, or None if it was decided before."""
+    """Records the decision. Returns the question's turn; None if the question was already
+    decided."""
     rows = yield (
         "update questions set state = ?, answer = ?, decided_by = ?, decided_at = ?"
         " where id = ? and state = 'open' returning turn",
@@ -361,7 +365,7 @@ def overdue_questions(now: float) -> Work[list[str]]:
 
 
 def suspended_to_resume(owner: OwnerId) -> Work[list[TurnRow]]:
-    """Suspended turns of the owner that are stopped, or whose questions are all decided."""
+    """Returns the owner's suspended turns that were stopped, or whose questions are all decided."""
     rows = yield (
         f"select {_COLUMNS} from turns t where {_OPEN}"  # noqa: S608
         " and state = 'suspended' and owner = ?"
@@ -384,7 +388,7 @@ def adopt_suspended(dead: list[OwnerId], owner: OwnerId, agents: Collection[Agen
 
 
 def open_agents(owner: OwnerId) -> Work[set[AgentId]]:
-    """The agents that have open turns of the owner."""
+    """Returns the agents that have open turns of the owner."""
     rows = yield f"select distinct agent from turns where {_OPEN} and owner = ?", (owner,)  # noqa: S608
     return {AgentId(row[0]) for row in rows}
 
@@ -409,15 +413,15 @@ def decisions(turn: TurnId) -> Work[dict[CallId, Decision]]:
 
 
 class EventPage(Value):
-    """Some of the stored events of a turn."""
+    """A page of the stored events of a turn."""
 
     recorded: list[Recorded]
     more: bool
-    """Later events are stored too."""
+    """Whether later events are stored."""
 
 
 def keep_events(turn: TurnId, first: int, recorded: list[Recorded]) -> Work[None]:
-    """Stores events, in rows of which each can be read alone."""
+    """Stores events in rows that can be decoded separately."""
     for last, body in _event_rows(recorded):
         yield (
             "insert into run_events (turn, first_seq, last_seq, body) values (?, ?, ?, ?)"
@@ -428,7 +432,7 @@ def keep_events(turn: TurnId, first: int, recorded: list[Recorded]) -> Work[None
 
 
 def _event_rows(recorded: list[Recorded]) -> Iterator[tuple[int, bytes]]:
-    """The last number and the body of each row."""
+    """Yields the last event number and the body of each row."""
     row: list[bytes] = []
     size = last = 0
     for one in recorded:
@@ -444,7 +448,8 @@ def _event_rows(recorded: list[Recorded]) -> Iterator[tuple[int, bytes]]:
 
 
 def events_page(turn: TurnId, after: int) -> Work[EventPage]:
-    """The first stored events behind a number. The first of them may have been seen in part."""
+    """Returns the first stored events after a number. The reader may have seen a part of the
+    first one."""
     recorded: list[Recorded] = []
     size = 0
     while size < PAGE_BYTES:

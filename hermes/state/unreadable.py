@@ -1,4 +1,4 @@
-"""Puts a marker in the place of a message that can't be read, so that its session continues."""
+"""Replaces a message that can't be read by a marker, so that its session can continue."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -13,8 +13,10 @@ from hermes.types.store import Row
 
 log = logging.getLogger(__name__)
 
-MESSAGE_COLUMNS = "id, turn, step, idx, body, crc, role"
-"""The first columns of every row that this module reads."""
+MESSAGE_COLUMNS = "id, turn, step, idx, body, crc, role, body_name"
+"""The first columns of each row that this module reads."""
+BODY, BODY_NAME = 4, 7
+"""The indexes of the columns `body` and `body_name` in the row."""
 LOST_MESSAGE = "[This message can't be read: its record in the store is damaged.]"
 LOST_RESULT = "[There is no result: the record of this turn in the store is damaged.]"
 
@@ -27,7 +29,7 @@ def decoded(rows: Iterable[Row]) -> list[DecodedRow]:
     for row in rows:
         message: Message | None = None
         try:
-            message = decode_message(row[4], row[5])
+            message = decode_message(row[BODY], row[5])
         except msgspec.DecodeError as error:
             log.error("message %s of turn %s can't be read: %s", *row[:2], error)
         found.append((row, message))
@@ -35,8 +37,8 @@ def decoded(rows: Iterable[Row]) -> list[DecodedRow]:
 
 
 def marked(found: Sequence[DecodedRow]) -> list[tuple[Row, Message]]:
-    """Every row, with a marker where the message can't be read."""
-    # A result has the place of its call: the step of the message, and the number of the call.
+    """Returns every row with its message, or with a marker if the message can't be read."""
+    # A result has the same place as its call: the step of the message and the number of the call.
     calls = {
         (row[1], row[2], number): call.id
         for row, message in found
@@ -60,11 +62,11 @@ def _marker(row: Row, call: CallId) -> Message:
 
 
 def repaired(found: Sequence[DecodedRow], before: Sequence[Message]) -> list[tuple[Span, Message]]:
-    """The messages with the rows that each of them stands for, after `before`.
+    """Returns the messages that follow `before`, with the rows that each represents.
 
-    No model accepts a call without a result, or a result without a call. Where messages can't be
-    read, the marker of an assistant message stands for its results too, and a call whose result
-    can't be read gets a marker as its result.
+    No model accepts a call without a result, or a result without a call. If an assistant message
+    can't be read, its marker replaces its results too. If a result can't be read, its call gets a
+    marker as its result.
     """
     damaged = {row[1] for row, message in found if message is None}
     if not damaged:
@@ -97,7 +99,8 @@ class _Pairing:
         self.messages.append((span, message))
 
     def end(self, damaged: set[str]) -> None:
-        """The calls of a turn that still runs, or that a client answers, are left open."""
+        """Answers the open calls of damaged turns. Other open calls belong to a running turn or
+        a client."""
         if self.messages and damaged.intersection(self._open.values()):
             self._answer(self.messages[-1][0])
 
@@ -108,7 +111,8 @@ class _Pairing:
         self._open = {}
 
     def _drop(self, number: int) -> None:
-        """The message before the row stands for it, so that a summary of one replaces both."""
+        """Adds a dropped row to the span of the message before it, so that a summary replaces
+        both."""
         if self.messages:
             (first, last), message = self.messages[-1]
             self.messages[-1] = (min(first, number), max(last, number)), message

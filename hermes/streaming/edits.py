@@ -36,7 +36,7 @@ class EditPreview(Value):
 
 
 class Wait(Value):
-    """Nothing may be sent before this time. Call `wants` again then."""
+    """Nothing may be sent before this time. Call `wants` again at this time."""
 
     until: float
 

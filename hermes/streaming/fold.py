@@ -35,7 +35,7 @@ class ToolLine(Value):
     progress: str = ""
     """The last progress text of the call."""
     seconds: float | None = None
-    """None while it runs."""
+    """How long the call took; None while it runs."""
     failed: bool = False
 
 
@@ -46,7 +46,7 @@ class View(Value):
     """The text of the unfinished segment."""
     tools: tuple[ToolLine, ...] = ()
     questions: tuple[QuestionAsked, ...] = ()
-    """Questions whose calls have not continued since."""
+    """Questions that are still open, because their calls have not continued."""
     notices: tuple[Notice, ...] = ()
     usage: UsageReported | None = None
     """Total usage of all model calls of the turn."""

@@ -346,8 +346,8 @@ def _other_event(
 
 
 def _template(chunk: Chunk) -> bytes:
-    """Makes a template, with a place for the number and the text, from a chunk whose text is
-    "@"."""
+    """Makes a template from a chunk whose text is "@". The number and the text are filled in
+    later."""
     head, _, tail = encode(chunk).replace(b"%", b"%%").rpartition(b'"@"')
     return b"id: %%d\ndata: %b%%b%b\n\n" % (head, tail)
 

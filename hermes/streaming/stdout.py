@@ -28,7 +28,7 @@ from hermes.types.value import Value
 CUT = "— the connection to the model was cut; it starts again —"
 
 QUESTION_TOOL = "clarify"
-"""The tool that asks a question. It gets no line, because the question is shown."""
+"""The tool that asks a question. Its calls get no line, because the question itself is shown."""
 
 LABEL_WIDTH = 100
 """Maximum number of characters of the label of a call."""
@@ -136,7 +136,7 @@ class StdoutStream:
         return begin
 
     def _changed(self, line: str) -> str:
-        """A line of a diff."""
+        """Returns a line of a diff, in its color."""
         color = {"+": _GREEN, "-": _RED}.get(line.removeprefix(DIFF_INDENT)[:1], _DIM)
         return self._painted(line, color)
 
@@ -238,14 +238,14 @@ def _arguments(event: ToolStarted) -> dict[str, object]:
 def outcome_text(event: ToolFinished) -> str:
     """Describes how a call ended, as text after its label: ` (failed, 0.1 s): No such file.`"""
     failed = "failed, " if event.failed else ""
-    # The lines below the first one repeat the diff.
+    # If there is a diff, only the first line is shown, because the other lines repeat the diff.
     said = event.result.partition("\n")[0] if event.diff else event.result
     result = f": {_one_line(said, RESULT_WIDTH)}" if said else ""
     return f" ({failed}{event.seconds:.1f} s){result}"
 
 
 def diff_lines(event: ToolFinished) -> list[str]:
-    """The lines of the call's diff, indented, without characters that control a terminal."""
+    """Returns the indented lines of the call's diff, without characters that control a terminal."""
     lines = event.diff.split("\n") if event.diff else []
     clean = (printable_line(line.removesuffix("\r")).expandtabs(4) for line in lines)
     return [DIFF_INDENT + line for line in clean]

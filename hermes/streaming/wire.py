@@ -32,7 +32,7 @@ class Usage(WireValue):
     completion_tokens: int = 0
     """Tokens that the model wrote."""
     total_tokens: int = 0
-    """The sum of both."""
+    """The sum of `prompt_tokens` and `completion_tokens`."""
 
     @classmethod
     def of(cls, usage: UsageReported | None) -> "Usage":
@@ -49,7 +49,7 @@ class FunctionCall(WireValue):
     name: str
     """The client tool to run."""
     arguments: str
-    """Its arguments as JSON."""
+    """The arguments of the call, as JSON."""
 
 
 class ClientCall(WireValue):
@@ -58,16 +58,16 @@ class ClientCall(WireValue):
     id: str
     """The `tool_call_id` of the message with the result."""
     function: FunctionCall
-    """The call."""
+    """The tool and the arguments of the call."""
     type: Literal["function"] = "function"
     """Always `function`."""
     index: int | UnsetType = UNSET
-    """Only set in a stream."""
+    """The position of the call in the answer; only set in a stream."""
 
 
 class Delta(WireValue):
     role: Literal["assistant"] | UnsetType = UNSET
-    """In the first chunk."""
+    """Always `assistant`; only set in the first chunk."""
     content: str | UnsetType = UNSET
     """The next piece of the answer."""
     reasoning_content: str | UnsetType = UNSET
@@ -80,7 +80,7 @@ class ChunkChoice(WireValue):
     index: int = 0
     """Always 0."""
     delta: Delta = Delta()
-    """What this chunk adds to the answer."""
+    """The part of the answer in this chunk."""
     finish_reason: FinishReason | None = None
     """Why the model ended the answer; null until the last chunk."""
 
@@ -95,7 +95,7 @@ class Chunk(WireValue):
     object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
     """Always `chat.completion.chunk`."""
     choices: tuple[ChunkChoice, ...] = (ChunkChoice(),)
-    """One choice; none in the chunk with the usage."""
+    """One choice; empty in the chunk with the usage."""
     usage: Usage | UnsetType | None = UNSET
     """Only with `stream_options.include_usage`: the tokens, in the last chunk."""
 
@@ -128,7 +128,7 @@ class NoticeUpdate(WireValue):
 
 class ErrorBody(WireValue):
     message: str
-    """What went wrong, for people."""
+    """Describes the problem, for people."""
     code: str
     """Names the error for programs."""
     type: str
@@ -206,7 +206,7 @@ class SegmentEnd(RunEvent, tag="hermes.segment.ended"):
 
 
 class SegmentDiscard(RunEvent, tag="hermes.segment.discarded"):
-    """The text since `from_seq` was cut off; drop it, because the model writes it again."""
+    """The text since `from_seq` was cut off. Drop that text, because the model writes it again."""
 
     from_seq: int
     """The id of the first event whose text is void."""
@@ -317,7 +317,7 @@ class RunCancelled(RunEvent, tag="run.cancelled"):
     """The run was stopped."""
 
     reason: str
-    """Who or what stopped the run."""
+    """The person or the event that stopped the run."""
     output: str
     """The text so far."""
 

@@ -1,4 +1,4 @@
-"""What every adapter of a chat platform must do, as a test class to inherit from.
+"""The contract of adapters for chat platforms, as a test class to inherit from.
 
 class TestTelegram(AdapterContract):
     abilities = ("buttons", "typing")
@@ -109,7 +109,7 @@ class FakePlatform(Protocol):
         ...
 
     def fail(self, error: HermesError) -> None:
-        """Makes the next call fail in the way in which the platform reports this error."""
+        """Makes the next call fail with this error, in the way in which the platform reports it."""
         ...
 
 
@@ -231,7 +231,9 @@ class AdapterContract:
         new = [text for text in after.texts() if text != "before"]
         assert new == ["while nobody listened", "after"]
 
-    async def test_it_reports_that_it_is_connected_and_disconnects_when_cancelled(self) -> None:
+    async def test_an_adapter_reports_that_it_is_connected_and_disconnects_when_cancelled(
+        self,
+    ) -> None:
         async with self.platform() as platform:
             ready = anyio.Event()
             run = platform.adapter.run
@@ -357,7 +359,7 @@ class AdapterContract:
             await send(platform.target, content, "k2")
             assert platform.shown() == ["again"]
 
-    async def test_it_has_what_its_quality_level_requires(self) -> None:
+    async def test_a_platform_has_the_features_that_its_quality_level_requires(self) -> None:
         async with self.platform() as platform:
             adapter = platform.adapter
             if platform.quality in ("silver", "gold"):

@@ -52,7 +52,8 @@ class ApiClients(Value):
 
 
 def installed_clients(folder: Path = CLIENTS_FOLDER) -> ApiClients:
-    """The clients, ready to run; Disconnected if they are not installed and can't be."""
+    """Returns the clients, ready to run. Raises Disconnected if they are not installed and can't
+    be."""
     wanted = "\n".join((sys.version, *PYTHON_CLIENTS, *NODE_CLIENTS, NODE))
     digest = hashlib.sha256(wanted.encode()).hexdigest()[:16]
     clients = ApiClients(folder=folder.expanduser() / f"clients-{digest}")

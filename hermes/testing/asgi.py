@@ -78,7 +78,8 @@ def fake_connection(scope: Scope) -> FakeConnection:
 
 
 async def call(app: ASGIApp, scope: Scope, body: Sequence[bytes] = ()) -> AsgiResponse:
-    """The response to a request with this body, in parts. The client sends nothing more."""
+    """Returns the response to a request with this body, which is sent in parts. The client sends
+    nothing more."""
     parts = list(body) or [b""]
     sent: list[Message] = []
 

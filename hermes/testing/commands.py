@@ -23,7 +23,7 @@ from hermes.boundary.execution.process_tree import (
 )
 
 EMPTY_ENVIRONMENT = child_environment({})
-"""The environment that commands get if ours is empty."""
+"""The environment of a command if ours is empty."""
 FILES_ONLY = LocalBackend(Path("/nonexistent"), None)
 """A backend that refuses commands."""
 ENDING = 5.0

@@ -109,7 +109,7 @@ class StoreContract(StoreFixture):
         assert [isinstance(outcome, Exception) for outcome in outcomes] == [0, 1, 0, 1, 0]
         assert await store.read(names) == ["a", "b", "c"]
 
-    async def test_one_that_fails_rolls_back_alone_while_its_neighbours_commit(
+    async def test_a_failed_transaction_rolls_back_alone_while_its_neighbours_commit(
         self, store: Store
     ) -> None:
         def work(number: int) -> Work[int]:
@@ -157,13 +157,13 @@ class StoreContract(StoreFixture):
             group.cancel_scope.cancel()
         assert await store.read(names) == ["a", *(f"b{number:02}" for number in range(20))]
 
-    async def test_of_many_at_once_none_is_lost(self, store: Store) -> None:
+    async def test_many_transactions_at_once_are_all_committed(self, store: Store) -> None:
         await store.run(put, "counter")
         results = await outcomes_of(store, [partial(add, "counter") for _ in range(500)])
         assert set(results) == set(range(1, 501))
         assert await store.read(value, "counter") == 500
 
-    async def test_what_was_committed_is_read_at_once(self, store: Store) -> None:
+    async def test_a_committed_row_can_be_read_at_once(self, store: Store) -> None:
         await store.run(put, "counter")
         for number in range(1, 50):
             await store.run(add, "counter")
@@ -270,6 +270,15 @@ class StoreContract(StoreFixture):
             assert await one.dead("terminal") == [left]
             assert await one.dead("gateway") == []
 
+    async def test_a_process_may_run_turns_from_the_start(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path, "gateway") as store:
+            permission = store.permission()
+            with anyio.fail_after(5):
+                assert await anext(permission)
+            with anyio.move_on_after(0.05) as quiet:
+                await anext(permission)
+            assert quiet.cancelled_caught
+
     async def test_commits_of_others_are_noticed_once_for_many_and_own_ones_never(
         self, tmp_path: Path
     ) -> None:
@@ -295,7 +304,9 @@ class StoreContract(StoreFixture):
 class OwnersContract(StoreFixture):
     """A lease has one holder, and a process without remaining work is forgotten."""
 
-    async def test_a_lease_is_had_by_one_and_taken_over_from_the_dead(self, store: Store) -> None:
+    async def test_a_lease_has_one_holder_and_is_taken_over_from_a_dead_one(
+        self, store: Store
+    ) -> None:
         claim = owners.claim_lease
         assert await store.run(claim, "scheduler", US, set(), NOW) == 1
         assert await store.run(claim, "scheduler", THEM, set(), NOW) is None
@@ -304,7 +315,7 @@ class OwnersContract(StoreFixture):
         assert await store.run(claim, "scheduler", US, set(), NOW) is None
         assert await store.run(claim, "scheduler", THEM, set(), NOW) == 3
 
-    async def test_of_many_who_want_a_lease_at_once_one_gets_it(self, store: Store) -> None:
+    async def test_only_one_of_many_owners_gets_a_lease(self, store: Store) -> None:
         claims = [
             partial(owners.claim_lease, "scheduler", OwnerId(f"o{number}"), set(), NOW)
             for number in range(50)
@@ -313,9 +324,7 @@ class OwnersContract(StoreFixture):
         assert sum(outcome == 1 for outcome in outcomes) == 1
         assert sum(outcome is None for outcome in outcomes) == 49
 
-    async def test_who_leaves_is_forgotten_unless_something_is_left_to_take_over(
-        self, store: Store
-    ) -> None:
+    async def test_an_owner_that_ends_is_removed_unless_it_leaves_work(self, store: Store) -> None:
         for owner in (US, THEM):
             await store.run(owners.register, owner, "gateway", NOW)
         await store.run(owners.claim_lease, "scheduler", THEM, set(), NOW)

@@ -68,7 +68,9 @@ def texts(history: History) -> list[str]:
 class TranscriptContract(StoreFixture):
     """Messages are kept in order, and only people who may read them can find them."""
 
-    async def test_history_is_in_order_and_begins_anew_on_demand(self, store: Store) -> None:
+    async def test_history_is_in_order_and_a_new_conversation_begins_empty(
+        self, store: Store
+    ) -> None:
         call = ToolCall(id=CallId("t1_0_0"), name="read_file", arguments="{}")
         said_: list[Message] = [
             UserMessage(text="hi", sender="Ada"),
@@ -96,14 +98,14 @@ class TranscriptContract(StoreFixture):
         found = await store.read(transcript.of_turn, "t")
         assert found == [UserMessage(text=f"{step} {index}") for step, index in sorted(places)]
 
-    async def test_a_message_that_is_appended_twice_stands_once(self, store: Store) -> None:
+    async def test_a_message_that_is_appended_twice_is_stored_once(self, store: Store) -> None:
         for text in ("first", "second"):
             message = UserMessage(text=text)
             await store.run(transcript.append, writer("t"), 0, 0, message, NOW)
         assert await store.read(transcript.of_turn, "t") == [UserMessage(text="first")]
         assert await store.read(search, "second", EVERYBODY) == []
 
-    async def test_a_marker_stands_for_a_message_that_can_not_be_read(self, store: Store) -> None:
+    async def test_a_marker_replaces_a_message_that_can_not_be_read(self, store: Store) -> None:
         call = ToolCall(id=CallId("t_0_0"), name="look", arguments="{}")
         asked, result = AssistantMessage(calls=(call,)), ToolMessage(call=call.id, text="seen")
         before, after = UserMessage(text="before"), UserMessage(text="after")
@@ -122,7 +124,7 @@ class TranscriptContract(StoreFixture):
         told = [entry.message for entry in await store.read(transcript.entries, key)]
         assert told == expected
 
-    async def test_what_was_said_is_found_by_its_agent_only(self, store: Store) -> None:
+    async def test_messages_are_found_by_their_own_agent_only(self, store: Store) -> None:
         for agent, text in (("main", "The red fox jumps"), ("other", "A red herring")):
             said_ = UserMessage(text=text)
             await store.run(transcript.append, writer("t" + agent, agent), 0, 0, said_, NOW)
@@ -197,7 +199,7 @@ class SessionsContract(StoreFixture):
         for table in ("sessions", "messages", "turns", "prompts"):
             assert await store.read(_count, table) == 0
 
-    async def test_a_conversation_that_ended_is_looked_after_once(self, store: Store) -> None:
+    async def test_an_ended_conversation_is_claimed_once(self, store: Store) -> None:
         await store.run(touch)
         await store.run(sessions.begin_anew, SESSION, NOW)
         await store.run(sessions.begin_anew, SESSION, NOW + 1)
@@ -239,7 +241,7 @@ class SessionsContract(StoreFixture):
         assert await store.read(sessions.prompt_of, row.prompt or "") == a_prompt("new")
         assert await store.read(_count, "prompts") == 1
 
-    async def test_what_a_stopped_turn_leaves_is_not_for_the_conversation_after_it(
+    async def test_late_writes_of_a_stopped_turn_do_not_reach_the_next_conversation(
         self, store: Store
     ) -> None:
         await store.run(touch)
@@ -270,9 +272,7 @@ class SessionsContract(StoreFixture):
 class CompactionsContract(StoreFixture):
     """A summary replaces its rows in a history, and can be undone."""
 
-    async def test_a_summary_stands_for_its_rows_and_they_can_be_restored(
-        self, store: Store
-    ) -> None:
+    async def test_a_summary_replaces_its_rows_and_they_can_be_restored(self, store: Store) -> None:
         await store.run(touch)
         rows = await store.run(talk, 5)
         before = texts(await store.read(read, await store.run(touch)))
@@ -294,7 +294,7 @@ class CompactionsContract(StoreFixture):
         assert found == ["q0", "a0", f"summary {rows[7] - rows[2]}", "q4", "a4"]
         assert await store.run(compactions.restore, SESSION) == 2
 
-    async def test_what_is_said_after_a_summary_is_read_behind_it(self, store: Store) -> None:
+    async def test_messages_after_a_summary_are_read_behind_it(self, store: Store) -> None:
         await store.run(touch)
         rows = await store.run(talk, 2)
         await store.run(condense, (rows[0], rows[3]), "summary")

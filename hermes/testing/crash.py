@@ -35,7 +35,7 @@ from hermes.testing.stores import forget_store, stores_on_postgres
 
 AT_ONCE = 5
 ALIKE = 3
-"""How many passages of the same point are tried. Later ones are like the earlier ones."""
+"""How many passages of the same point are tried. Later passages are like the earlier ones."""
 SCENARIO_SECONDS = 20.0
 Script = Callable[[Stage], Awaitable[None]]
 
@@ -182,7 +182,7 @@ class Tally:
 
 
 async def enumerate_points(names: list[str], point: str) -> bool:
-    """Runs each scenario once for each of its points; True if no promise was broken."""
+    """Runs each scenario once for each of its points. Returns whether all promises were kept."""
     tally = Tally()
     limiter = anyio.CapacityLimiter(AT_ONCE)
     since = time.monotonic()
@@ -294,7 +294,7 @@ class Storm:
 
 
 async def storm(messages: int, chats: int, kills: int, seed: int, seconds: float) -> bool:
-    """Kills the gateway at random while people write; True if no promise was broken."""
+    """Kills the gateway at random while people write. Returns whether all promises were kept."""
     since, late = time.monotonic(), ""
     with tempfile.TemporaryDirectory(prefix="hermes-") as folder:
         async with running_model() as model:
@@ -318,7 +318,7 @@ async def storm(messages: int, chats: int, kills: int, seed: int, seconds: float
 
 
 def use_store(context: click.Context, option: click.Parameter, name: str) -> None:
-    """Every gateway of the run has its store there."""
+    """Selects the store of every gateway of the run."""
     if name == "postgres":
         context.call_on_close(remove_shared_databases)
         context.with_resource(stores_on_postgres())

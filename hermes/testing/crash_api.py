@@ -16,7 +16,7 @@ CLIENT_TOOL = {
     "function": {"name": "look", "parameters": {"type": "object", "properties": {}}},
 }
 QUESTION = '{q} tool:look{{"at":"{q}"}} tool:append{{"token":"{q}"}} steps:2'
-"""In two steps, the model calls a tool of the client and one of ours."""
+"""In each of two steps, the model calls a tool of the client and one of ours."""
 
 
 def address_file(home: Path) -> Path:
@@ -69,7 +69,6 @@ class ApiCaller:
         self._headers = {
             "Authorization": f"Bearer {API_KEY}",
             "Content-Type": "application/json",
-            "Idempotency-Key": token,
         }
         if session:
             self._headers["X-Hermes-Session-Id"] = token
@@ -88,11 +87,13 @@ class ApiCaller:
 
     async def _answered(self, http: aiohttp.ClientSession, said: list[object]) -> _Message:
         body = msgspec.json.encode({"model": "main", "messages": said, "tools": [CLIENT_TOOL]})
+        # Each request has a key of its own, and its repeats have the same one.
+        headers = {**self._headers, "Idempotency-Key": f"{self._token}-{len(said)}"}
         while True:
             try:
                 address = address_file(self._home).read_text()
                 url = f"{address}/v1/chat/completions"
-                async with http.post(url, data=body, headers=self._headers) as response:
+                async with http.post(url, data=body, headers=headers) as response:
                     text = await response.read()
                     if response.status == 200:
                         return msgspec.json.decode(text, type=_Completion).choices[0].message

@@ -80,7 +80,7 @@ class Options(Value):
     count: bool = False
     """Whether the process lists the points that it passes."""
     from_start: bool = False
-    """Whether points count from the start of the process. Otherwise they count from the first
+    """Whether points are numbered from the start of the process, and not only from the first
     update."""
 
 

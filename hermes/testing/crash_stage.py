@@ -53,7 +53,7 @@ Launch = Callable[[Options], Awaitable[Child]]
 
 
 class Armed(TypedDict):
-    """How one gateway process fails or counts points."""
+    """The point at which one gateway process kills itself, and how the process counts points."""
 
     fail_at: str
     count: bool

@@ -1,5 +1,6 @@
 """A proxy before PostgreSQL that cuts the connection at a chosen statement."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -14,11 +15,11 @@ _EXECUTE = b"E"
 
 
 class CuttingProxy:
-    """Counts the statements of all connections that pass through it."""
+    """A proxy that counts the statements of all connections that pass through it."""
 
     def __init__(self, socket: Path) -> None:
         self.statements = 0
-        """Statements that have passed."""
+        """Number of statements that have passed."""
         self.cuts = 0
         self.port = 0
         self.refusing = False
@@ -29,7 +30,8 @@ class CuttingProxy:
         self._moment: Moment = "before"
 
     def url(self, database: str) -> str:
-        """The database by way of the proxy. Encrypted statements could not be counted."""
+        """The address of the database through the proxy. It turns encryption off, because encrypted
+        statements could not be counted."""
         return (
             f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
             "?sslmode=disable&gssencmode=disable"
@@ -56,26 +58,28 @@ class CuttingProxy:
                 self._open.discard(scope)
 
     async def _connect(self, client: anyio.abc.SocketStream) -> None:
-        async with client, anyio.create_task_group() as group:
+        async with client:
             if self.refusing:
                 return
             try:
-                server = await anyio.connect_unix(self._socket)
+                # Not anyio's stream: it fails if its socket is closed while it is cancelled.
+                reader, writer = await asyncio.open_unix_connection(self._socket)
             except OSError:
                 return
-            async with server:
-                group.start_soon(self._answer, server, client, group.cancel_scope)
-                with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
-                    await self._pass(client, server)
-                group.cancel_scope.cancel()
+            try:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(self._answer, reader, client, group.cancel_scope)
+                    with suppress(anyio.EndOfStream, anyio.BrokenResourceError, ConnectionError):
+                        await self._pass(client, writer)
+                    group.cancel_scope.cancel()
+            finally:
+                writer.close()
 
-    async def _pass(
-        self, client: anyio.abc.SocketStream, server: anyio.abc.UNIXSocketStream
-    ) -> None:
+    async def _pass(self, client: anyio.abc.SocketStream, server: asyncio.StreamWriter) -> None:
         """Passes messages to the server until the connection is to be cut."""
         reader = _Messages(client)
         # The first message, which opens the connection, has no kind.
-        await server.send(await reader.next(kinds=False))
+        server.write(await reader.next(kinds=False))
         while True:
             message = await reader.next()
             if message[:1] == _EXECUTE:
@@ -83,19 +87,20 @@ class CuttingProxy:
                 if self.statements == self._cut_at:
                     self.cuts += 1
                     if self._moment == "after":
-                        await server.send(message)
+                        server.write(message)
                     return
-            await server.send(message)
+            server.write(message)
+            await server.drain()
 
     async def _answer(
         self,
-        server: anyio.abc.UNIXSocketStream,
+        server: asyncio.StreamReader,
         client: anyio.abc.SocketStream,
         scope: anyio.CancelScope,
     ) -> None:
-        with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
-            while True:
-                await client.send(await server.receive())
+        with suppress(anyio.BrokenResourceError, ConnectionError):
+            while data := await server.read(65_536):
+                await client.send(data)
         scope.cancel()
 
 

@@ -11,5 +11,6 @@ FOLDER = Path("~/.cache/hermes-tests/models")
 
 
 def embedded_file() -> Path:
-    """The path of the file; Disconnected if it is missing and can't be downloaded."""
+    """Returns the path of the file. Raises Disconnected if it is missing and can't be
+    downloaded."""
     return anyio.run(fetch, FOLDER.expanduser(), lambda done, total: None, ENVIRON)

@@ -14,7 +14,7 @@ CHANGES = frozenset(
 
 
 def completes(action: Callable[[], object], changes: int) -> bool:
-    """Runs the action in a process that is killed after so many changes to files.
+    """Runs the action in a process that is killed after this many changes to files.
 
     Returns False if it was killed, True if the action finished first. The action must not use
     threads.

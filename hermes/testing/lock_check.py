@@ -19,16 +19,16 @@ _CHANGE = re.compile(
 UNLOCKED = {
     # Every change repeats its condition.
     "_expire_questions",
-    # Of processes that have ended: nobody else works on their rows.
+    # The rows belong to processes that have ended, so nobody else works on them.
     "Recovery._adopt_the_rest",
 }
-"""Transactions that change rows of sessions and need no lock, with the reason."""
+"""Transactions that change rows of sessions but need no lock. A comment gives the reason."""
 CHECKED = "hermes.control"
 """The package whose transactions are checked. Tests change rows without the lock."""
 
 
 class LockCheckingStore(WrappedStore):
-    """A store that notes transactions which change a session before they have its lock."""
+    """A store that records the transactions that change a session before they have its lock."""
 
     def __init__(self, package: str, found: set[str], store: Store) -> None:
         super().__init__(store)

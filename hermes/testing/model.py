@@ -65,7 +65,7 @@ class Reply(Struct):
     cut: bool = False
     closes: bool = False
     speech: bool = False
-    """Whether it is counted as an answer of the model."""
+    """Whether the reply is counted as an answer of the model."""
 
 
 class FakeModel:

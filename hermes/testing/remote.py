@@ -46,7 +46,7 @@ _decode_answer = msgspec.json.Decoder(PlatformAnswer).decode
 
 
 class Rooms(ChatServer):
-    """A platform whose chats can be waited for."""
+    """A platform on which a test can wait for a change in a chat."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -71,7 +71,7 @@ class Conditions(Value):
 
 QUIET = Conditions()
 DRAINING = Conditions(agent=AgentSettings(drain_seconds=5.0))
-"""Running turns may finish at the end."""
+"""With these conditions, running turns may finish when the gateway ends."""
 
 
 _wraps: list[Callable[[Store], Store]] = []
@@ -139,7 +139,7 @@ async def running(
 
 
 async def until(predicate: Callable[[], object], within: float = 5.0) -> None:
-    """Returns when the predicate holds; fails if it does not within so many seconds."""
+    """Returns when the predicate holds; fails if it does not within this many seconds."""
     with anyio.move_on_after(within):
         while not predicate():  # noqa: ASYNC110  # the one place that polls
             await anyio.sleep(UNTIL_SECONDS)

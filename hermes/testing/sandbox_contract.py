@@ -222,7 +222,7 @@ class SandboxContract:
         found = await sandbox.search(SearchQuery(pattern="print", limit=1))
         assert len(found.hits) == len(found.remarks) == 1
 
-    async def test_a_search_that_can_not_be_made_is_told(self, sandbox: Sandbox) -> None:
+    async def test_a_failed_search_is_reported(self, sandbox: Sandbox) -> None:
         with pytest.raises(ToolFailed, match="no regular expression"):
             await sandbox.search(SearchQuery(pattern="*.py"))
         with pytest.raises(ToolFailed):

@@ -1,4 +1,4 @@
-"""What fake models say and accept: scripts, plans, tagged words, and a strict reader.
+"""The scripts and plans of fake models, their tagged words, and a strict reader of requests.
 
 Directives in a user's text plan the answer of the server in `hermes.testing.model`:
 
@@ -157,7 +157,7 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The plan for the answer to one request."""
 
     text: str | None = None
-    """The exact text of the answer instead of the echo, or of the error."""
+    """The exact text of the answer, in place of the echo, or the exact text of the error."""
     calls: tuple[PlannedCall, ...] = ()
     steps: int = 1
     tokens: int | None = None
@@ -233,7 +233,8 @@ class _Part(Struct):
 
     @property
     def data(self) -> bytes | None:
-        """The file in the part; ValueError if there is none or its base64 is broken."""
+        """Returns the file in the part. Raises ValueError if there is none or its base64 is
+        broken."""
         match self:
             case _Part(type="text"):
                 return None

@@ -20,8 +20,8 @@ SHOPPING = (
     calls_tools(("stock", {"item": "rice"})),
     Plan(text="Tea: {0}. The list says: {1}. Rice: {2}."),
 )
-"""In the first step, a tool of the client and one of the agent; in the second, one of the
-client."""
+"""In the first step the model calls a tool of the client and one of the agent, and in the second
+step a tool of the client."""
 BOUGHT = {"name": "tea", "count": 12}
 """The values in answers that conform to a schema."""
 

@@ -15,9 +15,9 @@ from hermes.testing.postgres import TestDatabases, shared_databases
 from hermes.types.store import OwnerKind, Row, Store
 
 _current: list[TestDatabases] = []
-"""The databases that tests use at the moment; none while they use SQLite."""
+"""The databases that tests use at the moment. The list is empty while they use SQLite."""
 _addresses: dict[Path, StoreSettings] = {}
-"""Homes whose gateways reach their database by other addresses."""
+"""The settings of homes whose gateways reach their database at other addresses."""
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def store_settings(folder: Path) -> StoreSettings:
 
 
 def forget_store(folder: Path) -> None:
-    """The home is gone: another one may have its database."""
+    """Call this when the home is gone. Another home may then get its database."""
     if _current:
         _current[-1].release(folder)
 
@@ -67,7 +67,7 @@ def open_test_store(
 
 
 def stored_rows(folder: Path, sql: str) -> list[Row]:
-    """What a gateway in another task or process has committed."""
+    """Returns rows that a gateway in another task or process has committed."""
     url = store_url(folder)
     if url:
         with psycopg.connect(url) as connection:

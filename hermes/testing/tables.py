@@ -52,7 +52,9 @@ class InboxContract(StoreFixture):
         assert other == Duplicate(id="i1", same=False)
         assert await store.read(inbox.count_pending, str(session())) == 1
 
-    async def test_a_key_is_taken_once_also_by_many_at_once(self, store: Store) -> None:
+    async def test_only_one_of_many_messages_with_the_same_key_is_accepted(
+        self, store: Store
+    ) -> None:
         works = [
             partial(inbox.insert, f"i{number}", said(f"k{number % 10}"), session(), None, US)
             for number in range(200)
@@ -149,7 +151,7 @@ class TurnsContract(StoreFixture):
         assert row is not None
         assert (row.state, row.reason, row.code) == ("failed", "why", "code")
 
-    async def test_of_many_who_claim_at_once_one_gets_it(self, store: Store) -> None:
+    async def test_only_one_of_many_processes_claims_a_turn(self, store: Store) -> None:
         await store.run(turns.insert, turn_row("t"), "main", "7")
         claims = [
             partial(turns.claim, TurnId("t"), 1, OwnerId(f"o{number}")) for number in range(50)
@@ -308,7 +310,9 @@ class DeliveriesContract(StoreFixture):
         assert await store.run(deliveries.take_next, "telegram", "7", lease, NOW) is None
         assert await store.read(deliveries.owed_chats, "telegram") == ["8"]
 
-    async def test_only_who_holds_the_account_takes_its_deliveries(self, store: Store) -> None:
+    async def test_only_the_process_that_holds_the_account_takes_its_deliveries(
+        self, store: Store
+    ) -> None:
         lease = await hold_account(store)
         await store.run(deliveries.owe, CHAT, Content(text="x"), "main", None, NOW)
         for wrong in ((THEM, lease[1]), (US, lease[1] + 1)):
@@ -343,7 +347,9 @@ class DeliveriesContract(StoreFixture):
         await store.run(deliveries.mark_dead, id, last.attempts, "rejected", NOW)
         assert await store.run(deliveries.take_next, "telegram", "7", lease, NOW + 5) is None
 
-    async def test_what_is_put_back_in_doubt_stays_doubtful(self, store: Store) -> None:
+    async def test_a_doubtful_delivery_stays_doubtful_when_it_is_put_back(
+        self, store: Store
+    ) -> None:
         lease = await hold_account(store)
         id = await store.run(deliveries.owe, CHAT, Content(text="x"), "main", None, NOW)
         await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
@@ -405,7 +411,9 @@ class DeliveriesContract(StoreFixture):
         await store.run(deliveries.mark_delivered, taken.id, taken.attempts, (), NOW)
         assert await store.run(deliveries.take_next, "telegram", "7", lease, NOW) is None
 
-    async def test_a_chat_that_a_turn_has_written_to_can_be_told_more(self, store: Store) -> None:
+    async def test_a_chat_with_an_earlier_delivery_of_the_turn_can_get_another(
+        self, store: Store
+    ) -> None:
         lease, notice = await hold_account(store), Content(text="sorry")
         await store.run(deliveries.owe_again, TurnId("t1"), notice, "main", NOW)
         assert await store.read(deliveries.owed_chats, "telegram") == []

@@ -143,7 +143,7 @@ class _Screen(pyte.HistoryScreen):
         self._answer = answer
 
     def select_graphic_rendition(self, *attrs: int, **kwargs: bool) -> None:
-        # pyte does not know faint text, so it gets the colour that most terminals show it in.
+        # pyte can't show faint text. Such text gets the colour in which most terminals show it.
         shown = attrs if {38, 48} & {*attrs} else [90 if one == 2 else one for one in attrs]
         super().select_graphic_rendition(*shown, **kwargs)
 

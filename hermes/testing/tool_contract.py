@@ -49,7 +49,7 @@ class SandboxToolsContract(SandboxContract):
         assert told.startswith("Replaced once in 'a/f'.\n@@")
         assert await call("terminal", command="cat a/f") == "one\nthree"
 
-    async def test_what_a_command_writes_is_read_searched_and_patched(
+    async def test_files_that_a_command_writes_are_read_searched_and_patched(
         self, call: Toolbench
     ) -> None:
         assert await call("terminal", command="mkdir a; echo needle > a/f") == "[no output]"
@@ -60,13 +60,13 @@ class SandboxToolsContract(SandboxContract):
         assert await call("read_file", path="a/f") == "pin"
         assert await call("search_files", pattern="need") == "Nothing matches."
 
-    async def test_the_end_of_a_command_is_told(self, call: Toolbench) -> None:
+    async def test_the_result_says_how_a_command_ended(self, call: Toolbench) -> None:
         told = await call("terminal", command="echo no; exit 3")
         assert re.fullmatch(r"no\n\[exit code 3, \d+\.\d s\]", told)
         told = await call("terminal", command="echo so far; sleep 600", timeout=0.3)
         assert told.startswith("so far\n[timed out and ended after ")
 
-    async def test_background_commands_are_looked_after(self, call: Toolbench) -> None:
+    async def test_background_commands_can_be_controlled(self, call: Toolbench) -> None:
         assert await call("process", action="list") == "[no background processes]"
         command = "read a; echo $a > made; echo heard $a; sleep 600"
         told = await call("terminal", command=command, background=True)

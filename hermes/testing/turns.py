@@ -33,7 +33,7 @@ PRIVATE = Source(platform="p", account="p", chat_kind="private", chat_id="1", us
 GROUP = Source(platform="p", account="p", chat_kind="group", chat_id="-5", user_id="1")
 CALL = CallId("t_0_0")
 NO_SPILL = ResultFilter(Spill(Path("/nonexistent")))
-"""For results that are short."""
+"""A filter for tests with short results, which are never spilled."""
 
 
 class Notebook:

@@ -86,7 +86,8 @@ class WireFormatContract(ToolsContract):
     cut."""
 
     mistakes: Sequence[tuple[bytes, bytes]] = ()
-    """Parts of the body of `CALLS` and `RESULTS`, each with a change that the vendor refuses."""
+    """Pairs of a part of the body of `CALLS` and `RESULTS`, and a replacement that the vendor
+    refuses."""
     error: bytes
     """A payload with the error `slow down` and status 429 instead of an answer."""
     end: bytes = b"]}"
@@ -195,7 +196,7 @@ class WireFormatContract(ToolsContract):
             assert body.count(b'"%b"' % call.id.encode()) == 2
             assert result.text.encode() in body
 
-    def test_everything_that_is_told_first_is_sent(self) -> None:
+    def test_all_instructions_are_sent(self) -> None:
         body = self.wire().body(replace(request_to(self.choice()), ephemeral="only today"))
         assert b"be brief" in body
         assert b"only today" in body
@@ -288,7 +289,7 @@ class WireFormatContract(ToolsContract):
 
     @settings(inherited, max_examples=150)
     @given(st.data(), wrongs, st.integers(0, 40), st.integers(0, 40))
-    def test_whatever_a_server_sends_is_an_answer_or_one_of_our_errors(
+    def test_any_response_becomes_an_answer_or_one_of_our_errors(
         self, data: st.DataObject, wrong: object, line: int, at: int
     ) -> None:
         stream = data.draw(st.sampled_from(self.recordings())).read_bytes()
@@ -346,7 +347,7 @@ class WireFormatContract(ToolsContract):
     async def test_a_line_without_end_is_refused(self) -> None:
         assert isinstance(await self._failure(STREAM + b"data: " + b"x" * (5 << 20)), Rejected)
 
-    async def test_an_error_in_place_of_an_answer_is_one(self) -> None:
+    async def test_an_error_instead_of_an_answer_is_raised(self) -> None:
         assert isinstance(await self._failure(json_response(self.error)), RateLimited)
 
     async def test_cancelling_closes_the_connection_at_once(self) -> None:
@@ -423,7 +424,8 @@ def _attachment(kind: AttachmentKind, at: int) -> Attachment:
 
 
 def _spoiled(value: object, wrong: object, at: int) -> tuple[object, int]:
-    """The JSON with part number `at` replaced, and the number that remains."""
+    """Returns the JSON with its part number `at` replaced, and how many parts remain to be
+    skipped."""
     if at == 0:
         return wrong, -1
     at -= 1

@@ -13,12 +13,12 @@ CONTEXT_LINES = 2
 """Context lines that a diff shows around a change."""
 MOST_DIFF_LINES = 200
 """Maximum number of lines between the first and the last change. The time to compare them grows
-with their cube."""
+with the cube of their number."""
 DIFF_WIDTH = 200
 LONGEST_DIFF = 4000
 """Maximum number of characters of a diff."""
 SHORT_DIFF_LINES, SHORT_DIFF_WIDTH = 16, 120
-"""Maximum number of lines of a short diff, and of characters in each."""
+"""Maximum number of lines of a short diff, and of characters in each line."""
 
 
 class Replacement(Value):
@@ -89,7 +89,8 @@ def _lines(text: str) -> list[str]:
 
 
 def _changed_part(old: list[str], new: list[str]) -> tuple[list[str], list[str], int]:
-    """The lines of both texts around the changes, and the number of equal lines before them."""
+    """Returns the lines of both texts around the changes, and the number of equal lines before
+    these."""
     top, below = _equal_lines(old, new), _equal_lines(old[::-1], new[::-1])
     below = min(below, len(old) - top, len(new) - top)
     first = max(top - CONTEXT_LINES, 0)
@@ -136,7 +137,7 @@ def _dedented(lines: list[str]) -> tuple[str, list[str]]:
 
 def _indentation(lines: list[str], first: int, wanted: list[str]) -> str | None:
     """Returns the indentation with which the wanted lines occur at `first`, or None if they do
-    not."""
+    not occur there."""
     place = next(place for place, line in enumerate(wanted) if line)
     line = lines[first + place]
     indent = line[: len(line) - len(wanted[place])]

@@ -1,4 +1,5 @@
-"""The types of files that can be attached to a message, and the form of a text file inside one."""
+"""The types of files that can be attached to a message, and how a text file is put into a
+message."""
 
 import re
 
@@ -13,20 +14,20 @@ BEGINNINGS = {
     "audio/mpeg": re.compile(rb"ID3|\xff[\xe2-\xff]"),
     "application/pdf": re.compile(rb"%PDF-"),
 }
-"""How the content of a file of each type begins."""
+"""Patterns for the beginning of a file, by media type."""
 _UTF16 = b"\xff\xfe"
-"""The byte order mark of a text in UTF-16, which also matches the beginning of an MP3 file."""
+"""The byte order mark of a text in UTF-16. The pattern for MP3 files matches it, too."""
 
 
 def media_type_of(data: bytes) -> str | None:
-    """The media type of an image, a sound or a PDF file; None for any other content."""
+    """Returns the media type of an image, a sound or a PDF file, or None for any other content."""
     if data.startswith(_UTF16):
         return None
     return next((name for name, beginning in BEGINNINGS.items() if beginning.match(data)), None)
 
 
 def kind_of(media_type: str) -> AttachmentKind:
-    """The kind of attachment that a file of the type is."""
+    """Returns the kind of attachment for a media type."""
     match media_type.partition("/")[0]:
         case "image":
             return "image"
@@ -37,6 +38,7 @@ def kind_of(media_type: str) -> AttachmentKind:
 
 
 def framed(text: str, name: str | None) -> str:
-    """The content of a text file as a part of a message, between lines that name the file."""
+    """Returns the content of a text file as a part of a message, between lines that name the
+    file."""
     called = f" {name}" if name else ""
     return f"[file{called}]\n{text}\n[end of file{called}]"

@@ -29,16 +29,17 @@ class Piece(Value):
 
     block: nodes.Block
     gap: bool
-    """Whether a blank line precedes it."""
+    """Whether a blank line precedes the piece."""
     shown: int = 0
     """Number of lines of the code block that earlier pieces contained."""
 
 
 class IncrementalMarkdown:
-    """Parses a text that arrives in chunks. Its lines must end with a newline alone.
+    """Parses a text that arrives in chunks. Its lines must end with a newline and no carriage
+    return.
 
-    The pieces that `settled` and finally `open` return do not depend on how the text arrived,
-    except for code, whose lines are returned as soon as they are complete.
+    The pieces that `settled` and finally `open` return do not depend on how the text was divided
+    into chunks, except for code, whose lines are returned as soon as they are complete.
     """
 
     def __init__(self) -> None:

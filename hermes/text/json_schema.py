@@ -187,7 +187,7 @@ def _timed(function: _Keyword) -> _Keyword:
 
 
 def _unique_items(validator: Any, value: Any, instance: Any, _schema: Any) -> Iterator[Any]:
-    """Replaces jsonschema's check, which takes more than linear time."""
+    """Replaces jsonschema's check for unique items, which takes more than linear time."""
     if value and validator.is_type(instance, "array"):
         encoded = {msgspec.json.encode(one, order="deterministic") for one in instance}
         if len(encoded) < len(instance):

@@ -73,8 +73,8 @@ class SanitizedPage(Value):
     text: str
     """The same page with only the tags and attributes that matter to a reader."""
     depth: int = 0
-    """Maximum number of elements that are open at once in the parser, without those that the parser
-    adds."""
+    """Maximum number of elements that are open at once in the parser, not counting elements that
+    the parser adds."""
     cut: bool = False
     """Whether the end of the page was left out because the page is nested too deep."""
 

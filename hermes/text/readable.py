@@ -76,7 +76,7 @@ class _Element:
         self.pre: bool = (parent is not None and parent.pre) or name == "pre"
         self.part = "main" if attributes.get("role") == "main" else name
         self.outer: list[str] | None = None
-        """The blocks before the element, while the element's own blocks are collected."""
+        """Holds the blocks before the element until the element's own blocks are collected."""
         self.items = 0
         """Number of list items or header cells so far."""
 

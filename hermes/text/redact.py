@@ -59,7 +59,8 @@ _TOKENS = tuple(
 _ASSIGNED = re.compile(
     rf"{_NAME}[\"']?\s{{0,4}}[=:]\s{{0,4}}(?!bearer\b|basic\b)(?:{_VALUE})", re.I
 )
-"""A value that is assigned to a secret-sounding name. In code it is often not a secret."""
+"""A value that is assigned to a secret-sounding name. In code, such a value is often not a
+secret."""
 
 
 def mask(secret: str) -> str:

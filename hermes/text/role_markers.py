@@ -28,8 +28,8 @@ _BEGINNINGS = (("<", _ANGLED), ("[", _SQUARE), ("\n\n", _LINES))
 
 
 def _markers(slashes: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """Returns patterns that match the start of a marker and its backslashes, each with that
-    start."""
+    """Returns the start of each marker, with a pattern that matches the start and its
+    backslashes."""
     # Most texts contain no start of a marker, and a substring search is fast.
     return tuple(
         (start, re.compile(f"{re.escape(start)}{slashes}(?={rest})")) for start, rest in _BEGINNINGS
@@ -40,7 +40,7 @@ _ANY = _markers(r"\\*+")
 _BARE = _markers("")
 _ESCAPED = _markers(r"\\++")
 _IN_JSON = re.compile(rf"\\n\\n{_LINES}|\\u00(?:3[cC]|5[bB])")
-"""Starts of markers as JSON may escape them."""
+"""Starts of markers, in the forms in which JSON may escape them."""
 
 
 def escape(text: str) -> str:

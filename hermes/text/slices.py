@@ -109,7 +109,8 @@ def visible(tree: nodes.Document) -> str:
 
 
 def append_text(tree: nodes.Document, text: str) -> nodes.Document:
-    """Adds text after the last words of the tree, or as a new paragraph if it ends with a block."""
+    """Adds text after the last words of the tree, or as a new paragraph if the tree ends with a
+    block."""
     if not text:
         return tree
     if tree:
@@ -131,13 +132,15 @@ def append_text(tree: nodes.Document, text: str) -> nodes.Document:
 
 
 def take_first(tree: nodes.Document, count: int) -> tuple[nodes.Document, bool]:
-    """Returns the first `count` visible characters of the tree, and whether that is all of it."""
+    """Returns the first `count` visible characters of the tree, and whether these are the whole
+    tree."""
     taken, left = _take_each(tree, count, _take_block, gap=1)
     return taken, left >= 0
 
 
 _Taken = tuple[_T | None, int]
-"""The part taken, and how many characters may follow it; negative if something was left out."""
+"""The part that was taken, and the number of characters that may follow it. The number is negative
+if something was left out."""
 
 
 def _take_each(
@@ -219,7 +222,7 @@ def drop_first(tree: nodes.Document, count: int) -> nodes.Document:
 
 
 _Dropped = tuple[tuple[_T, ...], int]
-"""The part that is left, and how many characters must still be dropped after it."""
+"""The part that is left, and the number of characters that must still be dropped after it."""
 
 
 def _drop_each(

@@ -38,7 +38,7 @@ def split(
 
     Together, the parts contain all visible characters of the tree, except for white space at the
     cuts. Markup that leaves no room for the text is replaced by plain text. A part exceeds the
-    limit only if it is a single character that does.
+    limit only if it is a single character that is longer than the limit.
     """
     splitter = _Splitter(limit, render, measure)
     while tree:

@@ -13,20 +13,21 @@ from hermes.types.turns import Turn
 from hermes.types.value import Value
 
 EndSession = Callable[[Turn, float], Awaitable[None]]
-"""Called with a conversation that has ended and the time of its end; maybe more than once."""
+"""Called with a conversation that has ended and the time of its end. It may be called more than
+once."""
 WriteTitle = Callable[[Turn, str], Awaitable[str]]
 """Returns a title for a conversation from its first turn and answer, or "" for no title."""
 
 FindModel = Callable[[str], ModelChoice]
-"""Returns the model that a person's name for one means, or the agent's own for an empty name.
-ConfigError says why it can't be used."""
+"""Returns the model that a person means by a name, or the agent's own model if the name is empty.
+If the model can't be used, raises a ConfigError that says why."""
 
 CheckRequest = Callable[[Asked], None]
 """Raises a HermesError, before the request is stored, if the agent's model can't accept it."""
 
 
 def own_model_only(name: str) -> ModelChoice:
-    """Finds no model, for an agent that has no others."""
+    """Raises ConfigError for every name. It is for an agent that has no other models."""
     raise ConfigError("This agent has no other models.")
 
 
@@ -43,7 +44,7 @@ class HostedAgent(Value):
     profile: AgentProfile
     runner: AgentRunner
     backend: ExecutionBackend
-    """Runs the commands and file operations of its tools."""
+    """Runs the commands and file operations of the agent's tools."""
     end_session: EndSession
     write_title: WriteTitle | None
     """None if each conversation is titled with its first words."""

@@ -19,7 +19,7 @@ class Placed(Value):
     ref: MessageRef
     text: str
     final: bool = False
-    """Whether it shows its final content, which is not edited again."""
+    """Whether the message shows its final content, which is not edited again."""
 
 
 class Delivery(Value):
@@ -34,7 +34,7 @@ class Delivery(Value):
     attempts: int = 0
     not_before: float = 0.0
     doubtful: bool = False
-    """Whether a message may have been sent that the platform has not confirmed."""
+    """Whether a message may have been sent although the platform has not confirmed it."""
 
     def key(self, part: int, purpose: Purpose) -> str:
         """Returns the idempotency key of a message. It stays the same after a retry or a

@@ -14,14 +14,15 @@ HermesError             code                     status
 ├── Disconnected        disconnected             502*    retried with backoff
 ├── Rejected            rejected                 400     nobody: it will never be accepted
 │   ├── TooLong         context_length_exceeded  400     the client: send fewer or shorter messages
-│   └── NotAccepted     files_not_supported      400     the client: use another model
+│   ├── NotAccepted     files_not_supported      400     the client: use another model
+│   └── ToolsNotSupported tools_not_supported    400     the client: use another model
 ├── AuthFailed          auth_failed              502*    the operator: a credential is wrong
 └── ToolFailed          tool_failed              500     the model: the call did not work, and why
 
 Other modules derive errors of their own from these: `ApiError` in `entry/http/errors.py`,
 `NoSuchSession` and `SessionBusy` in `control/sessions.py`, `ConfigProblems` in
-`settings/sources.py`, `NotText`, `NotWritten` and `FileNotAttached` in `entry/cli`, `TurnFailed` in
-`embedding.py`.
+`settings/sources.py`, `NotText`, `NotWritten` and `FileNotAttached` in `entry/cli`,
+`CopyRefused` in `types/store_copy.py`, `TurnFailed` in `embedding.py`.
 """
 
 
@@ -118,7 +119,7 @@ class NotAccepted(Rejected):
 
 
 class ToolsNotSupported(Rejected):
-    """The model can't use tools, and the request has some."""
+    """The request contains tools, but the model can't use any."""
 
     code = "tools_not_supported"
 

@@ -70,7 +70,7 @@ class ToolFinished(Value, tag=True):
     """The beginning of the result, with secrets redacted."""
     diff: str = ""
     """The beginning of the change that the call made to a text file, as a unified diff with secrets
-    redacted; empty if there is none to show."""
+    redacted; empty if there is no change to show."""
 
 
 class QuestionAsked(Value, tag=True):

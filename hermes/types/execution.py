@@ -16,7 +16,7 @@ class SandboxScope(Value):
 
     agent: AgentId
     session: SessionKey
-    """Owns the background processes. Other sessions can't see them."""
+    """The session that owns the background processes. Other sessions can't see them."""
     workspace: str
     """The folder that paths are relative to. It is a path on the backend's machine."""
     home: str = ""
@@ -52,7 +52,7 @@ class SearchQuery(Value):
 
 class SearchHit(Value):
     path: str
-    """Relative to the workspace; quoted like a Python string if it is not printable."""
+    """The path relative to the workspace; quoted like a Python string if it is not printable."""
     line: int = 0
     """The line number, from 1; 0 for a match in the path itself."""
     text: str = ""
@@ -69,7 +69,8 @@ class CommandOutcome(Value):
     """The result of a foreground command."""
 
     text: str
-    """Its output and errors, without terminal escapes. The middle of a long text is left out."""
+    """The command's output and errors, without terminal escapes. The middle of a long text is
+    left out."""
     code: int
     """The exit code. It is negative if a signal ended the command."""
     seconds: float
@@ -87,7 +88,7 @@ class ProcessStatus(Value):
     code: int | None
     """The exit code, negative for a signal. None if the process runs or the code is unknown."""
     seconds: float
-    """How long it has run."""
+    """How long the process has run."""
 
 
 class ProcessOutput(Value):
@@ -153,7 +154,7 @@ class Sandbox(Protocol):
         """Replaces the file atomically and creates missing folders. Returns True if the file is
         new.
 
-        With `expected`, raises ToolFailed if the file's present content differs from it.
+        If `expected` is given, raises ToolFailed if the file's present content differs from it.
         """
         ...
 
@@ -162,7 +163,7 @@ class Sandbox(Protocol):
         ...
 
     async def stat(self, path: str) -> FileInfo | None:
-        """Returns None if the path does not exist."""
+        """Describes the file or folder at the path. Returns None if the path does not exist."""
         ...
 
     async def remove(self, path: str) -> None:
@@ -178,7 +179,8 @@ class Sandbox(Protocol):
     ) -> CommandOutcome:
         """Runs a shell command without input, for at most this number of seconds.
 
-        When it returns, raises or is cancelled, nothing that the command started is running.
+        After this method has returned, raised or been cancelled, nothing that the command
+        started is still running.
         """
         ...
 
@@ -205,13 +207,13 @@ class ExecutionBackend(Protocol):
         ...
 
     async def open(self, scope: SandboxScope) -> Sandbox:
-        """Returns the scope's sandbox. It is called for every turn, so slow work waits for the
-        first use."""
+        """Returns the scope's sandbox. The method is called for every turn, so slow work waits for
+        the first use of the sandbox."""
         ...
 
     async def end(self, handle: str) -> bool:
-        """Ends a foreground command that a dead gateway left running. Returns False if it does not
-        run.
+        """Ends a foreground command that a dead gateway left running. Returns False if the
+        command is not running any more.
 
         The handle may come from another backend, or from before a reboot.
         """

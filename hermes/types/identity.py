@@ -89,8 +89,8 @@ class Principal(Value):
     name: str
     """The name of the API key or of the entry point. It stays the same when a key is rotated."""
     person: PersonId
-    """It has no default, so that an entry point that forgets it can't turn its callers into
-    owners."""
+    """This field has no default, so that an entry point that forgets it can't turn its callers
+    into owners."""
 
 
 class SessionKey(Value):

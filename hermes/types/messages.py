@@ -26,7 +26,7 @@ class Attachment(Value):
 
     @property
     def label(self) -> str:
-        """The text that stands for the attachment, for example `[image cat.png]`."""
+        """The text that represents the attachment, for example `[image cat.png]`."""
         return f"[{self.kind} {self.name}]" if self.name else f"[{self.kind}]"
 
 
@@ -50,7 +50,8 @@ class UserMessage(Value, tag_field="role", tag="user"):
     """The sender's name, which the model sees in a session that several people share."""
     attachments: tuple[Attachment, ...] = ()
     summary: bool = False
-    """Whether this is a summary that replaces earlier messages, and not written by a person."""
+    """Whether this message is a summary that replaces earlier messages, and not the text of a
+    person."""
 
     @property
     def parts(self) -> tuple[str | Attachment, ...]:
@@ -156,7 +157,8 @@ class ResponseFormat(Value):
 
 
 class Asked(Value, tag=True):
-    """A request over the API, with all messages of the client or the new ones of a session."""
+    """A request over the API. It has all messages of the client, or only the new messages of a
+    session."""
 
     messages: tuple[Message, ...]
     instructions: str = ""
@@ -165,12 +167,12 @@ class Asked(Value, tag=True):
     """`provider/model` if the request overrides the agent's model."""
     sampling: Sampling = Sampling()
     tools: tuple[ClientTool, ...] = ()
-    """The client's own tools, offered beside the agent's."""
+    """The client's own tools, offered in addition to the agent's tools."""
     tool_choice: ToolChoice = ToolChoice()
     results: tuple[ToolMessage, ...] = ()
     """Results of client tools. They resume the turn that made the calls; `messages` follow them."""
     response_format: ResponseFormat | None = None
-    """None for plain text."""
+    """The required format of the answer; None for plain text."""
     stateless: bool = True
     """Whether `messages` is the whole history, so that no session is read or written."""
     detached: bool = False
@@ -198,7 +200,8 @@ class Origin(Value):
 
 
 class ClientKey(Value):
-    """The idempotency key of a request that has a key of its own already."""
+    """The client's own idempotency key, for a request whose `dedupe_key` is made of something
+    else."""
 
     dedupe_key: str
     fingerprint: str
@@ -219,16 +222,18 @@ class MessageEvent(Value):
     fingerprint: str = ""
     """Hash of the request's body, which detects a key that is used for two different requests."""
     client_key: ClientKey | None = None
-    """The client's key for a request with tool results, whose `dedupe_key` names the results."""
+    """The client's key for a request with tool results. The `dedupe_key` of such a request names
+    the results."""
 
 
 class Accepted(Value, tag=True):
-    """The message is stored. `turn` is the turn that will answer it, if it is known already."""
+    """The message is stored. `turn` is the turn that will answer it, if that turn is known
+    already."""
 
     id: str
     turn: str | None = None
     after: int = 0
-    """Events of the turn up to this number were before this message."""
+    """The events of the turn up to this number precede this message."""
     reply: str | None = None
     """The whole answer if no turn is needed, for example after a command."""
     failed: bool = False
@@ -243,7 +248,7 @@ class Duplicate(Value, tag=True):
     same: bool = True
     """False if the earlier message had a different body."""
     after: int = 0
-    """Events of the turn up to this number were before this message."""
+    """The events of the turn up to this number precede this message."""
 
 
 class Refused(Value, tag=True):

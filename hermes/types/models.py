@@ -66,7 +66,8 @@ class AnswerBuilder(Protocol):
     """Collects an answer while a stream parser reads it."""
 
     finished: bool
-    """Set by the parser when the model has reported its end. Otherwise the connection was lost."""
+    """Set by the parser when the model has reported the end of its answer. If it is never set, the
+    connection was lost."""
     cut: CutReason
     """Set by the parser if a token limit or a content filter stopped the model."""
     usage: UsageReported | None

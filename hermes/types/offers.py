@@ -102,7 +102,8 @@ class ModelOffers(Protocol):
         ...
 
     def used(self) -> ModelChoice | None:
-        """The model that answers now; None if none is configured, or it can't be used."""
+        """Returns the model that answers now, or None if no model is configured or the model
+        can't be used."""
         ...
 
     def read_name(self, name: str, provider: str = "") -> ModelName:

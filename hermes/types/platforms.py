@@ -100,7 +100,7 @@ class WebhookRequest(Value):
     """An HTTP request from a platform."""
 
     headers: Mapping[str, str]
-    """Names are in lower case."""
+    """The names of the headers are in lower case."""
     query: Mapping[str, str]
     body: bytes
 
@@ -124,10 +124,11 @@ class WebhookRoute(Value):
 
 
 class Platform(Value, Generic[ConfigT]):
-    """A chat platform as `register_platforms` declares it. Creating one imports no SDK."""
+    """A chat platform as `register_platforms` declares it. Creating this value imports no SDK."""
 
     name: str
-    """The name of its section in config.yaml and of its environment variables: `telegram`."""
+    """The name of its section in config.yaml and of its environment variables, such as
+    `telegram`."""
     config: type[ConfigT]
     """The type of its section. A field may name environment variables with `Aliases`."""
     accounts: Callable[[ConfigT], Sequence[str]]

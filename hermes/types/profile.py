@@ -52,7 +52,7 @@ class ModelChoice(Value):
     base_url: str
     api_key: str = ""
     key_place: str = ""
-    """The variable or setting that holds the key, or would hold it, as errors name it."""
+    """The variable or setting that holds the key or should hold it, as error messages name it."""
     wire: str = "chat"
     """Name of the endpoint's wire format."""
     context_length: int | None = None
@@ -68,7 +68,8 @@ class ModelChoice(Value):
 
     @property
     def window(self) -> int:
-        """Tokens that it can read and write in one call: the known number, or a usual one."""
+        """Number of tokens that the model can read and write in one call; a usual number if it
+        is unknown."""
         return self.context_length or UNKNOWN_LENGTH
 
     def __repr__(self) -> str:
@@ -108,5 +109,5 @@ class AgentProfile(Value):
     toolsets: tuple[str, ...] = ("default",)
     """Names of the toolsets and single tools that the agent may use."""
     platform_toolsets: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """The same per platform, where it replaces `toolsets`."""
+    """The toolsets and single tools for each platform that replace `toolsets` on this platform."""
     disabled_toolsets: tuple[str, ...] = ()

@@ -32,8 +32,8 @@ class Checkpoint(Protocol):
         ...
 
     async def started(self, call: CallId, handle: str | None = None) -> None:
-        """Stores that a call which must not run twice is about to run, with the handle of its
-        command."""
+        """Stores that a call is about to run, with the handle of its command. It is used for calls
+        that must not run twice."""
         ...
 
     async def answered(self, message: ToolMessage) -> None: ...

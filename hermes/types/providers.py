@@ -40,7 +40,8 @@ class Provider(Value):
     embedded: bool = False
     """Whether its models run in one of our processes, so that it has no address."""
     vendor_names: bool = False
-    """Whether its models are named `vendor/model`, so that a slash does not separate a provider."""
+    """Whether its models are named `vendor/model`, so that the part before the slash names no
+    provider."""
     aliases: tuple[str, ...] = ()
 
     @property

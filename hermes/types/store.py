@@ -25,7 +25,7 @@ class Store(Protocol):
 
     @property
     def owner(self) -> OwnerId:
-        """The id of this process. Only a store that was opened with a kind has one."""
+        """The id of this process. It exists only if the store was opened with a kind of process."""
         ...
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -50,16 +50,16 @@ class Store(Protocol):
         ...
 
     def changes(self) -> AsyncIterator[None]:
-        """Yields soon after other processes have committed. One item may stand for many commits.
+        """Yields soon after other processes have committed. One item may represent many commits.
 
-        The first item stands for all commits since the store was opened.
+        The first item represents all commits since the store was opened.
         """
         ...
 
     def permission(self) -> AsyncIterator[bool]:
-        """Whether this process may run turns: yields after each change.
+        """Yields whether this process may run turns, and yields again after each change.
 
-        False after it has lost the proof that it is alive, so that others may take its turns over;
-        True when it has the proof again.
+        It yields False after the process has lost the proof that it is alive, because others may
+        then take its turns over. It yields True when the process has the proof again.
         """
         ...

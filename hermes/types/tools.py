@@ -37,8 +37,8 @@ class ToolContext(Protocol):
         ...
 
     async def started(self, handle: str) -> None:
-        """Commits the handle of a command before it starts, so that it can be ended after a
-        restart."""
+        """Commits the handle of a command before the command starts, so that the command can be
+        ended after a restart."""
         ...
 
     def progress(self, text: str) -> None:
@@ -48,23 +48,23 @@ class ToolContext(Protocol):
     async def show_change(self, path: str, before: str, after: str) -> None:
         """Shows people how the call changed a text file, as a short diff.
 
-        Secrets are redacted. Of a file that is there to hold secrets, and of a very long one,
-        nothing is shown.
+        Secrets are redacted. Nothing is shown for a very long file, or for a file that usually
+        holds secrets.
         """
         ...
 
     def redact(self, text: str) -> str:
-        """Returns the text without secrets. Results are always redacted. Call it before you cut a
-        text, because a part of a secret is not recognized."""
+        """Returns the text without secrets. Results are always redacted. Call this method before
+        you cut a text, because a part of a secret is not recognized."""
         ...
 
 
 BoundCall = Callable[[ToolContext], Awaitable[str]]
-"""A tool call with its arguments. It can be run."""
+"""A tool call with its arguments, ready to run."""
 
 
 class AnyTool(Protocol):
-    """A tool with any type of arguments. Every `Tool` is one."""
+    """A tool with any type of arguments. Every `Tool` is an `AnyTool`."""
 
     @property
     def name(self) -> str: ...

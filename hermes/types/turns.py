@@ -86,7 +86,7 @@ class Turn(Value):
     """The entry point's sentence for the model about where the conversation takes place."""
     reply_to: Target | None = None
     stateless: bool = False
-    """A request that belongs to no session."""
+    """Whether the request belongs to no session."""
     prompt: Prompt | None = None
     """The prompt of the current epoch; None if a new epoch begins."""
     instructions: str = ""
@@ -112,7 +112,7 @@ QuestionKind = Literal["question", "approval"]
 
 
 class Question(Value):
-    """A question for a person. The turn is suspended until it is answered or expires."""
+    """A question for a person. The turn is suspended until the question is answered or expires."""
 
     call: CallId
     kind: QuestionKind
@@ -123,7 +123,7 @@ class Question(Value):
     digest: str = ""
     """Hash of the command that an approval would run."""
     expires_in: float = 3600.0
-    """Seconds."""
+    """Seconds after which the question expires."""
 
 
 class Completed(Value, tag=True):

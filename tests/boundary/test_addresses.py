@@ -1,4 +1,4 @@
-"""Telling public addresses from all others."""
+"""Public and private addresses."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_address
 

@@ -1,4 +1,4 @@
-"""Going out: only ever to public places, whatever a URL, a name server or a page says."""
+"""Outgoing requests reach only public addresses, for every URL, name server and page."""
 
 import gzip
 import socket
@@ -89,8 +89,8 @@ SPACED = [
 
 
 class Names(AbstractResolver):
-    """Answers as told, one list after the other. Numbers mean what they mean to this system, and
-    every other name leads to this machine."""
+    """A resolver with prepared answers, in order. Numeric hosts mean the same as on this system,
+    and every other name resolves to this machine."""
 
     def __init__(self, **told: Sequence[Sequence[str]]) -> None:
         self._told = {f"{name}.example": list(lists) for name, lists in told.items()}
@@ -119,7 +119,7 @@ class Names(AbstractResolver):
 
 
 def hostile(port: int) -> list[str]:
-    """Every way that we know to name this machine or another that is nobody's business."""
+    """Returns all known ways to name this machine or another private address."""
     hosts = [*NUMBERS, *NAMES]
     plain = [f"http://{host}:{port}/" for host in hosts]
     secure = [f"https://{host}:{port}/latest/meta-data/" for host in hosts]
@@ -128,7 +128,7 @@ def hostile(port: int) -> list[str]:
 
 
 def lets(*sites: Site) -> IsAllowed:
-    """Production's rule, with these sites taken for public ones."""
+    """Returns the production rule, which also allows these sites."""
     places = {(site.host, site.port) for site in sites}
     return lambda address, port: (address, port) in places or may_reach(address, port)
 
@@ -139,7 +139,8 @@ def only(site: Site) -> Egress:
 
 @asynccontextmanager
 async def forbidden() -> AsyncIterator[list[Site]]:
-    """Listeners of this machine that nobody may reach, each pair at one port of both families."""
+    """Starts listeners on this machine that must not be reached. Each pair has the same port in
+    both address families."""
     async with AsyncExitStack() as stack:
         sites: list[Site] = []
         while len(sites) < 4:
@@ -218,7 +219,7 @@ async def test_a_redirect_to_the_same_name_is_looked_up_and_checked_again() -> N
 
 
 @pytest.mark.parametrize("addresses", [HERE, HERE[::-1], ("10.0.0.1", "127.0.0.1", "::1")])
-async def test_of_mixed_addresses_only_the_public_one_is_used(addresses: Sequence[str]) -> None:
+async def test_only_the_public_one_of_several_addresses_is_used(addresses: Sequence[str]) -> None:
     async with forbidden() as [first, second, *_]:
         egress = Egress(Names(mixed=[addresses]), lets(first))
         page = await egress.fetch(f"http://mixed.example:{first.port}/")
@@ -226,7 +227,7 @@ async def test_of_mixed_addresses_only_the_public_one_is_used(addresses: Sequenc
         assert (first.accepted, second.accepted) == (1, 0)
 
 
-async def test_a_connection_that_ends_elsewhere_is_dropped_before_anything_is_said() -> None:
+async def test_a_connection_to_a_wrong_peer_is_dropped_before_anything_is_sent() -> None:
     async with serving({"/": answer("secret")}) as site:
         egress = Egress(Names(), lambda address, port: address == "0.0.0.0")
         assert "not on the public web" in await reason(egress, f"http://0.0.0.0:{site.port}/")
@@ -316,7 +317,7 @@ async def test_a_page_is_read_up_to_a_limit(packed: bool) -> None:
     assert len(page.text) == LARGEST_PAGE
 
 
-async def test_what_is_over_the_limit_is_not_waited_for() -> None:
+async def test_the_part_over_the_limit_is_not_awaited() -> None:
     endless = answer(
         b"x" * (LARGEST_PAGE + 100_000), headers={"Content-Length": str(10 * LARGEST_PAGE)}
     )
@@ -335,7 +336,7 @@ async def test_a_page_of_just_the_limit_is_whole() -> None:
     "media_type",
     ["application/pdf", "image/png", "application/octet-stream", "application/zip", "nonsense"],
 )
-async def test_what_is_not_text_is_refused(media_type: str) -> None:
+async def test_a_page_that_is_not_text_is_refused(media_type: str) -> None:
     async with serving({"/": answer("%PDF", media_type=media_type)}) as public:
         told = await reason(only(public), f"http://public.example:{public.port}/")
     assert told.endswith("only text can be read.")
@@ -346,7 +347,7 @@ async def test_what_is_not_text_is_refused(media_type: str) -> None:
     ["text/plain", "text/markdown", "application/json", "application/ld+json", "application/xml",
      "application/rss+xml", "application/xhtml+xml"],
 )  # fmt: skip
-async def test_what_is_text_is_read(media_type: str) -> None:
+async def test_a_text_page_is_read(media_type: str) -> None:
     async with serving({"/": answer("{}", media_type=media_type)}) as public:
         page = await only(public).fetch(f"http://public.example:{public.port}/")
     assert (page.media_type, page.text) == (media_type, "{}")

@@ -1,4 +1,4 @@
-"""Looking through files for a pattern."""
+"""The search for a pattern in files."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def scan(place: Path, pattern: str = WORD, glob: str = "", limit: int = 99) -> l
 
 
 def _shown(line: str) -> str:
-    """A hit as `=path:line: text`; other lines stay as they are."""
+    """Formats a hit as `=path:line: text`; other lines are unchanged."""
     if not line.startswith(HIT):
         return line
     path, number, text = json.loads(line[1:])
@@ -39,7 +39,7 @@ def write(root: Path, *paths: str) -> None:
         (root / path).write_text(f"{WORD}\n")
 
 
-def test_what_nobody_looks_for_is_skipped(tmp_path: Path) -> None:
+def test_generated_folders_binary_files_and_pipes_are_skipped(tmp_path: Path) -> None:
     write(tmp_path, "a", ".git/b", "node_modules/c", ".venv/d", "x/__pycache__/e", ".github/f")
     (tmp_path / "binary").write_bytes(b"\0" + WORD.encode())
     os.mkfifo(tmp_path / "pipe")
@@ -108,12 +108,12 @@ def test_names_that_would_break_the_lines_are_quoted(tmp_path: Path) -> None:
     assert named(tmp_path) == [r"'a\nb'", r"'\udcff'"]
 
 
-def test_it_stops_at_the_limit_and_says_so(tmp_path: Path) -> None:
+def test_a_scan_stops_at_the_limit_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "f").write_text(f"{WORD}\n" * 5)
     assert scan(tmp_path, limit=2)[2:] == [
         "!stopped at 2 results; narrow it down or raise the limit"
     ]
 
 
-def test_a_wrong_pattern_is_told(tmp_path: Path) -> None:
+def test_a_wrong_pattern_is_reported(tmp_path: Path) -> None:
     assert scan(tmp_path, "*.py") == ["?nothing to repeat at position 0"]

@@ -1,4 +1,4 @@
-"""A search ends in time, whatever the pattern."""
+"""A search ends in time for every pattern."""
 
 import os
 import time
@@ -34,13 +34,13 @@ def scanning() -> bool:
     return any(part.endswith("scan.py") for child in new_children() for part in child.cmdline())
 
 
-async def test_what_matches_is_found(place: int) -> None:
+async def test_matching_lines_are_found(place: int) -> None:
     found = await search(place, query("zwölf|\0"))
     assert found.hits == (SearchHit(path="a", line=1, text="zwölf aa"),)
     assert found.remarks == ()
 
 
-async def test_a_pattern_that_takes_for_ever_is_ended_and_what_was_found_is_told(
+async def test_an_endless_search_is_ended_and_its_hits_are_returned(
     place: int,
 ) -> None:
     since = time.monotonic()
@@ -69,7 +69,7 @@ async def test_a_search_that_nobody_waits_for_is_ended(place: int) -> None:
     assert new_children() == []
 
 
-async def test_a_wrong_pattern_is_told_to_the_model(place: int) -> None:
+async def test_a_wrong_pattern_is_reported_to_the_model(place: int) -> None:
     with pytest.raises(ToolFailed, match=r"'\*\.py' is no regular expression: nothing to repeat"):
         await search(place, query("*.py"))
 

@@ -1,4 +1,4 @@
-"""Nothing outside the workspace can be reached, whatever the path or the link says."""
+"""No path and no link reaches anything outside the workspace."""
 
 import os
 import subprocess
@@ -93,7 +93,7 @@ def test_a_pipe_with_a_writer_is_refused_too(root: Path) -> None:
         os.close(writing)
 
 
-def test_a_workspace_that_is_gone_is_told(tmp_path: Path) -> None:
+def test_a_deleted_workspace_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ToolFailed, match="can't be opened"):
         Workspace(tmp_path / "gone").read("a")
 
@@ -137,7 +137,7 @@ def test_a_file_that_is_replaced_keeps_its_mode(tmp_path: Path) -> None:
     assert (tmp_path / "f").stat().st_mode & 0o7777 == 0o4751
 
 
-def test_who_reads_a_file_that_is_replaced_reads_all_of_one(tmp_path: Path) -> None:
+def test_a_reader_of_a_replaced_file_reads_the_whole_old_one(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("old")
     with (tmp_path / "f").open() as reader:
         Workspace(tmp_path).write("f", b"new")
@@ -274,7 +274,8 @@ while not ctypes.CDLL(None).renameat2(here, b"real", here, b"link", exchange):
 
 @contextmanager
 def swapped(root: Path) -> Iterator[None]:
-    """Meanwhile the folder `real` is now and then a link to the folder above the root."""
+    """While the block lasts, the folder `real` is sometimes replaced by a link to the folder
+    above the root."""
     (root / "real").mkdir(parents=True)
     (root / "real" / "secret").write_bytes(b"harmless")
     (root.parent / "secret").write_bytes(SECRET)

@@ -8,7 +8,7 @@ from hermes.types.errors import Disconnected
 
 @pytest.fixture(scope="session")
 def clients() -> ApiClients:
-    """The clients, installed at the first use on a machine."""
+    """Returns the clients, which are installed at the first use on a machine."""
     try:
         return installed_clients()
     except Disconnected as error:

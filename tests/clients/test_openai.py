@@ -67,7 +67,7 @@ async def nothing() -> None:
 
 
 async def talk(ask: Ask, before_results: Callable[[], Awaitable[None]] = nothing) -> list[str]:
-    """The finish reasons of the answers, and the text of the last one."""
+    """Returns the finish reasons of the answers, and the text of the last one."""
     messages: list[ChatCompletionMessageParam] = [{"role": "user", "content": QUESTION}]
     reasons: list[str] = []
     while True:
@@ -81,7 +81,7 @@ async def talk(ask: Ask, before_results: Callable[[], Awaitable[None]] = nothing
             assert call.type == "function"
             item = json.loads(call.function.arguments)["item"]
             results.append({"role": "tool", "tool_call_id": call.id, "content": STOCK[item]})
-        # As the SDK's documentation does it; the type is narrower than what is accepted.
+        # As in the SDK's documentation. The declared type is narrower than the accepted values.
         messages.append(message)  # type: ignore[arg-type]
         messages += results
         await before_results()

@@ -1,5 +1,5 @@
 """Every quick test here also runs on a store that runs each transaction twice."""
 
-from hermes.testing.twice import pytest_generate_tests, store_kind
+from hermes.testing.every_store import pytest_generate_tests, store_kind
 
 __all__ = ["pytest_generate_tests", "store_kind"]

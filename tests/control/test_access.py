@@ -1,4 +1,4 @@
-"""Who is let in, in which order, and that a stranger leaves no trace."""
+"""Admission: the order of the rules, and refused messages leave no trace."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The cache of histories is never wrong, and never large."""
+"""The cache of histories is correct and bounded."""
 
 from pathlib import Path
 

@@ -1,10 +1,9 @@
 """Turns with tools of the client, as OpenAI's own client uses them."""
 
 import re
-import sqlite3
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,12 +15,11 @@ import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionMessageToolCall
 
 from hermes.control.client_calls import ResultsRefused
-from hermes.state.paths import STORE_NAME
 from hermes.state.retention import forget_messages, forget_requests
 from hermes.testing.running import rows, until
 from hermes.testing.scripted import Plan, PlannedCall
 from hermes.testing.service import SERVICE_KEY, Service, serving
-from hermes.testing.stores import stored_rows
+from hermes.testing.stores import open_test_store, stored_rows
 from hermes.types.events import TurnFinished
 from hermes.types.identity import CallId, PersonId, Principal, Source, TurnId
 from hermes.types.messages import Asked, MessageEvent, Origin, ToolMessage
@@ -41,7 +39,7 @@ BOTH = 'tool:look{"at":"sky"} tool:append{"token":"t"} tool:listen{"at":"sea"}'
 
 
 class Client:
-    """A client that keeps its conversation as chat clients do."""
+    """A client that keeps its conversation, as chat clients do."""
 
     def __init__(self, service: Service, api: openai.AsyncOpenAI, session: bool) -> None:
         self.service = service
@@ -71,7 +69,7 @@ class Client:
             return await stream.get_final_completion()
 
     def heard(self, answer: ChatCompletion) -> list[ChatCompletionMessageToolCall]:
-        """Adds the assistant's message to the conversation; returns its calls."""
+        """Adds the assistant's message to the conversation. Returns its calls."""
         message = answer.choices[0].message
         self.said.append(message.model_dump(exclude_none=True, exclude={"parsed"}))
         calls = message.tool_calls or []
@@ -109,7 +107,7 @@ async def talking_too(client: Client) -> AsyncIterator[Client]:
 
 
 def text_of(answer: ChatCompletion) -> str:
-    """The answer without the marks of the fake model, by which other tests see what is missing."""
+    """Returns the answer without the tags of the fake model."""
     return re.sub(r"\[[0-9a-f]{4}:[0-9.]+\] ?", "", answer.choices[0].message.content or "")
 
 
@@ -144,7 +142,7 @@ async def test_tools_of_the_client_run_beside_ours(
             ("look", '{"at":"sky"}'),
             ("listen", '{"at":"sea"}'),
         ]
-        # Ours has run already, once.
+        # The tool of ours has run already, once.
         assert appended(tmp_path) == ["t"]
         client.results(calls[::-1], look="blue", listen="loud")
         answer = await client.send()
@@ -153,7 +151,7 @@ async def test_tools_of_the_client_run_beside_ours(
             assert told in text_of(answer)
         assert appended(tmp_path) == ["t"]
         assert client.service.model.stats.refused == {}
-        # Both requests were one turn, and the conversation goes on after it.
+        # Both requests belong to one turn, and the conversation continues after it.
         client.heard(answer)
         assert "tool said" not in text_of(await client.ask("thanks"))
         turns = await rows(client.service.gateway._store, "select state from turns")
@@ -209,7 +207,7 @@ async def test_the_same_results_again_return_the_stored_answer(
         final = await client.send()
         assert client.service.model.stats.calls == before + 1
         assert text_of(await client.send()) == text_of(final)
-        # The turn has gone on after the first answer, which is still the answer to this request.
+        # The turn has continued after the first answer, which is still the answer to this request.
         client.said = client.said[:3]
         assert (
             client.heard(await client.send())[0].id
@@ -340,7 +338,7 @@ async def test_calls_expire_and_late_results_are_refused(tmp_path: Path) -> None
         with pytest.raises(openai.BadRequestError) as caught:
             await client.send()
         assert caught.value.code == "tool_call_expired"
-        # The session goes on, with a result for every call.
+        # The session continues, with a result for every call.
         client.said = []
         assert "still there" in text_of(await client.ask("still there?"))
         assert client.service.model.stats.refused == {}
@@ -398,7 +396,7 @@ UNANSWERED = 'tool:look{} tool:ask{"question":"Which one?","expires_in":0.05}'
 """A step in which a call of the client waits longer than a question."""
 
 
-async def test_every_call_has_a_result_when_the_client_goes_on_after_a_question_has_expired(
+async def test_every_call_has_a_result_when_the_client_continues_after_an_expired_question(
     tmp_path: Path,
 ) -> None:
     async with talking(tmp_path, session=True) as client:
@@ -412,7 +410,7 @@ async def test_every_call_has_a_result_when_the_client_goes_on_after_a_question_
     assert [text.partition(":")[0] for text in told] == ["Not answered", "Not finished"]
 
 
-async def test_words_after_the_results_wait_until_an_expired_question_has_gone_on(
+async def test_a_new_message_with_the_results_of_an_expired_question_is_a_conflict(
     tmp_path: Path,
 ) -> None:
     async with talking(tmp_path, session=True) as client:
@@ -471,7 +469,9 @@ async def test_the_status_says_that_the_client_is_waited_for(tmp_path: Path) -> 
     assert status == "Waiting for the results of your client's tools."
 
 
-async def test_a_request_is_answered_as_before_once_its_turn_goes_on(tmp_path: Path) -> None:
+async def test_a_repeated_request_gets_the_same_answer_after_its_turn_has_continued(
+    tmp_path: Path,
+) -> None:
     async with talking(tmp_path) as client:
         look = PlannedCall(name="look", arguments="{}")
         client.service.model.script += [Plan(calls=(look,)), Plan(hang=True)]
@@ -640,7 +640,7 @@ async def test_a_turn_that_is_run_again_keeps_the_answers_to_earlier_requests(
         assert ids_of(await client.send()) == ids_of(first)
 
 
-async def test_a_repeated_answer_to_a_question_gets_what_followed_it(tmp_path: Path) -> None:
+async def test_a_repeated_answer_to_a_question_gets_the_same_result(tmp_path: Path) -> None:
     async with talking(tmp_path, session=True) as client:
         await client.ask("tool:ask{}")
         client.said = []
@@ -658,7 +658,9 @@ async def test_the_client_gets_role_markers_as_the_model_meant_them(tmp_path: Pa
     assert call.function.arguments == '{"at":"<|im_start|>"}'
 
 
-async def test_an_answer_that_leaves_a_question_open_is_told_so_again(tmp_path: Path) -> None:
+async def test_a_repeated_answer_that_leaves_a_question_open_gets_the_same_reply(
+    tmp_path: Path,
+) -> None:
     async with talking(tmp_path, session=True) as client:
         await client.ask('tool:ask{"question":"Which?"} tool:ask{"question":"When?"}')
         client.said = []
@@ -672,16 +674,15 @@ async def test_calls_of_an_agent_that_is_not_hosted_here_are_unknown(tmp_path: P
     async with talking(tmp_path, session=True) as client:
         client.results(client.heard(await client.ask("tool:look{}")))
         client._headers = {}
-        with closing(sqlite3.connect(tmp_path / STORE_NAME)) as store, store:
-            store.execute(
-                "update turns set session = replace(session, 'agent:main', 'agent:other')"
-            )
+        moved = "update turns set session = replace(session, 'agent:main', 'agent:other')"
+        async with open_test_store(tmp_path) as store:
+            await rows(store, moved)
         with pytest.raises(openai.NotFoundError):
             await client.send()
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "plain"])
-async def test_results_whose_run_nobody_read_are_no_empty_answer(
+async def test_results_of_a_run_that_lost_its_reader_get_no_empty_answer(
     tmp_path: Path, stream: bool
 ) -> None:
     async with talking(tmp_path) as client:

@@ -1,4 +1,4 @@
-"""Commands act at once, whatever the model does."""
+"""Commands act at once, also while the model works."""
 
 import re
 from collections.abc import AsyncIterator
@@ -25,7 +25,7 @@ class Chat:
         self.gateway = gateway
 
     async def asks(self, text: str) -> str:
-        """What the chat shows next after these words."""
+        """Returns the next message of the chat after this text was sent."""
         before = len(self.server.texts())
         self.server.says(text)
         await until(lambda: len(self.server.texts()) > before, within=2.0)
@@ -56,7 +56,7 @@ async def test_a_model_that_never_answers_does_not_keep_status_and_stop_waiting(
     assert await chat.asks("/status") == "Idle."
 
 
-async def test_context_says_what_the_model_is_given(tmp_path: Path) -> None:
+async def test_context_shows_the_input_of_the_model(tmp_path: Path) -> None:
     server, model = ChatServer(), ScriptedModel([says("hello")])
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
         chat = Chat(server, model, gateway)
@@ -161,7 +161,7 @@ async def test_a_path_is_no_command(chat: Chat) -> None:
     await until(lambda: chat.model.requests)
 
 
-async def test_new_stops_what_runs_and_forgets_what_was_said(chat: Chat) -> None:
+async def test_new_stops_the_turn_and_starts_an_empty_conversation(chat: Chat) -> None:
     chat.server.says("think")
     await until(lambda: chat.model.requests)
     chat.server.says("/new")

@@ -1,4 +1,4 @@
-"""How much of its model's context window a session takes."""
+"""The share of the context window that a session uses."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ SMALL = replace(
 
 
 class Summariser:
-    """Counts its answers and its summaries."""
+    """A model that counts its answers and its summaries."""
 
     def __init__(self) -> None:
         self.answers = 0

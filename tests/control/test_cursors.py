@@ -1,4 +1,4 @@
-"""A gateway that starts again continues where it had read its platform."""
+"""A gateway that restarts continues at the position up to which it has read its platform."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from hermes.types.errors import ClaimLost
 
 
 class Asked(ChatServer):
-    """Remembers from where on updates were requested."""
+    """Records the position from which updates were requested."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What an inbound event adds to a conversation, and what it answers."""
+"""Finds the messages that an inbound event adds, and the questions that the event answers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Live events: numbered, in one piece, for any number of readers, and no log is left behind."""
+"""Live events: their numbers, many readers, and the removal of finished logs."""
 
 import time
 from pathlib import Path
@@ -214,7 +214,7 @@ async def test_a_request_that_nobody_reads_is_stopped(tmp_path: Path) -> None:
         assert await rows(gateway._store, "select state from turns") == [("stopped",)]
 
 
-async def test_a_detached_request_goes_on_without_readers(tmp_path: Path) -> None:
+async def test_a_detached_request_continues_without_readers(tmp_path: Path) -> None:
     event = anyio.Event()
     async with running(tmp_path, [], ScriptedModel([held(event, says("done"))])) as gateway:
         gateway._options = replace(gateway._options, unread_seconds=0.0)

@@ -26,7 +26,7 @@ TEXTS = [f"{number:10}" * 1000 for number in range(CACHED_PAGES + 20)]
 
 
 class CountingStore(WrappedStore):
-    """A store whose reads are counted, and fail if the test wants it."""
+    """A store that counts its reads, and fails if the test wants it."""
 
     reads = 0
     failing = False
@@ -80,7 +80,7 @@ async def test_many_readers_cost_about_as_many_reads_as_one(store: CountingStore
         for _ in range(20):
             group.start_soon(read)
     assert texts == ["".join(TEXTS)] * 20
-    # The last page may still change, so that everybody reads it alone.
+    # The last page may still change, so every reader reads it alone.
     assert store.reads <= 2 * alone + 20
     assert len(pages._pages) == CACHED_PAGES
 

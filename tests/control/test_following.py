@@ -1,4 +1,4 @@
-"""Following a turn: live, replayed or both, from any event on, in this process or another."""
+"""Following a turn: live, from the store or both, from any event, in any process."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ QUESTION = calls(("ask", {"question": "Which?"}), text="Let me ask.")
 
 
 def speaks(*words: str) -> Answer:
-    """Says word after word, each as an event of its own."""
+    """Emits one word after the other, each as an event of its own."""
 
     async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
         for word in words:
@@ -57,7 +57,7 @@ def speaks(*words: str) -> Answer:
 
 
 async def asked(gateway: Gateway, text: str = "hi", *, stateless: bool = False) -> Accepted:
-    """Accepts an API request: the events of those are kept."""
+    """Accepts an API request, because its events are stored."""
     receipt = await gateway.accept(
         MessageEvent(
             dedupe_key=new_id(),
@@ -304,7 +304,7 @@ async def test_to_gather_is_to_wait_for_so_long_or_for_the_end(tmp_path: Path) -
             assert last(await following.next()) == TurnFinished(outcome="completed")
 
 
-async def test_who_wants_the_whole_answer_is_not_woken_for_each_word(tmp_path: Path) -> None:
+async def test_a_reader_of_the_whole_answer_is_not_woken_for_each_word(tmp_path: Path) -> None:
     event = anyio.Event()
     model = ScriptedModel([held(event, speaks("a", "b", "c"), "so: ")])
     async with running(tmp_path, [], model) as gateway:

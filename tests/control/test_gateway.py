@@ -29,7 +29,7 @@ async def test_the_same_update_five_times_and_after_a_restart_is_answered_once(
     first = ScriptedModel([says("hello")])
     async with running(tmp_path, [PlainAdapter(server)], first, DRAINING):
         await until(server.texts)
-    # The adapter starts from the beginning: every update is delivered again.
+    # The adapter starts from the beginning, so every update is delivered again.
     second = ScriptedModel([says("and again")])
     async with running(tmp_path, [PlainAdapter(server)], second, DRAINING) as gateway:
         server.says("more")
@@ -138,7 +138,7 @@ async def test_a_second_drain_does_not_wait_again_for_a_turn_that_can_not_be_sto
             await gateway.drain(3600)
 
 
-async def test_what_a_drain_does_not_wait_for_is_resumed_by_the_next_start(tmp_path: Path) -> None:
+async def test_turns_that_a_drain_cuts_off_are_resumed_by_the_next_start(tmp_path: Path) -> None:
     server = ChatServer()
     server.says("work")
     first = ScriptedModel([hangs()])

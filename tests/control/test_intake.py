@@ -1,4 +1,4 @@
-"""Messages that come while a turn runs or waits for a person."""
+"""Messages that arrive while a turn runs or waits for a person."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -119,7 +119,9 @@ async def test_in_a_shared_session_others_wait_until_the_person_has_decided(
     assert server.texts("c")[2:] == ["red it is", "hello Bob"]
 
 
-async def test_a_question_that_nobody_answers_expires_and_the_turn_goes_on(tmp_path: Path) -> None:
+async def test_a_question_that_nobody_answers_expires_and_the_turn_continues(
+    tmp_path: Path,
+) -> None:
     server = ChatServer()
     model = ScriptedModel([asking(expires_in=0.1), says("I chose red")])
     async with running(tmp_path, [PlainAdapter(server)], model):
@@ -145,7 +147,7 @@ async def test_stop_closes_a_turn_that_waits(tmp_path: Path) -> None:
     assert refused(model.requests[1]) is None
 
 
-async def test_of_two_calls_one_waits_and_the_other_runs_once(tmp_path: Path) -> None:
+async def test_one_of_two_calls_waits_and_the_other_runs_once(tmp_path: Path) -> None:
     server = ChatServer()
     model = ScriptedModel([calls(ASK, ("append", {"token": "x"})), says("done")])
     appended = tmp_path / "workspace" / "appended"
@@ -162,7 +164,7 @@ async def test_of_two_calls_one_waits_and_the_other_runs_once(tmp_path: Path) ->
     assert refused(model.requests[1]) is None
 
 
-async def test_the_model_goes_on_only_when_every_question_is_answered(tmp_path: Path) -> None:
+async def test_the_turn_continues_only_when_every_question_is_answered(tmp_path: Path) -> None:
     server = ChatServer()
     other = ("ask", {"question": "How many?"})
     model = ScriptedModel([calls(ASK, other), says("three red ones")])

@@ -1,4 +1,4 @@
-"""The one function that names a conversation."""
+"""Session keys."""
 
 import pytest
 

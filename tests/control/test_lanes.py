@@ -43,7 +43,7 @@ async def test_sessions_do_not_wait_for_each_other(tmp_path: Path) -> None:
 
 
 def breaks() -> Answer:
-    """A model that fails with a fault of ours, not with one of its errors."""
+    """A model that fails with a bug in our code, not with a model error."""
 
     async def answer(request: ModelRequest, emit: Emit) -> AssistantMessage:
         raise ZeroDivisionError
@@ -51,7 +51,7 @@ def breaks() -> Answer:
     return answer
 
 
-async def test_a_fault_ends_its_turn_and_the_lane_goes_on(
+async def test_a_fault_ends_its_turn_and_the_lane_continues(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     server, model = ChatServer(), ScriptedModel([breaks(), says("two")])

@@ -1,4 +1,4 @@
-"""The work that no message triggers is done by one process, again and again."""
+"""Maintenance is done repeatedly, by one process."""
 
 import time
 from pathlib import Path
@@ -47,7 +47,7 @@ async def test_old_requests_are_dropped_by_the_loop(tmp_path: Path) -> None:
     assert swept == []
 
 
-async def test_one_process_at_a_time_does_the_upkeep(tmp_path: Path) -> None:
+async def test_only_one_process_at_a_time_does_the_maintenance(tmp_path: Path) -> None:
     async with running(tmp_path, [], ScriptedModel([]), QUIET) as one:
         assert await one._recovery.lease("scheduler")
         async with running(tmp_path, [], ScriptedModel([]), QUIET) as other:

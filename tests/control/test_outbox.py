@@ -1,4 +1,4 @@
-"""What we owe arrives: in order, in time, whole, and a repeat says that it is one."""
+"""Deliveries arrive in order, in time and complete, and a repeated one is marked."""
 
 import time
 from collections.abc import Callable
@@ -29,7 +29,7 @@ ANSWER = "the whole answer of many words"
 
 
 class LossyWire:
-    """Everything reaches the platform; some of its replies do not reach us."""
+    """A connection that delivers every message, but loses some of the platform's replies."""
 
     def __init__(self, server: ChatServer, kind: str, losses: int = 1) -> None:
         self._server = server
@@ -46,7 +46,7 @@ class LossyWire:
 
     async def edit(self, id: str, content: Content) -> None:
         await self._server.edit(id, content)
-        # A preview may be lost: it is the answer that matters.
+        # A preview may be lost, but the answer may not.
         if content.text == ANSWER:
             await self._lose("edit")
 
@@ -61,7 +61,7 @@ class LossyWire:
 
 
 def standing(server: ChatServer, text: str = ANSWER) -> int:
-    """How many messages have ever shown the complete answer."""
+    """Returns the number of messages that have ever shown the complete answer."""
     return sum(any(text in version for version in one.versions) for one in server.messages.values())
 
 
@@ -122,7 +122,7 @@ async def test_a_cut_call_never_shows_the_answer_twice_where_messages_can_be_edi
 @pytest.mark.parametrize(
     ("adapter", "shown"), [(PlainAdapter, [ANSWER, REPEAT + ANSWER]), (EditingAdapter, None)]
 )
-async def test_what_was_being_sent_at_a_crash(
+async def test_a_delivery_that_was_being_sent_during_a_crash_arrives(
     tmp_path: Path, adapter: Callable[[PlatformWire], PlainAdapter], shown: list[str] | None
 ) -> None:
     server = ChatServer()
@@ -140,7 +140,7 @@ async def test_what_was_being_sent_at_a_crash(
     assert standing(server) == (2 if shown else 1)
 
 
-async def test_what_is_refused_is_dead_and_does_not_hold_up_the_rest(tmp_path: Path) -> None:
+async def test_a_refused_delivery_is_dead_and_does_not_block_the_others(tmp_path: Path) -> None:
     server = ChatServer()
     server.trouble = failing(Rejected("blocked"))
     async with running(
@@ -216,7 +216,7 @@ async def test_a_part_that_arrived_is_not_sent_again(tmp_path: Path) -> None:
     assert f"{first} {second.removeprefix(REPEAT)}".split() == long.split()
 
 
-async def test_an_account_that_may_not_send_keeps_what_it_owes(tmp_path: Path) -> None:
+async def test_an_account_that_may_not_send_keeps_its_deliveries(tmp_path: Path) -> None:
     server = ChatServer()
     server.trouble = lambda kind, chat: AuthFailed("the token was revoked")
     async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([])) as gateway:
@@ -237,7 +237,7 @@ async def test_an_adapter_that_breaks_does_not_take_the_gateway_with_it(tmp_path
         await until(lambda: server.texts() == [REPEAT + "Idle."])
 
 
-async def test_a_message_that_was_deleted_is_sent_anew(tmp_path: Path) -> None:
+async def test_a_deleted_message_is_sent_again(tmp_path: Path) -> None:
     server = ChatServer()
     deleted = failing(Rejected("there is no such message"))
     server.trouble = lambda kind, chat: deleted(kind, chat) if kind == "edit" else None

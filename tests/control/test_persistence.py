@@ -1,4 +1,4 @@
-"""What has happened is committed once the store works again."""
+"""Changes are committed when the store works again."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from hermes.testing.stores import open_test_store
 from hermes.types.errors import StoreUnavailable
 
 
-async def test_it_is_tried_until_the_store_works(
+async def test_a_commit_is_retried_until_the_store_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(persistence, "RETRY_SECONDS", 0.01)

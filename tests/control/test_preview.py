@@ -1,4 +1,4 @@
-"""The live message: paced, whole at the end, and never in the way of the answer."""
+"""Previews: their pace, their final text, and errors that must not delay the answer."""
 
 import time
 from itertools import pairwise
@@ -27,7 +27,7 @@ def paced(interval: float, **settings: str) -> Conditions:
 
 
 def speaks(server: ChatServer, words: list[str]) -> Answer:
-    """Says a word each time that the chat has shown something new."""
+    """Emits a word each time that the chat has shown something new."""
 
     async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
         for number, word in enumerate(words):
@@ -63,7 +63,7 @@ async def test_with_streaming_off_the_answer_is_sent_whole(tmp_path: Path) -> No
 
     async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
         emit(TextDelta(text="alpha beta "))
-        # A preview would have been placed between two signs of typing.
+        # A preview would have been sent between two typing indicators.
         typed = len(server.typed)
         await until(lambda: len(server.typed) >= typed + 3)
         early.extend(server.texts())
@@ -100,7 +100,7 @@ async def test_text_of_earlier_steps_stays_above(tmp_path: Path) -> None:
         await until(lambda: server.texts() == ["Let me look.\n\nFound it."])
 
 
-async def test_a_preview_goes_on_in_the_same_message_after_a_restart(tmp_path: Path) -> None:
+async def test_a_preview_continues_in_the_same_message_after_a_restart(tmp_path: Path) -> None:
     server = ChatServer()
     server.says("a")
     first = ScriptedModel([held(anyio.Event(), says("never"), said="one two three ")])

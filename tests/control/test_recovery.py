@@ -1,4 +1,5 @@
-"""Several processes on one store: nobody takes a living one's work, all of a dead one's goes on."""
+"""Several processes on one store: the work of a dead process is resumed, that of a living one is
+not."""
 
 import os
 import signal
@@ -107,7 +108,7 @@ async def test_the_work_of_a_gateway_that_ended_passes_to_a_living_one(tmp_path:
     assert living.requests[0].messages == dying.requests[0].messages
 
 
-async def test_a_stop_that_another_process_asks_for_acts_here(tmp_path: Path) -> None:
+async def test_a_stop_that_another_process_requests_acts_here(tmp_path: Path) -> None:
     server, model = ChatServer(), ScriptedModel([hangs()])
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
         server.says("think")
@@ -130,7 +131,7 @@ async def test_a_question_that_is_decided_elsewhere_resumes_here(tmp_path: Path)
 
 
 def second_resume_fails(resumed: list[str]) -> Conditions:
-    """The store fails once, at the second attempt to resume a turn; adds each attempt."""
+    """The store fails once, at the second attempt to resume a turn. Each attempt is recorded."""
 
     async def before(name: str) -> None:
         if name == "TurnTransactions.resume":
@@ -251,7 +252,7 @@ async def test_a_call_that_may_run_twice_is_repeated(tmp_path: Path) -> None:
 
 
 def runs(pid: int) -> bool:
-    """Whether the process lives: where nobody buries orphans, a dead one stays as a zombie."""
+    """Returns whether the process is alive. A zombie counts as dead."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -259,7 +260,7 @@ def runs(pid: int) -> bool:
 
 
 class Elsewhere:
-    """A backend whose commands run where no process of this machine can see them."""
+    """A backend whose commands run on another machine."""
 
     isolation = "elsewhere"
 
@@ -332,7 +333,7 @@ anyio.run(main)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("witness", [True, False])
-async def test_what_a_killed_process_left_running_is_ended_and_told(
+async def test_commands_of_a_killed_process_are_ended_and_reported(
     tmp_path: Path, witness: bool
 ) -> None:
     server, pid = ChatServer(), tmp_path / "workspace" / "pid"
@@ -360,7 +361,7 @@ async def test_what_a_killed_process_left_running_is_ended_and_told(
 
 
 async def damage(gateway: Gateway, step: int) -> None:
-    """Leaves a message in the only turn that can't be read."""
+    """Makes a message in the only turn unreadable."""
     ((id,),) = await rows(gateway._store, "select id from turns")
     row = await gateway._store.run(turns.get, id)
     assert row is not None
@@ -440,7 +441,7 @@ async def test_a_turn_without_its_message_is_given_up_and_its_calls_have_results
         while await rows(gateway._store, "select steps from turns") != [(1,)]:
             await anyio.lowlevel.checkpoint()
         await rows(gateway._store, "delete from inbox")
-    # Another server, because the first one would send the message again.
+    # A second server, because the first one would send the message again.
     server = ChatServer()
     async with running(tmp_path, [PlainAdapter(server)], living):
         await until(lambda: server.texts() == [GIVEN_UP])
@@ -451,7 +452,7 @@ async def test_a_turn_without_its_message_is_given_up_and_its_calls_have_results
 
 
 async def damage_waiting(gateway: Gateway, count: int) -> None:
-    """Makes the first of so many waiting messages unreadable."""
+    """Makes the first of several waiting messages unreadable."""
     query = "select id from inbox where state = 'pending' order by seq"
     while len(waiting := await rows(gateway._store, query)) != count:
         await anyio.lowlevel.checkpoint()
@@ -490,7 +491,7 @@ async def test_a_message_that_can_not_be_read_does_not_hold_up_an_idle_session(
             await nothing_is_open(gateway)
 
 
-async def test_readers_of_the_api_are_told_what_was_given_up(tmp_path: Path) -> None:
+async def test_readers_of_the_api_see_the_end_of_turns_that_were_given_up(tmp_path: Path) -> None:
     async with running(tmp_path, [], ScriptedModel([hangs()])) as gateway:
         receipts = [await gateway.accept(requested(text)) for text in ("first", "second")]
         await damage(gateway, step=0)
@@ -581,7 +582,7 @@ def requested(text: str) -> MessageEvent:
     return replace(typed(text), origin=origin, body=body)
 
 
-async def test_a_terminal_goes_on_where_a_terminal_that_died_stopped(tmp_path: Path) -> None:
+async def test_a_terminal_resumes_the_turn_of_a_dead_terminal(tmp_path: Path) -> None:
     dying, living = ScriptedModel([hangs()]), ScriptedModel([says("one"), says("two")])
     async with running(tmp_path, [], dying, TERMINAL) as gateway:
         await gateway.accept(typed("first"))
@@ -609,7 +610,9 @@ async def test_a_terminal_leaves_a_dead_gateways_work_to_a_gateway(tmp_path: Pat
 
 
 @pytest.mark.parametrize("there", [True, False])
-async def test_a_turn_goes_on_in_the_folder_that_it_began_in(tmp_path: Path, there: bool) -> None:
+async def test_a_turn_is_resumed_in_the_folder_in_which_it_began(
+    tmp_path: Path, there: bool
+) -> None:
     server = ChatServer()
     dying = ScriptedModel([calls(("slow", {"seconds": 0})), hangs()])
     begun, elsewhere = replace(QUIET, workspace="begun"), replace(QUIET, workspace="elsewhere")
@@ -625,7 +628,7 @@ async def test_a_turn_goes_on_in_the_folder_that_it_began_in(tmp_path: Path, the
     assert [path.parent.name for path in tmp_path.glob("*/appended")] == [place]
 
 
-async def test_what_was_used_before_a_kill_is_counted(tmp_path: Path) -> None:
+async def test_usage_before_a_kill_is_counted(tmp_path: Path) -> None:
     async def costly(request: ModelRequest, emit: Emit) -> AssistantMessage:
         emit(UsageReported(prompt_tokens=1000, completion_tokens=1, cost=0.5))
         return await calls(("slow", {"seconds": 0}))(request, emit)

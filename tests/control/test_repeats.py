@@ -1,4 +1,4 @@
-"""Requests that are sent again with their idempotency key."""
+"""Requests that are repeated with their idempotency key."""
 
 import time
 from pathlib import Path
@@ -51,7 +51,7 @@ def request(key: str = "k", text: str = "hi", session: str = "") -> MessageEvent
 
 
 async def answered(gateway: Gateway, event: MessageEvent) -> View:
-    """The end of the turn that answers the request."""
+    """Returns the last event of the turn that answers the request."""
     receipt = await gateway.accept(event)
     assert isinstance(receipt, Accepted | Duplicate)
     fold = EventFold()
@@ -87,7 +87,7 @@ async def test_a_turn_that_failed_for_a_time_runs_again_and_once_completed_never
 @pytest.mark.parametrize(
     ("failure", "expected"), [(fails(Rejected("no")), "rejected"), (says("hello"), "completed")]
 )
-async def test_a_turn_that_ended_for_good_never_runs_again(
+async def test_a_turn_that_ended_permanently_never_runs_again(
     tmp_path: Path, failure: Answer, expected: str, session: str
 ) -> None:
     model = ScriptedModel([failure])
@@ -137,7 +137,7 @@ async def test_a_repeat_of_a_running_turn_follows_it(tmp_path: Path) -> None:
 
 
 @places
-async def test_a_turn_goes_on_where_it_failed_and_no_tool_is_run_twice(
+async def test_a_turn_is_resumed_where_it_failed_and_no_tool_is_run_twice(
     tmp_path: Path, session: str
 ) -> None:
     model = ScriptedModel([APPEND, fails(AWAY, after="I have"), says("Done.")])
@@ -182,7 +182,7 @@ async def test_a_slow_reader_of_the_first_attempt_does_not_mislead_a_repeat(
     assert [end.outcome for end in ends] == ["completed"], "it reads the second attempt too"
 
 
-async def test_a_conversation_that_has_gone_on_gets_the_request_as_a_new_message(
+async def test_a_conversation_that_has_continued_gets_the_request_as_a_new_message(
     tmp_path: Path,
 ) -> None:
     model = ScriptedModel([fails(AWAY), says("about weather"), says("about bread")])
@@ -233,7 +233,7 @@ async def test_a_key_with_another_session_or_body_is_a_conflict(tmp_path: Path) 
 
 
 @places
-async def test_a_turn_that_ran_again_when_the_process_died_goes_on_after_a_restart(
+async def test_a_turn_that_ran_again_when_the_process_died_is_resumed_after_a_restart(
     tmp_path: Path, session: str
 ) -> None:
     async with running(tmp_path, [], ScriptedModel([fails(AWAY)])) as gateway:

@@ -1,4 +1,4 @@
-"""The agent that answers a message: chosen by a plugin, or the default, and never another one."""
+"""Routing: a plugin or the default chooses the agent, and no other agent answers."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def test_an_error_of_the_hook_is_a_failed_route() -> None:
 
 
 class BadRoute:
-    """A plugin that can't route the chat 2: it names no agent of ours, or fails."""
+    """A plugin that can't route chat 2: it names an unknown agent, or fails."""
 
     def __init__(self, *, fails: bool) -> None:
         self._fails = fails
@@ -69,7 +69,7 @@ async def test_a_message_without_a_route_is_refused_and_does_not_block_the_accou
 
 
 class TwoAgents:
-    """A plugin that hosts a second agent for the chat 2."""
+    """A plugin that hosts a second agent for chat 2."""
 
     def __init__(self, home: Path) -> None:
         self._home = home

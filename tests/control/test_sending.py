@@ -41,7 +41,7 @@ LONG = " ".join(f"word{number}" for number in range(900))
 async def send(
     folder: Path, adapter: PlainAdapter, content: Content, *attempts: type[Exception]
 ) -> Delivery:
-    """Attempts to send the delivery until an attempt succeeds; each of the first ones must fail."""
+    """Attempts to send the delivery until an attempt succeeds. All earlier ones must fail."""
     async with open_test_store(folder) as store:
         id = await store.run(deliveries.owe, CHAT, content, "main", None, NOW)
         delivery = Delivery(id=id, target=CHAT, state="sending", content=content)
@@ -61,7 +61,7 @@ async def final_attempt(store: Store, adapter: PlainAdapter, delivery: Delivery)
 
 
 class Lossy(ChatServer):
-    """Takes every message, but some of its replies are lost."""
+    """A platform that accepts every message, but some of its replies are lost."""
 
     def __init__(self, *losses: int, deduplicates: bool = False) -> None:
         super().__init__(deduplicates=deduplicates)

@@ -1,4 +1,4 @@
-"""A conversation that ends is looked after: its notes are made, also after a crash."""
+"""The memory of an ended conversation is updated, also after a crash."""
 
 from pathlib import Path
 
@@ -59,14 +59,14 @@ async def test_a_crash_while_notes_are_made_does_not_lose_them(tmp_path: Path) -
         await until(lambda: len(first.requests) == 3)
     second = ScriptedModel([calls(("memory", NOTE)), says("done")])
     async with running(tmp_path, [PlainAdapter(server)], second, REMEMBERING) as gateway:
-        # The other process is dead, but only time tells that to those who come after it.
+        # The other process is dead, but its claim is valid until it expires.
         await rows(gateway._store, "update endings set taken_at = taken_at - 601")
         server.says("/new")
         await until(lambda: remembered(tmp_path))
     assert "Likes tea." in remembered(tmp_path)
 
 
-async def test_what_goes_wrong_is_tried_again_later_and_stops_nothing(tmp_path: Path) -> None:
+async def test_failed_work_is_retried_later_and_stops_nothing_else(tmp_path: Path) -> None:
     seen: list[Turn] = []
 
     async def end(turn: Turn, ended_at: float) -> None:
@@ -92,7 +92,7 @@ async def test_what_goes_wrong_is_tried_again_later_and_stops_nothing(tmp_path: 
     assert turn.person == "plain:7"
 
 
-async def test_who_is_no_gateway_leaves_the_conversations_of_others_alone(tmp_path: Path) -> None:
+async def test_a_terminal_leaves_the_conversations_of_others_alone(tmp_path: Path) -> None:
     server = ChatServer()
     first = ScriptedModel([says("hello"), says("I see"), hangs()])
     async with running(tmp_path, [PlainAdapter(server)], first, REMEMBERING):

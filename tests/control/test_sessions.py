@@ -1,4 +1,4 @@
-"""Earlier conversations: those at work are left alone."""
+"""Earlier conversations. Sessions with a running turn are not changed."""
 
 from functools import partial
 from pathlib import Path

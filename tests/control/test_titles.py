@@ -1,4 +1,4 @@
-"""Names for conversations."""
+"""Titles of conversations."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ class Models:
 
 
 async def talk(home: Path, models: Models, conditions: Conditions, title: str) -> None:
-    """A conversation of two turns, until it has this title."""
+    """Runs a conversation of two turns until it has this title."""
     server = ChatServer()
     async with running(home, [PlainAdapter(server)], models, conditions):
         for number, text in enumerate(("how do I boil an egg?", "and two?"), 1):
@@ -57,7 +57,7 @@ async def test_a_conversation_is_named_once_by_the_auxiliary_model(tmp_path: Pat
     assert "how do I boil an egg?" in models.named[0].messages[0].text
 
 
-async def test_without_one_its_first_words_are_its_name(tmp_path: Path) -> None:
+async def test_without_a_model_for_titles_the_first_words_are_the_name(tmp_path: Path) -> None:
     models = Models(says("no"))
     await talk(tmp_path, models, QUIET, "how do I boil an egg?")
     assert models.named == []

@@ -30,7 +30,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def metered(answer: Answer, cost: float | None) -> Answer:
-    """The answer, after a report of 100 tokens read and 10 written."""
+    """Emits the answer, after a report of 100 tokens read and 10 written."""
 
     async def reporting(request: ModelRequest, emit: Emit) -> AssistantMessage:
         emit(UsageReported(prompt_tokens=100, completion_tokens=10, cost=cost))

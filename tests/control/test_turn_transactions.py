@@ -1,4 +1,4 @@
-"""Epochs: what a model is sent begins, byte for byte, with what it was sent before."""
+"""Epochs: each model request begins, byte for byte, with the previous one."""
 
 import time
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ TURNS = 50
 
 
 class Clock:
-    """The machine's time, which can be set."""
+    """The clock of the machine, which can be set."""
 
     def __init__(self) -> None:
         self.offset = 0.0
@@ -43,7 +43,8 @@ def note(number: int) -> Answer:
 
 
 def script() -> Iterator[Answer]:
-    """Every fifth turn writes a note, every seventh looks something up, side by side."""
+    """Yields the answers. Every fifth turn writes a note, and every seventh makes parallel
+    searches."""
     for number in range(TURNS):
         if number % 5 == 0:
             yield note(number)
@@ -53,14 +54,15 @@ def script() -> Iterator[Answer]:
 
 
 def sent(request: ModelRequest) -> bytes:
-    """The body of a request, without the brackets that close it."""
+    """Returns the body of a request, without its closing brackets."""
     return OpenAIChat().body(request).removesuffix(b"]}")
 
 
-async def test_a_prefix_is_the_same_for_fifty_turns_whatever_happens(
+async def test_fifty_turns_have_the_same_prefix_in_all_circumstances(
     tmp_path: Path, clock: Clock
 ) -> None:
-    """Notes are written, the clock is set, others speak, and the gateway is restarted."""
+    """During the turns, notes are written, the clock is set, others send messages, and the
+    gateway restarts."""
     server, model = ChatServer(), ScriptedModel(script())
     for part in range(5):
         adapter = PlainAdapter(server)
@@ -77,12 +79,12 @@ async def test_a_prefix_is_the_same_for_fifty_turns_whatever_happens(
 
 
 @pytest.mark.parametrize("end", ["/new", "an hour idle"])
-async def test_an_epoch_ends_and_what_was_noted_meanwhile_appears(
+async def test_notes_appear_in_the_prompt_of_the_next_epoch(
     tmp_path: Path, clock: Clock, end: str
 ) -> None:
     server = ChatServer()
     morning = says("a new day")
-    # The second is for the look at a conversation that has ended.
+    # The second request is for the memory of an ended conversation.
     model = ScriptedModel([note(7), says("noted"), says("still here"), morning, morning])
     async with running_gateway(tmp_path, [PlainAdapter(server)], model, REMEMBERING):
         for text in ("note this", "go on"):

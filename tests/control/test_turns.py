@@ -1,4 +1,4 @@
-"""How a turn ends: by its limits, by a stop, by a fault, and what is kept of it."""
+"""The end of a turn: by its limits, by a stop or by an error, and the data that is stored."""
 
 from pathlib import Path
 
@@ -62,7 +62,7 @@ async def test_the_budget_of_steps_ends_a_turn(tmp_path: Path) -> None:
     assert refused(model.requests[2]) is None
 
 
-async def test_a_tool_that_breaks_is_told_to_the_model_and_the_turn_goes_on(tmp_path: Path) -> None:
+async def test_a_tool_error_is_reported_to_the_model_and_the_turn_continues(tmp_path: Path) -> None:
     server = ChatServer()
     model = ScriptedModel([calls(("append", {"token": "x"}), ("boom", {})), says("hello")])
     async with running(tmp_path, [PlainAdapter(server)], model):
@@ -77,7 +77,7 @@ async def test_a_tool_that_breaks_is_told_to_the_model_and_the_turn_goes_on(tmp_
     ]
 
 
-async def test_a_model_that_fails_is_told_and_the_next_turn_works(tmp_path: Path) -> None:
+async def test_a_model_error_is_reported_and_the_next_turn_works(tmp_path: Path) -> None:
     server = ChatServer()
     model = ScriptedModel([fails(Disconnected("The model is out of reach."), "Well"), says("hi")])
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
@@ -176,7 +176,7 @@ async def test_stop_closes_a_turn_whose_lane_broke(tmp_path: Path) -> None:
         await until(lambda: "hello" in server.texts())
 
 
-def test_what_a_chat_is_owed_says_how_the_turn_ended() -> None:
+def test_a_delivery_says_how_the_turn_ended() -> None:
     done = Completed(message=AssistantMessage(text="world"))
     assert owed_content(["hello"], [], done) == Content(text="hello\n\nworld")
     assert owed_content([" "], [], Completed(message=AssistantMessage())) is None
@@ -194,7 +194,7 @@ def counted(answer: Answer, read: int, written: int, cost: float | None) -> Answ
 
 
 @pytest.mark.parametrize("end", ["completed", "failed"])
-async def test_what_a_turn_used_is_kept_however_it_ends(tmp_path: Path, end: str) -> None:
+async def test_the_usage_of_a_turn_is_stored_for_every_outcome(tmp_path: Path, end: str) -> None:
     last = says("hello") if end == "completed" else fails(Disconnected("away"))
     step = calls(("slow", {"seconds": 0}))
     model = ScriptedModel([counted(step, 100, 5, 0.25), counted(last, 200, 7, 0.5)])
@@ -244,7 +244,7 @@ def request(*, stateless: bool) -> MessageEvent:
 
 
 def processes(home: Path) -> list[int]:
-    """The background process of the request and the one that hides, once both have begun."""
+    """Returns the background process of the request and the hidden one, after both have started."""
     files = [home / "workspace" / name for name in ("pid", "hidden")]
     if all(file.exists() and file.read_text().endswith("\n") for file in files):
         return [int(file.read_text()) for file in files]
@@ -288,7 +288,7 @@ async def test_a_stateless_request_ends_a_process_that_has_killed_its_supervisor
             assert not lives(int(file.read_text()))
 
 
-async def test_background_processes_of_a_session_go_on(tmp_path: Path) -> None:
+async def test_background_processes_of_a_session_continue(tmp_path: Path) -> None:
     model = ScriptedModel([calls(("terminal", BACKGROUND)), says("done")])
     with local_backend(tmp_path) as backend:
         async with running(tmp_path, [], model, replace(COMMANDS, backend=backend)) as gateway:

@@ -1,4 +1,4 @@
-"""A burst passes a few at a time, in order, and nobody is forgotten."""
+"""A burst passes a few requests at a time, in order, and none is forgotten."""
 
 import asyncio
 from typing import Protocol
@@ -16,14 +16,14 @@ class Gate(Protocol):
 
 
 class OpenGate:
-    """A turnstile that does nothing. The checks below must be able to tell the difference."""
+    """A turnstile that does nothing, to show that the checks below can fail."""
 
     async def enter(self) -> None:
         pass
 
 
 async def rounds_of_a_burst(gate: Gate) -> list[int]:
-    """The round of the event loop in which each request of a burst has passed, in order."""
+    """Returns the round of the event loop in which each request of a burst has passed."""
     loop, now, rounds = asyncio.get_running_loop(), 0, list[int]()
 
     def count() -> None:
@@ -51,7 +51,7 @@ def most_in_one_round(rounds: list[int]) -> int:
 async def test_a_burst_passes_a_few_in_each_round() -> None:
     rounds = await rounds_of_a_burst(Turnstile())
     assert len(rounds) == BURST
-    # Waiters are woken in one round and run in the next, in which others may pass as well.
+    # Waiters are woken in one round and run in the next, in which others may pass too.
     assert most_in_one_round(rounds) <= 2 * PER_ROUND
 
 

@@ -44,7 +44,7 @@ class Summariser:
         self.fails = fails
         self.requests: list[ModelRequest] = []
         self.shown: list[str] = []
-        """What it was asked to summarise."""
+        """The text that the model was asked to summarise."""
 
     async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
         if request.system == SUMMARY_SYSTEM:

@@ -73,7 +73,7 @@ async def test_the_sender_does_not_change_the_prompt() -> None:
     assert await written(a_turn(source=one)) == await written(a_turn(source=other))
 
 
-async def test_an_epoch_keeps_its_prompt_whatever_is_remembered_later() -> None:
+async def test_later_notes_do_not_change_the_prompt_of_an_epoch() -> None:
     notes = ["one"]
 
     async def remember(turn: Turn) -> list[PromptPart]:
@@ -154,7 +154,7 @@ async def test_requests_without_a_session_share_a_prompt_for_a_moment() -> None:
 
 
 async def test_notes_of_one_chat_are_never_in_the_prompt_of_another() -> None:
-    """The chats differ by account, chat or person, in every combination that could be confused."""
+    """Any two of these chats differ in the account, the chat id or the person."""
 
     def memory_of(source: Source, person: str) -> str:
         return f"<{source.account}, {source.chat_kind} {source.chat_id}, {person}>"

@@ -26,7 +26,7 @@ OBJECT = ResponseFormat(kind="json_object")
 
 
 class Structured:
-    """Returns an agent for structured output."""
+    """An agent for structured output."""
 
     def __init__(self, *answers: Answer, wanted: ResponseFormat = PERSON) -> None:
         self.model = ScriptedModel(answers)

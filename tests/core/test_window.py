@@ -81,7 +81,7 @@ def test_an_estimate_is_corrected_by_what_the_provider_counts() -> None:
     scale = EstimateCorrection()
     scale.learn(1000, 1300)
     assert scale(2000) == 2600
-    scale.learn(1000, 40)  # it reports what was not cached: no measure of the whole
+    scale.learn(1000, 40)  # the provider reports only uncached tokens, not the whole request
     assert scale(2000) == 2600
 
 

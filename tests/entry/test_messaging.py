@@ -1,4 +1,4 @@
-"""An account stays connected, whatever the platform does."""
+"""An account stays connected after every failure of its platform."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -158,7 +158,7 @@ PRINCIPAL = Principal(name="plain", person=OWNER)
 
 
 class Faulty(PlainAdapter):
-    """Reports one event before those of the server."""
+    """Reports one event before the events of the server."""
 
     def __init__(self, server: ChatServer, event: MessageEvent) -> None:
         super().__init__(server)
@@ -250,7 +250,7 @@ def test_an_account_is_named_for_its_platform(tmp_path: Path, account: str) -> N
         make=lambda name, config: PlainAdapter(ChatServer(), account),
     )
     settings = configured(tmp_path, "platforms: {chat: {token: a}}\n")
-    with pytest.raises(ConfigError, match=f"'{account}' is no name for an account of chat"):
+    with pytest.raises(ConfigError, match=f"'{account}' can't be the name of an account of chat"):
         make_adapters(settings, [chat])
 
 

@@ -1,4 +1,4 @@
-"""What is printed can't control the terminal."""
+"""Printed text can't control the terminal."""
 
 import json
 

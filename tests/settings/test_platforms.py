@@ -152,7 +152,7 @@ def checked(home: Path, config: str, *platforms: AnyPlatform) -> tuple[str, ...]
     return check_platforms(settings(home, config), platforms)
 
 
-def test_a_platform_that_is_not_installed_is_warned_of(tmp_path: Path) -> None:
+def test_a_platform_that_is_not_installed_is_a_warning(tmp_path: Path) -> None:
     config = "platforms:\n  telegram: {token: '123:abcdefgh', allowed_users: [1]}\n"
     assert checked(tmp_path, config, platform()) == (
         "config.yaml: platforms.telegram is ignored: this platform is not installed",
@@ -160,7 +160,7 @@ def test_a_platform_that_is_not_installed_is_warned_of(tmp_path: Path) -> None:
     assert checked(tmp_path, "", platform()) == ()
 
 
-def test_a_setting_that_is_not_supported_yet_is_warned_of(tmp_path: Path) -> None:
+def test_a_setting_that_is_not_supported_yet_is_a_warning(tmp_path: Path) -> None:
     config = "platforms: {chat: {home_channel: 5}}\n"
     assert checked(tmp_path, config, platform()) == (
         "config.yaml: platforms.chat.home_channel is not supported yet and is ignored",

@@ -165,7 +165,7 @@ def test_a_file_that_is_not_text_is_an_error_of_the_operator(tmp_path: Path) -> 
         load(tmp_path, {})
 
 
-def test_a_key_that_is_given_twice_is_warned_of(tmp_path: Path) -> None:
+def test_a_duplicate_key_is_a_warning(tmp_path: Path) -> None:
     found = settings(tmp_path, "model: a\nmodel: b\n")
     assert found.model.default == "b"
     assert "model (lines 1 and 2) is given twice" in found.warnings[0]

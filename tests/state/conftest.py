@@ -1,4 +1,4 @@
-"""Every test here that opens a store by `open_test_store` runs on SQLite and on PostgreSQL."""
+"""Every test here that opens a store with `open_test_store` runs on SQLite and on PostgreSQL."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What was said in private never reaches another person: not by memory, not by search."""
+"""Private messages reach no other person, neither through memory nor through search."""
 
 import re
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ from hermes.types.store import Store
 from hermes.types.turns import Turn
 from hermes.types.value import Value
 
-# The group has the id of Alice's private chat: nothing may rest on ids being different.
+# The group has the id of Alice's private chat, because ids of chats need not differ.
 PLACES = {
     "private": PRIVATE,
     "group": replace(GROUP, chat_id=PRIVATE.chat_id),
@@ -42,7 +42,7 @@ TAG = re.compile(r"(\w+)_(alice|bob)_(private|elsewhere|group|lobby)")
 
 
 class Deed(Value):
-    """Somebody tells a secret somewhere; the agent notes it, or it is only said."""
+    """A person tells a secret in a chat. `how` says whether the agent also stores it as a note."""
 
     who: str
     where: str
@@ -61,7 +61,7 @@ deeds = st.lists(
 
 
 class World:
-    """One agent, two people, one group and another."""
+    """One agent, two people and two groups."""
 
     def __init__(self, home: Path, store: Store) -> None:
         self._home = home
@@ -104,7 +104,7 @@ class World:
         await self._store.run(sessions.begin_anew, str(turn.session), 0.0)
 
     async def seen(self, who: str, where: str) -> str:
-        """All that the agent is shown, or can find, when it answers here."""
+        """Returns everything that the agent is shown or can find when it answers here."""
         turn = self.turn(who, where)
         tool = session_search_tool(self._store)
         shown = [part.text for part in as_prompt(self._memory.read(turn))]
@@ -116,7 +116,7 @@ class World:
 
 
 def allowed(who: str, where: str) -> Iterator[tuple[str, str]]:
-    """From where a secret may come that is seen here, and from whom."""
+    """Yields the people and chats whose secrets may be seen here."""
     for teller in PEOPLE:
         if where in SHARED:
             yield teller, where
@@ -157,17 +157,17 @@ def test_a_private_chat_is_heard_by_its_person() -> None:
 
 
 @pytest.mark.parametrize("kind", ["group", "channel"])
-def test_a_shared_chat_is_heard_by_all_in_it_whoever_asks(kind: str) -> None:
+def test_the_audience_of_a_shared_chat_is_the_same_for_every_sender(kind: str) -> None:
     source: Source = replace(GROUP, chat_kind=kind, thread_id="3")
     rooms = {audience_of(a_turn(source=replace(source, user_id=user))) for user in ("1", "2")}
     key = SessionKey(agent=DEFAULT_AGENT, platform="p", kind=source.chat_kind, chat="-5")
     assert rooms == {Room(agent=DEFAULT_AGENT, account="p", chat="-5", sessions=str(key))}
 
 
-async def test_where_nobody_is_known_nothing_is_shown_or_kept(tmp_path: Path) -> None:
+async def test_nothing_is_shown_or_stored_for_an_unknown_person(tmp_path: Path) -> None:
     nobody = replace(a_turn(UserMessage(text="secret alpha"), home=tmp_path), person=None)
     assert audience_of(nobody) is None
     async with open_test_store(tmp_path) as store:
         assert await LocalMemory(store).recall(nobody) == ""
-        with pytest.raises(ToolFailed, match="not known who"):
+        with pytest.raises(ToolFailed, match="the person is unknown"):
             await use(session_search_tool(store), nobody, {"query": "alpha"})

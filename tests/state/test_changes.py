@@ -1,4 +1,4 @@
-"""Commits of others are told once, however many there were."""
+"""Any number of commits by other processes wakes a reader once."""
 
 from collections.abc import AsyncIterator
 
@@ -7,7 +7,7 @@ import anyio
 from hermes.state.changes import Changes
 
 
-async def test_several_changes_are_told_as_one() -> None:
+async def test_several_changes_wake_a_reader_once() -> None:
     changes = Changes()
     changes.notice()
     changes.notice()
@@ -19,7 +19,7 @@ async def test_several_changes_are_told_as_one() -> None:
     assert quiet.cancelled_caught
 
 
-async def test_each_reader_is_told_and_a_later_change_wakes_it() -> None:
+async def test_each_reader_is_woken_again_by_a_later_change() -> None:
     changes = Changes()
     one, other = changes.noticed(), changes.noticed()
     changes.notice()
@@ -27,10 +27,10 @@ async def test_each_reader_is_told_and_a_later_change_wakes_it() -> None:
         await anext(one)
         await anext(other)
         async with anyio.create_task_group() as group:
-            group.start_soon(_next, one)
-            await anyio.lowlevel.checkpoint()
+            group.start_soon(wait_for, one)
+            await anyio.wait_all_tasks_blocked()
             changes.notice()
 
 
-async def _next(noticed: AsyncIterator[None]) -> None:
+async def wait_for(noticed: AsyncIterator[None]) -> None:
     await anext(noticed)

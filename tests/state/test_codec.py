@@ -1,4 +1,4 @@
-"""Events as they are kept: exactly what was emitted, from any number on."""
+"""Stored events equal the emitted ones, from any number on."""
 
 import msgspec
 from hypothesis import given
@@ -22,7 +22,9 @@ events = st.lists(
 
 
 @given(events, st.integers(1, 2_000_001))
-def test_a_reader_gets_what_it_lacks_from_any_number(emitted: list[AgentEvent], first: int) -> None:
+def test_a_reader_gets_the_missing_part_from_any_number(
+    emitted: list[AgentEvent], first: int
+) -> None:
     kept = decode_recorded(encode(record(first, emitted)))
     for seen in range(-2, len(emitted) + 2):
         pieces = [one.after(first - 1 + seen) for one in kept]

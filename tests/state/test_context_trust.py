@@ -1,4 +1,4 @@
-"""Which context files the agent has written, and which of them may be loaded."""
+"""The records of context files that the agent has written, and the files that may be loaded."""
 
 import os
 from pathlib import Path
@@ -36,7 +36,7 @@ def states(trust: ContextTrust) -> list[str]:
     return [one.state for one in trust.recorded()]
 
 
-def test_what_the_agent_did_not_write_is_trusted(trust: ContextTrust, file: Path) -> None:
+def test_a_file_that_the_agent_did_not_write_is_trusted(trust: ContextTrust, file: Path) -> None:
     assert trusted(trust, file)
     assert trust.recorded() == []
     assert not trust.allow(file)
@@ -58,7 +58,9 @@ def test_an_allowance_is_for_one_content(trust: ContextTrust, file: Path) -> Non
     assert states(trust) == ["missing"]
 
 
-def test_a_revoked_file_is_not_loaded_whoever_wrote_it(trust: ContextTrust, file: Path) -> None:
+def test_a_revoked_file_is_not_loaded_even_if_a_person_wrote_it(
+    trust: ContextTrust, file: Path
+) -> None:
     trust.revoke(file)
     assert not trusted(trust, file)
     assert trust.allow(file)
@@ -85,7 +87,7 @@ def test_on_a_disk_that_ignores_case_a_file_is_known_by_every_spelling(
     file.unlink()
     trust.mark_written(spelling)
     spelling.write_text("of the agent")
-    # A second name of the same file, as such a disk shows it.
+    # A second name of the same file, as on a disk that ignores case.
     file.hardlink_to(spelling)
     assert not trusted(trust, file)
     assert trust.allow(file)
@@ -131,7 +133,7 @@ def test_a_deleted_file_is_no_instruction(trust: ContextTrust, file: Path) -> No
     assert trust.recorded() == []
 
 
-def test_what_a_loss_of_power_damaged_is_ignored(
+def test_a_record_that_a_power_failure_damaged_is_ignored(
     trust: ContextTrust, file: Path, tmp_path: Path
 ) -> None:
     trust.begin("call", {file: digest_of(file)})

@@ -1,4 +1,4 @@
-"""Entries of a memory file, and how they are changed."""
+"""Entries of a memory file, and their changes."""
 
 import pytest
 from hypothesis import given
@@ -35,12 +35,14 @@ def remove(old: str) -> EntryEdit:
         ("one\n\ntwo", ("one\n\ntwo",)),
     ],
 )
-def test_a_line_of_the_mark_parts_two_entries(text: str, entries: tuple[str, ...]) -> None:
+def test_a_line_with_the_separator_separates_two_entries(
+    text: str, entries: tuple[str, ...]
+) -> None:
     assert entries_of(text) == entries
 
 
 @given(st.lists(lines))
-def test_what_is_added_is_read_again(contents: list[str]) -> None:
+def test_added_entries_are_read_again(contents: list[str]) -> None:
     entries: tuple[str, ...] = ()
     for content in contents:
         try:
@@ -74,7 +76,7 @@ def test_an_entry_is_added_once() -> None:
     assert edited([TEA, RUNS], [add(TEA)]) == (TEA, RUNS)
 
 
-def test_an_entry_is_meant_by_a_part_of_it() -> None:
+def test_a_part_of_an_entry_selects_it() -> None:
     assert edited([TEA, RUNS], [replace("tea", "Likes coffee")]) == ("Likes coffee", RUNS)
     assert edited([TEA, RUNS], [remove("Sundays\nin")]) == (TEA,)
 
@@ -94,9 +96,9 @@ def test_the_edits_of_a_change_see_each_other() -> None:
 @pytest.mark.parametrize(
     ("edit", "why"),
     [
-        (remove("x"), f"No entry holds 'x'. The entries:\n{TEA}{BETWEEN}{RUNS}"),
-        (replace("x", "y"), "No entry holds 'x'"),
-        (remove("a"), "2 entries hold 'a': give more"),
+        (remove("x"), f"No entry contains 'x'. The entries:\n{TEA}{BETWEEN}{RUNS}"),
+        (replace("x", "y"), "No entry contains 'x'"),
+        (remove("a"), "2 entries contain 'a': give a longer part"),
         (remove(" "), "'old'"),
         (replace("", "y"), "'old'"),
         (replace("tea", " \n"), "'content'"),

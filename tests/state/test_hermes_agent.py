@@ -1,4 +1,4 @@
-"""The data of a Hermes Agent is found, and left as it is."""
+"""The data of a Hermes Agent is found and not changed."""
 
 import hashlib
 import json
@@ -42,7 +42,7 @@ def test_our_own_earlier_database_is_no_data_of_a_hermes_agent(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("data", [b"no database", b"SQLite format 3\0" + b"\xff" * 5000])
-def test_what_can_t_be_read_is_still_reported(tmp_path: Path, data: bytes) -> None:
+def test_data_that_can_not_be_read_is_still_reported(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "state.db").write_bytes(data)
     assert str(found_data(tmp_path, {})) == "a database"
 

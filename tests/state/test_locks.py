@@ -1,4 +1,4 @@
-"""File locks, with real other processes that hold them."""
+"""File locks, with other processes that hold them."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ with FileLock(Path(sys.argv[1])) as lock:
 
 @contextmanager
 def another_process(path: Path, how: str = "acquire") -> Iterator[subprocess.Popen[str]]:
-    """A process that has called the method of the lock."""
+    """Starts a process that calls the method of the lock."""
     command = [sys.executable, "-c", HOLDER, str(path), how]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
@@ -76,7 +76,7 @@ def test_waiting_for_a_lock_can_have_a_limit(path: Path) -> None:
         assert lock.acquire_within(5.0)
 
 
-def test_a_shared_lock_keeps_out_those_who_want_it_alone(path: Path) -> None:
+def test_a_shared_lock_excludes_exclusive_ones(path: Path) -> None:
     with FileLock(path) as lock, another_process(path, "share"):
         assert not is_held(path)
         lock.share()

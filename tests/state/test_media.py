@@ -19,7 +19,7 @@ def cache(tmp_path: Path) -> MediaCache:
 
 
 def age(tmp_path: Path, name: str, seconds: float) -> Path:
-    """Makes the file look as if it was last used so long ago."""
+    """Sets the time of the file's last use to this many seconds ago."""
     path = tmp_path / "media" / name
     then = time.time() - seconds
     os.utime(path, (then, then))
@@ -72,7 +72,7 @@ def test_a_file_that_is_not_used_is_deleted_and_can_be_stored_again(
     assert cache.read(name) == b"x"
 
 
-def test_what_a_crash_left_half_written_is_deleted_too(cache: MediaCache, tmp_path: Path) -> None:
+def test_a_half_written_file_is_deleted_after_a_crash(cache: MediaCache, tmp_path: Path) -> None:
     cache.keep(b"x", stateless=True)
     (tmp_path / "media" / "requests" / ".half.tmp").write_bytes(b"")
     left = age(tmp_path, "requests/.half.tmp", LONG)

@@ -1,4 +1,4 @@
-"""Memory files: apart for each audience, never lost, never overwritten blindly."""
+"""Memory files are separate for each audience, and no change is lost or overwritten."""
 
 import os
 import stat
@@ -60,7 +60,7 @@ def note(content: str) -> list[EntryEdit]:
 
 
 def written(turn: Turn, text: str | bytes, name: str = "MEMORY.md") -> Path:
-    """A file that somebody put there by hand, a while ago."""
+    """Writes a file as a person would, a while ago."""
     folder = folder_of(turn)
     assert folder
     folder.mkdir(parents=True, exist_ok=True)
@@ -107,7 +107,7 @@ def test_names_stay_in_their_folder_and_never_meet(texts: list[str]) -> None:
 # --- reading ---------------------------------------------------------------------------------
 
 
-async def test_what_was_noted_is_read_again(alice: Turn) -> None:
+async def test_notes_are_read_again(alice: Turn) -> None:
     memory = Memory()
     kept = await memory.change(alice, "memory", note("The server is called Odin"))
     assert kept == ChangedNotes(file="MEMORY.md", entries=1, used=25, limit=2200)
@@ -138,7 +138,7 @@ def test_a_hand_made_change_is_seen_at_once(alice: Turn) -> None:
     assert memory.read(alice).memory == ""
 
 
-def test_what_has_not_changed_is_not_read_again(alice: Turn) -> None:
+def test_an_unchanged_file_is_not_read_again(alice: Turn) -> None:
     memory = Memory()
     path = written(alice, "one")
     assert memory.read(alice).memory == "one"
@@ -168,7 +168,7 @@ def test_a_file_over_its_limit_is_shown_up_to_it(alice: Turn) -> None:
 async def test_a_change_is_made_whole_or_not_at_all(alice: Turn) -> None:
     memory = Memory()
     await memory.change(alice, "memory", note("one"))
-    with pytest.raises(ToolFailed, match="No entry holds 'three'"):
+    with pytest.raises(ToolFailed, match="No entry contains 'three'"):
         await memory.change(
             alice, "memory", [*note("two"), EntryEdit(action="remove", old="three")]
         )
@@ -182,7 +182,7 @@ async def test_a_repeat_does_not_touch_the_file(alice: Turn) -> None:
     assert path.read_bytes() == "one\r\n§\r\ntwo".encode()
 
 
-async def test_a_full_file_says_how_full_and_of_what(alice: Turn) -> None:
+async def test_the_error_for_a_full_file_has_its_size_and_its_entries(alice: Turn) -> None:
     memory = Memory(NoteLimits(memory=12))
     await memory.change(alice, "memory", note("likes tea"))
     with pytest.raises(ToolFailed) as failure:
@@ -193,7 +193,9 @@ async def test_a_full_file_says_how_full_and_of_what(alice: Turn) -> None:
     assert (await memory.change(alice, "memory", shorter)).used == 10
 
 
-async def test_what_a_person_made_too_long_can_be_shortened_step_by_step(alice: Turn) -> None:
+async def test_a_file_that_a_person_made_too_long_can_be_shortened_step_by_step(
+    alice: Turn,
+) -> None:
     memory = Memory(NoteLimits(memory=5))
     path = written(alice, "first\n§\nsecond\n§\nthird")
     await memory.change(alice, "memory", [EntryEdit(action="remove", old="first")])
@@ -212,7 +214,7 @@ async def test_single_people_are_not_kept_in_a_shared_chat(tmp_path: Path) -> No
 
 
 async def test_nobody_known_nothing_kept() -> None:
-    with pytest.raises(ToolFailed, match="not known who"):
+    with pytest.raises(ToolFailed, match="the person is unknown"):
         await Memory().change(a_turn(), "memory", note("x"))
 
 
@@ -269,7 +271,7 @@ async def test_a_folder_that_can_not_be_written_is_a_sentence(tmp_path: Path) ->
         await Memory().change(a_turn(home=tmp_path), "memory", note("new"))
 
 
-async def test_a_lock_that_is_never_freed_is_not_waited_for_for_ever(
+async def test_waiting_for_a_lock_has_a_time_limit(
     alice: Turn,
 ) -> None:
     with FileLock(written(alice, "", ".lock")) as held:

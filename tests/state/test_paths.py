@@ -1,4 +1,4 @@
-"""The layout of a home, and files that are written whole or not at all."""
+"""The layout of a home, and files that are written completely or not at all."""
 
 import stat
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The list of gateways that run for a home."""
+"""The list of running gateways of a home."""
 
 import subprocess
 import sys

@@ -62,7 +62,7 @@ def run_as_nobody(code: str, path: Path) -> str:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    """A home that all users can read, on a path that all users can walk."""
+    """Returns a home that all users can read and reach."""
     for folder in (tmp_path, *tmp_path.parents[:-2]):
         folder.chmod(folder.stat().st_mode | 0o055)
     home = Home(root=tmp_path / "my home")
@@ -98,8 +98,8 @@ def test_a_key_that_nobody_could_read_is_closed_to_them(home: Home, name: str) -
 
 
 @pytest.mark.parametrize("name", ["root", "dotenv", "api_key"])
-def test_what_another_user_owns_and_all_can_read_is_refused(home: Home, name: str) -> None:
-    """We are `nobody`, and root owns the file."""
+def test_a_file_that_another_user_owns_and_all_can_read_is_refused(home: Home, name: str) -> None:
+    """The process runs as `nobody`, and root owns the file."""
     path: Path = {"root": home.root, "dotenv": home.dotenv, "api_key": home.api_key}[name]
     for owned in (home.root, home.dotenv, home.api_key):
         if owned != path:
@@ -112,7 +112,7 @@ def test_what_another_user_owns_and_all_can_read_is_refused(home: Home, name: st
 
 
 class PathWithoutPermissions(PosixPath):
-    """A path on a disk that accepts every change of permissions and makes none."""
+    """A path on a disk that ignores changes of permissions."""
 
     def chmod(self, mode: int, *, follow_symlinks: bool = True) -> None:
         pass

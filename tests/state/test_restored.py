@@ -1,4 +1,4 @@
-"""Open work of a restored snapshot is ended and nothing of it runs again."""
+"""Open work of a restored snapshot is ended, and none of it runs again."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -39,7 +39,7 @@ def select(sql: str) -> Work[list[Row]]:
 
 
 def begin(id: str, key: SessionKey, state: str = "running") -> Work[None]:
-    """A turn of a chat that is under way."""
+    """Inserts a running turn of a chat."""
     yield from inbox.insert(id, said(id), key, None, US, "bound")
     yield from turns.insert(turn_row(id, str(key), state), "main", "7")
     yield from deliveries.owe(CHAT, None, "main", TurnId(id), NOW)
@@ -85,7 +85,7 @@ async def test_a_suspended_turn_fails_and_its_chat_is_told(store: Store) -> None
     done = await store.run(close_open_work, "4 min", NOW)
     assert done == RestoredWork(turns=1, waiting=0, deliveries=1)
     owed = await store.read(select, "select state, doubtful from deliveries order by seq")
-    # The question may have been sent since; the notice has not.
+    # The question may have been sent since the snapshot; the notice has not.
     assert owed == [("ready", 1), ("ready", 0)]
     assert await store.read(turns.all_open) == []
 

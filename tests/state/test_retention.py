@@ -1,4 +1,4 @@
-"""Which rows are deleted in time, and which are kept."""
+"""The deletion of expired rows."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The migrations form one numbered list that only grows, and read what earlier ones wrote."""
+"""The migrations are one numbered list that only grows, and later ones can read earlier rows."""
 
 import hashlib
 import sqlite3
@@ -20,7 +20,7 @@ RELEASED = {
     "m001_spine": "07946a71ec1da965",
     "m002_core": "7508431242c8a00b",
 }
-"""Hashes of the migrations that have been released: databases exist that have run them."""
+"""Hashes of the released migrations, which databases have already run."""
 
 
 def test_migrations_are_numbered() -> None:
@@ -35,7 +35,7 @@ def test_a_released_migration_is_never_edited() -> None:
 
 
 def database_of(version: str, path: Path) -> sqlite3.Connection:
-    """A database as the version that ended with this migration made it."""
+    """Creates a database as the version that ended with this migration did."""
     connection = sqlite3.connect(path, isolation_level=None)
     for number, (name, script) in enumerate(MIGRATIONS, 1):
         for statement in statements(script):

@@ -1,4 +1,4 @@
-"""Search finds what the audience has heard, and nothing else."""
+"""Search finds only messages that the audience may see."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.state import sessions, transcript
 from hermes.state.audience import Person, Room
-from hermes.state.codec import decode_message
 from hermes.state.search import FoundMessage, around, search
 from hermes.testing.rows import EVERYBODY, NOW, SOURCE, writer
 from hermes.testing.running import rows
@@ -34,7 +33,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 
 class Talk:
-    """Says things, each in a turn of its own."""
+    """Stores messages, each in a turn of its own."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -68,9 +67,7 @@ def texts(found: list[FoundMessage]) -> list[str]:
     return [one.text for one in found]
 
 
-async def test_a_person_finds_their_own_words_wherever_they_said_them(
-    store: Store, talk: Talk
-) -> None:
+async def test_a_person_finds_their_own_messages_of_all_chats(store: Store, talk: Talk) -> None:
     await talk.say("fox at home")
     await talk.say("fox in the group", key=replace(PLACE, user="1"))
     await talk.say("fox on slack", key=replace(PLACE, platform="slack", kind="private"))
@@ -80,7 +77,7 @@ async def test_a_person_finds_their_own_words_wherever_they_said_them(
     assert texts(await store.read(search, "fox", to(BOB))) == ["fox of another"]
 
 
-async def test_a_shared_chat_finds_what_was_said_in_it(store: Store, talk: Talk) -> None:
+async def test_a_shared_chat_finds_its_own_messages(store: Store, talk: Talk) -> None:
     await talk.say("fox in private, under the same id", key=replace(PLACE, kind="private"))
     await talk.say("fox of ann here", key=replace(PLACE, user="1"))
     await talk.say("fox of bob here", BOB, replace(PLACE, user="2", thread="9"))
@@ -174,5 +171,6 @@ async def test_a_very_long_message_is_found_by_its_beginning_and_kept_whole(
     (found,) = await store.read(search, "beginning", to(ANN))
     assert found.text.startswith("beginning")
     assert await store.read(search, "ending", to(ANN)) == []
-    ((body, crc),) = await rows(store, "select body, crc from messages")
-    assert decode_message(body, crc) == UserMessage(text=long)
+    ((session,),) = await rows(store, "select session from messages")
+    (entry,) = await store.read(transcript.entries, session)
+    assert entry.message == UserMessage(text=long)

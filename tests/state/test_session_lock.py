@@ -22,7 +22,7 @@ def accept(number: int) -> Work[str]:
     return "runs"
 
 
-async def test_of_many_messages_at_once_one_opens_a_turn(tmp_path: Path) -> None:
+async def test_only_one_of_many_messages_at_once_opens_a_turn(tmp_path: Path) -> None:
     async with open_test_store(tmp_path) as store:
         outcomes = await outcomes_of(store, [partial(accept, number) for number in range(30)])
         assert sorted(map(str, outcomes)) == ["runs", *["waits"] * 29]

@@ -1,4 +1,4 @@
-"""Long results are kept whole, for their own conversation, for a while."""
+"""Long results are stored completely, for their own session, for a limited time."""
 
 import math
 import os
@@ -63,13 +63,13 @@ def test_text_that_is_no_unicode_is_kept_as_far_as_it_is(spill: Spill) -> None:
     assert spill.read("s", spill.keep("s", "t_0_0", "a\udcffb")) == "a?b"
 
 
-def test_a_disk_that_takes_nothing_is_told(tmp_path: Path) -> None:
+def test_an_error_of_the_disk_is_reported(tmp_path: Path) -> None:
     (tmp_path / "spill").write_text("in the way")
     with pytest.raises(StoreUnavailable, match="can't be kept"):
         Spill(tmp_path / "spill").keep("s", "t_0_0", "x")
 
 
-def test_what_is_old_is_forgotten(spill: Spill, tmp_path: Path) -> None:
+def test_old_results_are_deleted(spill: Spill, tmp_path: Path) -> None:
     for call, age in (("old", 100), ("new", 300)):
         spill.keep("s", call, call)
         (path,) = (tmp_path / "spill").glob(f"*/{call}")
@@ -122,7 +122,7 @@ def test_a_short_text_is_not_trimmed() -> None:
     assert trimmed("x" * 100, 100, "spill:t_0_0") == "x" * 100
 
 
-def test_a_trimmed_text_keeps_whole_lines_and_says_where_to_go_on() -> None:
+def test_a_trimmed_text_keeps_whole_lines_and_says_where_to_continue() -> None:
     text = "".join(f"line {number}\n" for number in range(1, 101))
     assert trimmed(text, 120, "spill:t_0_0").split("\n") == [
         "line 1",
@@ -145,7 +145,7 @@ def test_a_deleted_session_leaves_no_results(tmp_path: Path) -> None:
     assert spill.read("other", "spill:t_0_0") == "text"
 
 
-def test_what_else_lies_there_is_left_alone(spill: Spill, tmp_path: Path) -> None:
+def test_other_files_are_left_alone(spill: Spill, tmp_path: Path) -> None:
     spill.keep("s", "t_0_0", "old")
     (tmp_path / "spill" / ".DS_Store").write_text("x")
     (tmp_path / "spill" / "zz").write_text("x")

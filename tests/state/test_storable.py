@@ -1,4 +1,4 @@
-"""Both databases refuse the same text, in the same way."""
+"""Both databases reject the same text in the same way."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A damaged row becomes a marker, and what a model is given stays consistent."""
+"""A marker replaces a damaged row, and the history for the model stays consistent."""
 
 import random
 from collections.abc import AsyncIterator, Sequence
@@ -27,7 +27,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 
 def write_turn(number: int, calls: int) -> Work[list[int]]:
-    """A question, a message with calls, their results and an answer; the rows that hold them."""
+    """Stores a question, a message with calls, their results and an answer. Returns their rows."""
     turn = writer(f"t{number}")
     asked = tuple(
         ToolCall(id=CallId(f"t{number}_0_{index}"), name="look", arguments="{}")
@@ -91,7 +91,7 @@ async def test_a_damaged_result_keeps_its_call(store: Store) -> None:
     assert found[3].text == "seen 1"
 
 
-async def test_the_marker_of_a_damaged_message_stands_for_its_results(store: Store) -> None:
+async def test_the_marker_of_a_damaged_message_replaces_its_results(store: Store) -> None:
     rows = await store.run(write_turn, 1, 2)
     await store.run(flip, rows[1])
     known = await store.read(transcript.history, KEY, History(generation=0))
@@ -113,7 +113,7 @@ async def test_an_export_has_a_marker_and_everything_that_can_be_read(store: Sto
     ]
 
 
-async def test_whatever_is_damaged_a_model_accepts_the_history(store: Store) -> None:
+async def test_a_model_accepts_the_history_after_any_damage(store: Store) -> None:
     chance = random.Random(11)
     rows: list[int] = []
     for number in range(12):
@@ -126,7 +126,7 @@ async def test_whatever_is_damaged_a_model_accepts_the_history(store: Store) -> 
         found = await store.read(said_in, KEY, 0)
         check_pairs(found)
         assert {one.text for one in found} <= whole | {LOST_MESSAGE, LOST_RESULT}
-        # The rows that can be read are read: a marker replaces no question and no answer.
+        # Readable rows are still read: a marker replaces no question and no answer.
         kept = [one for one in found if one.text.startswith(("question", "answer"))]
         assert len(kept) >= 24 - len(hit)
         for row in hit:
@@ -146,7 +146,7 @@ async def test_open_calls_of_a_running_turn_stay_open(store: Store) -> None:
 
 
 async def test_results_of_calls_that_are_known_already_are_kept(store: Store) -> None:
-    """A client answers the calls of the turn before."""
+    """A client answers the calls of the previous turn."""
     call = ToolCall(id=CallId("t1_0_0"), name="look", arguments="{}")
     asked = AssistantMessage(calls=(call,))
     await store.run(transcript.append, writer("t1"), 0, 0, asked, NOW)

@@ -441,7 +441,7 @@ def test_the_last_frame_of_a_run_has_the_answer_between_its_halves(
     ]
 
 
-def test_a_run_that_failed_has_no_answer_whatever_the_error_says() -> None:
+def test_a_failed_run_has_no_answer_with_any_error_text() -> None:
     failed = TurnFinished(outcome="failed", text=ANSWER_PLACEHOLDER.decode(), code="rate_limited")
     whole, tail = RunStream("run_1").end(5, failed, None)
     assert tail == b""

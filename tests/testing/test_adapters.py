@@ -1,4 +1,4 @@
-"""The contract of adapters: the fakes keep it, and adapters that break it are found out."""
+"""The contract of adapters: the fakes fulfil it, and adapters that break it are detected."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -130,7 +130,7 @@ class SkipsMissedMessages(PlainAdapter):
 
 
 class ChangesEvents(PlainAdapter):
-    """Reports events other than those that it should."""
+    """An adapter that changes events before it reports them."""
 
     def change(self, event: MessageEvent) -> MessageEvent:
         raise NotImplementedError
@@ -215,7 +215,7 @@ BREAKERS: dict[str, Callable[[], Awaitable[None]]] = {
     ).test_messages_are_heard_once_and_in_order(),
     "stays connected": lambda: broken(
         StaysConnected
-    ).test_it_reports_that_it_is_connected_and_disconnects_when_cancelled(),
+    ).test_an_adapter_reports_that_it_is_connected_and_disconnects_when_cancelled(),
     "counts too little": lambda: broken(
         CountsTooLittle
     ).test_a_text_at_the_limit_arrives_whole_and_a_longer_one_is_rejected("x"),
@@ -228,11 +228,11 @@ BREAKERS: dict[str, Callable[[], Awaitable[None]]] = {
     ).test_every_ability_of_the_adapter_is_tested(),
     "promises too much": lambda: broken(
         PromisesTooMuch
-    ).test_it_has_what_its_quality_level_requires(),
+    ).test_a_platform_has_the_features_that_its_quality_level_requires(),
 }
 
 
 @pytest.mark.parametrize("name", BREAKERS)
-async def test_what_breaks_the_contract_is_found_out(name: str) -> None:
+async def test_adapters_that_break_the_contract_are_detected(name: str) -> None:
     with pytest.raises((AssertionError, Rejected, ExceptionGroup)):
         await BREAKERS[name]()

@@ -1,4 +1,5 @@
-"""Without a package registry the reason is told, and nothing half-installed is left in use."""
+"""Without a package registry the installation fails with a reason, and leaves nothing
+half-installed."""
 
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from hermes.testing.api_clients import installed_clients
 from hermes.types.errors import Disconnected
 
 
-def test_without_a_registry_the_installer_s_reason_is_told(
+def test_without_a_registry_the_error_has_the_reason_of_the_installer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")

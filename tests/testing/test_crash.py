@@ -1,4 +1,4 @@
-"""The gateway is killed at every point there is, and at random: no promise may break."""
+"""The gateway is killed at every point and at random, and keeps all guarantees."""
 
 import subprocess
 import sys
@@ -7,13 +7,13 @@ import pytest
 
 from hermes.testing.crash import SCENARIOS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def crash(*arguments: str) -> None:
-    """Runs the harness; what it found is the failure's text."""
+    """Runs the harness. The failure's text contains the violations."""
     command = [sys.executable, "-m", "hermes.testing.crash", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=290, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -24,13 +24,3 @@ def test_a_kill_at_any_point_breaks_no_promise(scenario: str) -> None:
 
 def test_kills_at_random_break_no_promise() -> None:
     crash("--messages", "200", "--chats", "20", "--kills", "5", "--seed", "7", "--seconds", "60")
-
-
-@pytest.mark.parametrize("scenario", ["append", "queued", "client-tools-session", "recovery"])
-def test_a_kill_at_any_point_breaks_no_promise_on_postgres(scenario: str) -> None:
-    crash("--scenario", scenario, "--store", "postgres")
-
-
-def test_kills_at_random_break_no_promise_on_postgres() -> None:
-    load = ["--messages", "100", "--chats", "20", "--kills", "4", "--seed", "7", "--seconds", "60"]
-    crash(*load, "--store", "postgres")

@@ -32,5 +32,5 @@ async def run(line: str, files: MemoryFiles | None = None) -> tuple[int, str]:
         ("", 0, ""),
     ],
 )
-async def test_it_does_what_a_shell_does(line: str, code: int, printed: str) -> None:
+async def test_the_small_shell_acts_like_a_real_one(line: str, code: int, printed: str) -> None:
     assert await run(line) == (code, printed)

@@ -1,4 +1,4 @@
-"""The fake model server keeps real servers' rules, and its own promises."""
+"""The fake model server follows the rules of real servers."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -160,7 +160,7 @@ async def test_failures_come_as_ordered(client: Client, model: FakeModel) -> Non
         ([user("x"), {"role": "assistant", "content": None}, user("y")], "has no content"),
     ],
 )
-async def test_what_real_servers_refuse_is_refused_and_counted(
+async def test_requests_that_real_servers_refuse_are_refused_and_counted(
     client: Client, model: FakeModel, messages: list[Json], reason: str
 ) -> None:
     status, body = await client.ask(*messages)
@@ -217,7 +217,7 @@ async def test_behaviour_changes_at_run_time(client: Client) -> None:
         assert response.status == 400
 
 
-async def test_what_was_asked_can_be_read_back(client: Client, model: FakeModel) -> None:
+async def test_received_requests_can_be_read_back(client: Client, model: FakeModel) -> None:
     await client.said("one")
     await client.said("two")
     assert (await client.get("/_last"))["messages"] == [user("two")]

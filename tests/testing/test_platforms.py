@@ -1,4 +1,4 @@
-"""The fake platforms keep the contract that real ones will have to."""
+"""The fake platforms fulfil the contract of real ones."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""The recipes of the guide are found, run by tests, and install what tests install."""
+"""The recipes of the guide are found, are run by tests, and install the same packages as the
+tests."""
 
 import re
 from pathlib import Path

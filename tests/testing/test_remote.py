@@ -1,4 +1,4 @@
-"""Platforms in another process: they can be stopped at any moment without a complaint."""
+"""Platforms in another process can be stopped at any moment without an error."""
 
 import asyncio
 import socket
@@ -36,7 +36,7 @@ async def test_to_stop_in_the_moment_in_which_data_arrives_breaks_no_callback() 
             port = await group.start(serve_rooms, {"plain": Rooms()})
             with socket.create_connection(("127.0.0.1", port)) as client:
                 await until_served(len(asyncio.all_tasks()))
-                # The next round finds the socket readable, and cancels before it looks at it.
+                # The next round finds the socket readable, and cancels before reading it.
                 client.send(b"x")
                 loop.call_soon(group.cancel_scope.cancel)
                 await anyio.sleep_forever()

@@ -1,4 +1,4 @@
-"""The stores of the test kit do what tests rely on."""
+"""The stores of the test kit."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The strict model refuses what a strict provider refuses, and quotes what it was given."""
+"""The strict model refuses the same requests as a strict provider, and quotes the request."""
 
 import base64
 import struct
@@ -63,7 +63,7 @@ class Client:
         self.session = session
 
     async def ask(self, model: StrictModel, *messages: Json, **options: object) -> Json:
-        """The message or the error."""
+        """Returns the message or the error."""
         body = {"model": "m", "messages": list(messages), **options}
         url = f"{model.base_url}/chat/completions"
         async with self.session.post(url, json=body) as response:
@@ -176,7 +176,7 @@ async def test_a_schema_that_no_provider_accepts_is_refused(client: Client, want
         assert model.stats.calls == sum(model.stats.refused.values()) == 1
 
 
-async def test_images_are_looked_at(client: Client) -> None:
+async def test_the_strict_model_reads_images(client: Client) -> None:
     async with StrictModel(Plan(text="I see {images}.")) as model:
         message = await client.ask(model, image(f"data:image/png;base64,{PIXELS}"))
         assert message["content"] == "I see image/png of 3x2 pixels."

@@ -23,7 +23,8 @@ def text(html: str) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_saved_page_gives_the_expected_text(page: Path) -> None:
-    """The expected text is in a file beside the page: its title, an empty line, its Markdown."""
+    """The expected text is in a file next to the page: the title, an empty line, and the
+    Markdown."""
     html = page.read_bytes().decode(CHARSETS.get(page.stem, "utf-8"))
     read = readable(html, f"https://example.org/pages/{page.name}")
     expected = page.with_suffix(".md").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""A manifest describes a platform without any SDK or web framework."""
+"""The manifest and the webhook routes of a platform need no SDK and no web framework."""
 
 from hermes.testing.adapters import Listener
 from hermes.testing.platforms import ChatServer, FakeConfig, PlainAdapter, Update, to_event

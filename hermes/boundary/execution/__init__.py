@@ -1,1 +1,1 @@
-"""Where commands run."""
+"""The backends that run commands."""

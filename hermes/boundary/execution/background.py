@@ -1,4 +1,4 @@
-"""Background commands of this machine. Each has a folder, so that a restart loses none."""
+"""Background commands of this machine. Each has a folder, so that a restart loses none of them."""
 
 import contextlib
 import os
@@ -35,16 +35,16 @@ RECORD = "record.json"
 PROCESS_MARK = "HERMES_PROCESS"
 """The environment variable by which the processes of a background command are found."""
 MOST_RUNNING = 64
-"""Processes of one agent that run at the same time."""
+"""Maximum number of running processes of one agent."""
 MOST_FINISHED = 256
-"""Finished processes whose records are kept."""
+"""Maximum number of finished processes whose records are kept."""
 FINISHED_SECONDS = 86_400.0
-"""Seconds for which the records are kept."""
+"""Seconds for which the records of finished processes are kept."""
 POLL_INTERVAL = 0.1
 
 
 class BackgroundProcess(Value):
-    """The record of a command, written before it begins."""
+    """The record of a command, which is written before the command begins."""
 
     id: str
     command: str
@@ -52,12 +52,12 @@ class BackgroundProcess(Value):
     agent: AgentId
     workdir: str
     process: ProcessGroup
-    """The group of the command; the supervisor is its leader."""
+    """The process group of the command. The supervisor is its leader."""
     started_at: float
 
 
 class Background:
-    """The background processes with records in one folder. A session sees its own."""
+    """The background processes that have records in one folder. A session sees only its own."""
 
     def __init__(self, root: Path, shell: str, environment: Mapping[str, str]) -> None:
         self._root = root
@@ -67,7 +67,8 @@ class Background:
     async def start(
         self, command: str, workdir: Path, session: SessionKey, agent: AgentId
     ) -> BackgroundProcess:
-        """Records the command, then lets it begin. A crash in between leaves no unknown process."""
+        """Records the command, then lets it begin. A crash in between leaves no unrecorded
+        process."""
         folder = self._root / new_id()
         reading, gate = os.pipe()
         begun = False
@@ -111,11 +112,11 @@ class Background:
         return ProcessGroup(group=int(said), started=started)
 
     def of(self, session: SessionKey) -> list[ProcessStatus]:
-        """The session's processes, the oldest first."""
+        """Returns the session's processes, the oldest first."""
         return [status for record, status in self._all() if record.session == str(session)]
 
     def find(self, id: str, session: SessionKey) -> ProcessStatus:
-        """ToolFailed if the session has no process of that id."""
+        """Returns the process with the id. Raises ToolFailed if the session has no such process."""
         return self._find(id, session)[1]
 
     def record(self, id: str, session: SessionKey) -> BackgroundProcess:
@@ -132,7 +133,7 @@ class Background:
         return ProcessOutput(data=data, whole=not pieces or pieces[0].suffix == ".0")
 
     def write(self, id: str, session: SessionKey, data: bytes) -> None:
-        """Sends input to the process; ToolFailed if it has ended or does not read."""
+        """Sends input to the process. Raises ToolFailed if it has ended or does not read."""
         self.find(id, session)
         try:
             taken = _write(self._root / id / "input", data)
@@ -147,7 +148,7 @@ class Background:
             )
 
     async def wait(self, id: str, session: SessionKey, seconds: float) -> ProcessStatus:
-        """The state when it has ended, or after so many seconds."""
+        """Waits until the process has ended, or for this many seconds. Returns its state."""
         with anyio.move_on_after(seconds):
             while True:
                 status = await anyio.to_thread.run_sync(self.find, id, session)
@@ -157,7 +158,7 @@ class Background:
         return await anyio.to_thread.run_sync(self.find, id, session)
 
     async def kill(self, id: str, session: SessionKey) -> ProcessStatus:
-        """Ends it and everything that it started; SIGTERM comes first."""
+        """Ends the process and everything that it started. SIGTERM is sent first."""
         record, status = await anyio.to_thread.run_sync(self._find, id, session)
         process = record.process
         if status.running:
@@ -200,7 +201,8 @@ class Background:
                 yield known
 
     def _read(self, folder: Path) -> tuple[BackgroundProcess, ProcessStatus] | None:
-        """The record in the folder and the state of its process; None if there is no record."""
+        """Reads the record in the folder and the state of its process; None if there is no
+        record."""
         try:
             record = msgspec.json.decode((folder / RECORD).read_bytes(), type=BackgroundProcess)
         except (OSError, msgspec.DecodeError):
@@ -219,7 +221,7 @@ class Background:
 
 
 def _terminate_all(record: BackgroundProcess) -> None:
-    """Sends SIGTERM once to everything that the supervisor has started."""
+    """Sends SIGTERM once to all processes that the supervisor has started."""
     leader = record.process.group
     away = [one for one in descendants(leader) if one.group != leader]
     signal_group(record.process, signal.SIGTERM)
@@ -228,7 +230,7 @@ def _terminate_all(record: BackgroundProcess) -> None:
 
 
 def _end_all(record: BackgroundProcess) -> None:
-    """Ends everything but the supervisor, which ends last because it writes the exit code."""
+    """Ends all processes except the supervisor, which ends last because it writes the exit code."""
     if runs(record.process):
         end_descendants(record.process.group)
     # If the supervisor was killed, the others are no longer its descendants.
@@ -259,7 +261,7 @@ def _code(folder: Path) -> int | None:
 
 
 def _changed_at(folder: Path) -> float:
-    """The time of the last change in the folder."""
+    """Returns the time of the last change in the folder."""
     with contextlib.suppress(FileNotFoundError):
         return max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
     return time.time()

@@ -1,4 +1,4 @@
-"""The environment variables that commands see."""
+"""Chooses the environment variables of commands."""
 
 from collections.abc import Iterable, Mapping
 
@@ -11,7 +11,7 @@ DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 def child_environment(
     environ: Mapping[str, str], passthrough: Iterable[str] = ()
 ) -> dict[str, str]:
-    """The variables with harmless names and those that the operator names, and no others."""
+    """Returns only the variables with harmless names and those that the operator names."""
     allowed = VISIBLE_VARIABLES.union(passthrough)
     chosen = {
         name: value for name, value in environ.items() if name in allowed or name.startswith("LC_")

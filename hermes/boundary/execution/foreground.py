@@ -19,12 +19,12 @@ from hermes.types.execution import CommandObserver, CommandOutcome
 from hermes.types.identity import new_id
 
 OUTPUT_GRACE = 0.5
-"""Seconds that the last output gets after the shell has ended."""
+"""Seconds that are allowed for the last output after the shell has ended."""
 PROGRESS_SECONDS = 0.5
 
 
 class Foreground:
-    """Runs commands in a shell, each with this environment and a mark of its own."""
+    """Runs commands in a shell. Each command has this environment and a mark of its own."""
 
     def __init__(self, shell: str, environment: Mapping[str, str]) -> None:
         self._shell = shell
@@ -34,7 +34,8 @@ class Foreground:
     async def run(
         self, command: str, folder: Path, seconds: float, observer: CommandObserver
     ) -> CommandOutcome:
-        """Runs it for so many seconds at most. ToolFailed if it can't begin."""
+        """Runs the command for at most this many seconds. Raises ToolFailed if it can't be
+        started."""
         mark = new_id()
         request = CommandRequest(
             shell=self._shell,
@@ -55,7 +56,7 @@ class Foreground:
             await supervised.aclose()
 
     def close(self) -> None:
-        """Ends the process that starts commands. The next command starts another one."""
+        """Ends the fork server. The next command starts another one."""
         self._server.close()
 
 

@@ -1,8 +1,9 @@
-"""Starts foreground commands and supervises each of them, in processes beside the gateway.
+"""Starts foreground commands and supervises each of them, in processes outside the gateway.
 
-A gateway runs it with the standard library alone and passes a socket as stdin. For each command it
-sends two descriptors over that socket: a control socket and the pipe for the output. The server
-forks a supervisor, which reads the request, a line of JSON, from the control socket:
+A gateway runs this module as a server, with the standard library alone, and passes a socket as
+stdin. For each command the gateway sends two descriptors over that socket: a control socket and the
+pipe for the output. The server forks a supervisor, which reads the request, a line of JSON,
+from the control socket:
 
 - The supervisor writes `ready <its pid> <pid of the shell>`, or `failed <reason>`.
 - The gateway writes `go`. Only then does the shell begin. `kill` ends everything at any time, and
@@ -10,7 +11,8 @@ forks a supervisor, which reads the request, a line of JSON, from the control so
 - The supervisor writes `shell <code>` if the shell has ended and other processes still run, and
   `ended <code> <number killed>` when everything has ended.
 
-The supervisor is a subreaper. A process that leaves its session stays a descendant of it.
+The supervisor is a subreaper. A process that leaves its session stays a descendant of the
+supervisor.
 """
 
 import contextlib
@@ -38,7 +40,7 @@ EXEC_FAILED = 127
 
 
 class ChildWatch:
-    """Lets a process wait for a socket and for the ends of its children at the same time."""
+    """Waits for a socket and for the end of child processes at the same time."""
 
     def __init__(self, watched: socket.socket) -> None:
         self._woken, waker = os.pipe()
@@ -52,7 +54,8 @@ class ChildWatch:
         self._poll.register(self._watched, select.POLLIN)
 
     def wait(self) -> bool:
-        """Waits for either; True if the socket can be read."""
+        """Waits until the socket can be read or a child process ends. Returns True if the socket
+        can be read."""
         ready = {descriptor for descriptor, _ in self._poll.poll()}
         if self._woken in ready:
             with contextlib.suppress(BlockingIOError):
@@ -77,7 +80,7 @@ class ForkServer:
             self._reap(0)
 
     def _accept(self) -> bool:
-        """Starts a supervisor; False if there are no more requests."""
+        """Starts a supervisor. Returns False if there are no more requests."""
         data, descriptors, _, _ = socket.recv_fds(self._requests, 1, 2)
         if not data:
             return False
@@ -104,7 +107,8 @@ class ForkServer:
                     return
 
     def _end_strays(self) -> None:
-        """Ends the processes of a supervisor that was killed. They have become our children."""
+        """Ends the processes of a supervisor that was killed. The fork server has become their
+        parent."""
         while strays := [one for one in process_table() if self._is_stray(one)]:
             for stray in strays:
                 end_descendants(stray.pid)
@@ -138,7 +142,8 @@ class Supervisor:
         self._tell(f"ended {self._code} {left}")
 
     def _attend(self) -> int:
-        """Waits until everything has ended; returns the number of processes that were killed."""
+        """Waits until all processes have ended. Returns the number of processes that were
+        killed."""
         told = False
         while True:
             ordered = self._watch.wait() and self._obey()
@@ -158,7 +163,7 @@ class Supervisor:
         return left
 
     def _prepare(self) -> None:
-        """Starts the shell, which waits for the word to begin."""
+        """Starts the shell, which waits at the gate before it executes the command."""
         request = json.loads(self._read_line())
         os.chdir(request["folder"])
         self._shell = os.fork()
@@ -168,7 +173,7 @@ class Supervisor:
             _become([shell, "-c", command], request["environment"], self._waiting, self._output)
         self._waiting.close()
         os.close(self._output)
-        # The group of the shell must exist before anybody may want to end it.
+        # The group of the shell must exist before anything can signal it.
         self._gate.recv(1)
 
     def _read_line(self) -> bytes:
@@ -181,7 +186,7 @@ class Supervisor:
         return data
 
     def _obey(self) -> bool:
-        """Reads an order; True if everything is to be ended."""
+        """Reads an order. Returns True if all processes must be ended."""
         order = b""
         with contextlib.suppress(ConnectionError):
             order = self._control.recv(4096)
@@ -192,7 +197,7 @@ class Supervisor:
         return False
 
     def _reap(self, options: int) -> bool:
-        """Collects dead children; True if no child is left."""
+        """Collects dead children. Returns True if no child is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, options)
@@ -204,7 +209,7 @@ class Supervisor:
                 self._code = os.waitstatus_to_exitcode(status)
 
     def _tell(self, line: str) -> None:
-        # If the gateway is dead, nobody wants to know.
+        # If the gateway is dead, nobody reads the result.
         with contextlib.suppress(OSError):
             self._control.sendall(f"{line}\n".encode(errors="replace"))
 
@@ -223,7 +228,7 @@ def _supervise(control: int, output: int) -> NoReturn:
 def _become(
     command: list[str], environment: dict[str, str], gate: socket.socket, output: int
 ) -> NoReturn:
-    """Executes the command in a session of its own, once a byte arrives at the gate."""
+    """Executes the command in a session of its own, after a byte arrives at the gate."""
     try:
         os.setsid()
         gate.send(b"r")
@@ -242,15 +247,15 @@ def _become(
 
 
 def main() -> None:
-    """Serves the socket that is stdin."""
+    """Serves the socket that was passed as stdin."""
     signal.pthread_sigmask(signal.SIG_BLOCK, KEPT_FOR_THE_COMMAND)
-    # An embedding program may have inheritable descriptors, which no command may get.
+    # An embedding program may have inheritable descriptors, which commands must not get.
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     requests = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
         os.dup2(null, descriptor)
-    # No folder is kept in use by the server.
+    # The server must not keep a folder in use.
     os.chdir("/")
     adopt_orphans()
     forbid_inspection()

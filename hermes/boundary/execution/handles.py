@@ -22,9 +22,11 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 @cache
 def boot_id() -> str:
-    """Changes with every boot of the machine. The name of the machine where the system has none.
+    """Returns an id that changes with every boot of the machine.
 
-    A handle of another machine never has the same one, so its command is left alone.
+    If the system has no such id, returns the machine's name.
+
+    Two machines never have the same id, so a handle of another machine's command is left alone.
     """
     try:
         return _BOOT_ID.read_text().strip()
@@ -38,7 +40,8 @@ def handle_of(group: ProcessGroup, mark: str, supervisor: ProcessGroup) -> str:
 
 
 def end_handle(handle: str) -> bool:
-    """Ends everything that the command has started; False if nothing ran or it is not ours."""
+    """Ends everything that the command has started. Returns False if nothing ran, or the handle
+    is not ours."""
     kind, *fields = handle.split(":")
     if kind != "local" or len(fields) not in (4, 6):
         return False
@@ -51,9 +54,9 @@ def end_handle(handle: str) -> bool:
 
 
 def end_command(group: ProcessGroup, mark: str, supervisor: ProcessGroup | None) -> bool:
-    """Ends the command and everything that it has started; False if nothing ran.
+    """Ends the command and everything that it has started. Returns False if nothing ran.
 
-    If the supervisor was killed, the group and the processes with the mark are found.
+    If the supervisor was killed, the group and the processes with the mark are searched instead.
     """
     ended = end_supervised(supervisor) if supervisor else False
     ended = end_group(group) or ended
@@ -61,8 +64,8 @@ def end_command(group: ProcessGroup, mark: str, supervisor: ProcessGroup | None)
 
 
 def _parse(number: str, started: str) -> ProcessGroup | None:
-    """None if the fields are not those of a process group."""
+    """Returns the process group; None if the fields do not describe a process group."""
     if not (number.isdecimal() and started.isdecimal()):
         return None
-    # Group 0 would be our own, and 1 belongs to the system.
+    # Group 0 would be our own, and group 1 belongs to the system.
     return ProcessGroup(group=int(number), started=int(started)) if int(number) > 1 else None

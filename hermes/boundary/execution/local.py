@@ -1,4 +1,5 @@
-"""The `local` backend: files and commands of this machine, with the rights of this process."""
+"""The `local` backend: runs commands and file operations on this machine, with the rights of
+this process."""
 
 import os
 import shutil
@@ -30,13 +31,14 @@ from hermes.types.execution import (
 
 
 class LocalBackend:
-    """Nothing isolates its commands from this machine. File operations stay in the workspace."""
+    """The local backend. Its commands are not isolated from this machine; file operations stay
+    in the workspace."""
 
     isolation = "none"
 
     def __init__(self, processes: Path, environment: Mapping[str, str] | None) -> None:
-        """`processes` is the folder of background processes. `environment` is what commands see;
-        without one, commands are refused and only files can be used."""
+        """`processes` is the folder of background processes. `environment` has the variables of
+        commands. If `environment` is None, commands are refused and only files can be used."""
         self.commands = LocalCommands(processes, environment) if environment is not None else None
 
     async def open(self, scope: SandboxScope) -> "LocalSandbox":
@@ -46,7 +48,7 @@ class LocalBackend:
         return await anyio.to_thread.run_sync(end_handle, handle)
 
     def close(self) -> None:
-        """Ends the process that starts commands. Otherwise it ends with this object."""
+        """Ends the fork server, which otherwise ends with this object."""
         if self.commands is not None:
             self.commands.foreground.close()
 
@@ -67,7 +69,7 @@ class LocalSandbox:
 
     @cached_property
     def _workspace(self) -> Workspace:
-        # Made when it is first used: most turns call no tool.
+        # Created on first use, because most turns call no tool.
         home = self._scope.home
         return Workspace(Path(self._scope.workspace), Path(home) if home else None)
 
@@ -128,7 +130,7 @@ class LocalSandbox:
 
     async def _folder(self, command: str, workdir: str) -> Path:
         if "\0" in command + workdir:
-            # uvloop would run the part before the NUL.
+            # uvloop would run the part of the command before the NUL.
             raise ToolFailed("A command can't contain a NUL character.")
         return await anyio.to_thread.run_sync(folder_in, Path(self._scope.workspace), workdir)
 
@@ -158,7 +160,7 @@ class LocalProcess:
 
 
 def folder_in(workspace: Path, wanted: str) -> Path:
-    """The folder in which a command begins; the command may `cd` anywhere."""
+    """Returns the folder in which a command begins. The command may `cd` anywhere."""
     try:
         folder = Path(workspace, wanted).resolve()
         is_folder = folder.is_dir()

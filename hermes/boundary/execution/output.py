@@ -1,18 +1,18 @@
-"""The output of a command as text of a bounded length."""
+"""Keeps the output of a command as text of a bounded length."""
 
 from hermes.text.console import console_text
 
 OUTPUT_HEAD = OUTPUT_TAIL = 100_000
-"""Bytes that are kept of the beginning and of the end."""
+"""Number of bytes that are kept of the beginning, and of the end."""
 PROGRESS_LINE = 4000
-"""Longest line, in bytes, that is shown as progress."""
+"""Maximum number of bytes of a line that is shown as progress."""
 
 _BREAKS = b" \t\r\n\"'"
 """Characters between words. Output is cut only there, because half a secret is not recognised."""
 
 
 class Output:
-    """The beginning and the end of a stream, whatever its length."""
+    """Keeps the beginning and the end of a stream of any length."""
 
     def __init__(self) -> None:
         self._head = bytearray()
@@ -38,7 +38,8 @@ class Output:
         return console_text(head) + note + console_text(tail)
 
     def last_line(self) -> str:
-        """The last line of output, shown as progress; empty while it is too long."""
+        """Returns the last line of output, to show as progress; empty while the line is too
+        long."""
         end = bytes(self._head[-PROGRESS_LINE:] + self._tail[-PROGRESS_LINE:])[-PROGRESS_LINE:]
         if self._seen > len(end):
             end = end[_first(b"\r\n", end) :]
@@ -46,5 +47,5 @@ class Output:
 
 
 def _first(breaks: bytes, data: bytes) -> int:
-    """The first position of any of the bytes; the end if none occurs."""
+    """Returns the first position of any of the bytes; the end if none occurs."""
     return min((at for one in breaks if (at := data.find(one)) >= 0), default=len(data))

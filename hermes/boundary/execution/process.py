@@ -27,18 +27,19 @@ GATE = 'read -r go && [ "$go" = go ] && exec "$@" </dev/null'
 KILL_GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
 SUPERVISOR_GRACE = 1.0
-"""Seconds in which a supervisor ends after its command."""
+"""Seconds that a supervisor has to end after its command."""
 
 
 class ProcessGroup(Value):
-    """A process group. The start time of its leader distinguishes it from a reused number."""
+    """A process group. The start time of its leader distinguishes it from a later group with the
+    same number."""
 
     group: int
     started: int
 
 
 class Gated:
-    """A process group that exists and has not begun."""
+    """A process group whose command has not begun."""
 
     def __init__(self, process: Process, gate: int) -> None:
         self.process = process
@@ -83,12 +84,12 @@ async def spawn_gated(command: Sequence[str], cwd: Path, environment: dict[str, 
 
 
 def end_group(process: ProcessGroup) -> bool:
-    """Kills the group unless its number was reused; True if it was there."""
+    """Kills the group unless its number was reused. Returns True if the group existed."""
     return signal_group(process, signal.SIGKILL)
 
 
 def signal_group(process: ProcessGroup, number: signal.Signals) -> bool:
-    """Signals the group unless its number was reused; True if it was there."""
+    """Signals the group unless its number was reused. Returns True if the group existed."""
     started = start_time(process.group)
     if started is not None and started != process.started:
         return False
@@ -100,7 +101,7 @@ def signal_group(process: ProcessGroup, number: signal.Signals) -> bool:
 
 
 def end_supervised(supervisor: ProcessGroup) -> bool:
-    """Kills everything that a supervisor has started; True if there was anything.
+    """Kills everything that a supervisor has started. Returns True if there was anything.
 
     The supervisor then ends by itself. It is killed if it does not.
     """
@@ -115,13 +116,13 @@ def end_supervised(supervisor: ProcessGroup) -> bool:
 
 
 def end_marked(mark: str, spared: int = 0) -> int:
-    """Kills every process with the mark, `NAME=value`, in its environment, except the spared one.
+    """Kills every process with the mark, `NAME=value`, in its environment, except `spared`.
 
-    Returns their number. A process that cleared its environment is not found.
+    Returns the number of killed processes. A process that cleared its environment is not found.
     """
     ended: set[int] = set()
     while found := {pid for pid in _pids() - ended - {spared} if _end_if_marked(pid, mark)}:
-        # A process may have started another one before it was killed: look again.
+        # A process may have started another one before it was killed, so the search is repeated.
         ended |= found
     return len(ended)
 
@@ -144,12 +145,13 @@ def _end_if_marked(pid: int, mark: str) -> bool:
 
 
 def runs(process: ProcessGroup) -> bool:
-    """Whether the leader of the group is alive; a zombie is not."""
+    """Returns whether the leader of the group is alive. A zombie does not count as alive."""
     entry = find_process(process.group)
     return entry is not None and entry.state not in DEAD and entry.started == process.started
 
 
 def start_time(pid: int) -> int | None:
-    """When the process began, in clock ticks since boot; None if there is no such process."""
+    """Returns the start time of the process in clock ticks since boot; None if there is no such
+    process."""
     entry = find_process(pid)
     return entry.started if entry else None

@@ -1,7 +1,7 @@
 """Finds processes in /proc, and ends everything that a process has started.
 
-The fork server uses this module too, so it imports the standard library alone. Systems without
-/proc have an empty process table: there, only process groups can be ended.
+The fork server also uses this module, so it imports only the standard library. Systems without
+/proc have an empty process table, and only process groups can be ended there.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import time
 from typing import NamedTuple
 
 END_SECONDS = 20.0
-"""Seconds after which processes that do not die are given up."""
+"""Seconds to wait for killed processes to end."""
 RESCAN_SECONDS = 0.002
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
@@ -34,7 +34,7 @@ class ProcessEntry(NamedTuple):
 
 
 def find_process(pid: int) -> ProcessEntry | None:
-    """None if there is no such process."""
+    """Reads a process from /proc; None if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123  # for every process: it is hot
             stat = file.read()
@@ -46,7 +46,7 @@ def find_process(pid: int) -> ProcessEntry | None:
 
 
 def process_table() -> list[ProcessEntry]:
-    """All processes; empty on systems without /proc."""
+    """Returns all processes; empty on systems without /proc."""
     with contextlib.suppress(FileNotFoundError):
         names = os.listdir("/proc")  # noqa: PTH208
         return [one for name in names if name.isdigit() and (one := find_process(int(name)))]
@@ -54,7 +54,7 @@ def process_table() -> list[ProcessEntry]:
 
 
 def descendants(root: int) -> list[ProcessEntry]:
-    """The processes that `root` has started, and those that they have started."""
+    """Returns all descendants of `root`."""
     by_parent: dict[int, list[ProcessEntry]] = {}
     for entry in process_table():
         by_parent.setdefault(entry.parent, []).append(entry)
@@ -65,7 +65,7 @@ def descendants(root: int) -> list[ProcessEntry]:
 
 
 def end_descendants(root: int) -> int:
-    """Kills all descendants of the process; returns how many were alive.
+    """Kills all descendants of the process. Returns how many were alive.
 
     If the process is a subreaper, these include orphans in other sessions.
     """
@@ -86,7 +86,7 @@ def _stop_descendants(root: int, deadline: float) -> set[tuple[int, int]]:
     stopped: set[tuple[int, int]] = set()
     while True:
         alive = [one for one in descendants(root) if one.state not in DEAD]
-        # Parents come first, because they are the ones that may start more.
+        # Parents come first, because they may start more processes.
         fresh = [(one.pid, one.started) for one in alive if (one.pid, one.started) not in stopped]
         for pid, started in fresh:
             send_signal(pid, started, signal.SIGSTOP)
@@ -96,7 +96,7 @@ def _stop_descendants(root: int, deadline: float) -> set[tuple[int, int]]:
 
 
 def send_signal(pid: int, started: int, number: signal.Signals) -> bool:
-    """Signals the process unless its number was reused; True if it was there."""
+    """Signals the process unless its number was reused. Returns True if the process existed."""
     with contextlib.suppress(OSError):
         # Opened before the check, so that the signal can't reach a process with the same number.
         descriptor = os.pidfd_open(pid)
@@ -119,15 +119,16 @@ def adopt_orphans() -> None:
 
 
 def forbid_inspection() -> None:
-    """Hides the memory, environment and descriptors of this process from processes of its user.
+    """Hides the memory, environment and descriptors of this process from other processes of its
+    user.
 
-    It has no effect on root, which may inspect every process, and is available on Linux only. A
+    This has no effect on root, which may inspect every process, and is available on Linux only. A
     program that this process executes can be inspected again.
     """
     set_process_option(PR_SET_DUMPABLE, 0)
 
 
 def set_process_option(option: int, value: int) -> None:
-    """Sets an option of this process with `prctl`; does nothing on other systems than Linux."""
+    """Sets an option of this process with `prctl`. Does nothing on systems other than Linux."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""Command lines of the processes that supervise commands."""
+"""Builds the command lines of the processes that supervise commands."""
 
 import sys
 from pathlib import Path
@@ -7,11 +7,11 @@ from types import ModuleType
 _ROOT = Path(__file__).parents[3]
 """The folder that contains the package."""
 # Without `site` and the user's settings, Python starts in half the time. The package is the last
-# place in which modules are searched.
+# place that is searched for modules.
 _RUN = "import sys; sys.path.append(sys.argv.pop(1)); from {} import main; main()"
 
 
 def script(module: ModuleType, *arguments: str) -> list[str]:
-    """The command line that runs the module's `main` with the standard library alone."""
+    """Returns the command line that runs the module's `main` with the standard library alone."""
     run = _RUN.format(module.__name__)
     return [sys.executable, "-I", "-S", "-c", run, str(_ROOT), *arguments]

@@ -1,4 +1,4 @@
-"""Starts foreground commands through a fork server, and talks to the supervisor of each."""
+"""Starts foreground commands through a fork server, and communicates with their supervisors."""
 
 import contextlib
 import json
@@ -20,17 +20,17 @@ from hermes.types.errors import ToolFailed
 from hermes.types.value import Value
 
 OUTPUT_READ = 65_536
-"""Bytes of output that are read at once."""
+"""Maximum number of bytes of output in one read."""
 LONGEST_ARGUMENT = 131_071
-"""Bytes of a command. Linux accepts no longer argument of a program."""
+"""Maximum number of bytes of a command. Linux limits the argument of a program to this length."""
 STARTING_SECONDS = 10.0
 """Seconds that a supervisor has to answer."""
 SUPERVISOR_SECONDS = 30.0
-"""Seconds that a supervisor has to end everything."""
+"""Seconds that a supervisor has to end all processes."""
 
 
 class CommandRequest(Value):
-    """A command, as it is sent to a supervisor."""
+    """A command in the form that is sent to a supervisor."""
 
     shell: str
     command: str
@@ -40,7 +40,8 @@ class CommandRequest(Value):
     """Identifies the processes of the command if the supervisor was killed."""
 
     def line(self) -> bytes:
-        """The request as a supervisor reads it. ValueError if no program could be given it."""
+        """Encodes the request for a supervisor. Raises ValueError if no program accepts such an
+        argument."""
         if "\0" in self.command or len(os.fsencode(self.command)) > LONGEST_ARGUMENT:
             raise ValueError(f"a command has at most {LONGEST_ARGUMENT} bytes, and no NUL")
         fields = {
@@ -53,7 +54,7 @@ class CommandRequest(Value):
 
 
 class CommandEnd(Value):
-    """How a command ended."""
+    """The result of a command."""
 
     code: int
     left: int
@@ -61,18 +62,19 @@ class CommandEnd(Value):
 
 
 class SupervisorLost(Exception):
-    """The supervisor has ended without an answer: somebody killed it or the fork server."""
+    """Raised if a supervisor has ended without an answer, because it or the fork server was
+    killed."""
 
 
 class ForkServerClient:
-    """Starts commands through a fork server, which it starts when it needs one."""
+    """Starts commands through a fork server. The fork server is started when it is needed."""
 
     def __init__(self) -> None:
         self.starting_seconds = STARTING_SECONDS
         self._server: ServerProcess | None = None
 
     async def start(self, request: CommandRequest) -> "SupervisedCommand":
-        """The command, ready to begin. OSError or ValueError if it can't be started."""
+        """Prepares the command to begin. Raises OSError or ValueError if it can't be started."""
         line = request.line()
         try:
             return await self._start(line, request.mark)
@@ -169,7 +171,7 @@ class SupervisorConnection:
                 await anyio.wait_writable(self._control)
 
     async def line(self) -> str:
-        """The next line. SupervisorLost if there is none."""
+        """Reads the next line. Raises SupervisorLost if there is no further line."""
         while b"\n" not in self._received:
             await anyio.wait_readable(self._control)
             try:
@@ -183,8 +185,8 @@ class SupervisorConnection:
         return line.decode()
 
     async def output(self) -> bytes:
-        """The next piece of output; empty at the end."""
-        # We wait before every read, because endless output must not block the event loop.
+        """Reads the next piece of output; empty at the end."""
+        # The wait before every read keeps endless output from blocking the event loop.
         await anyio.wait_readable(self._output)
         return os.read(self._output, OUTPUT_READ)
 
@@ -194,7 +196,7 @@ class SupervisorConnection:
 
 
 class SupervisedCommand:
-    """A command that has not begun before `release`. It must be closed."""
+    """A command that begins with `release`. It must be closed."""
 
     def __init__(
         self,
@@ -210,7 +212,7 @@ class SupervisedCommand:
         self.ending_seconds = SUPERVISOR_SECONDS
         self._code: int | None = None
         self._left: int | None = None
-        """Known when everything has ended."""
+        """The result. It is known when all processes have ended."""
         self._lost = False
 
     @property
@@ -223,7 +225,7 @@ class SupervisedCommand:
             await self._connection.send(b"go\n")
 
     async def output(self) -> bytes:
-        """The next piece of output; empty at the end."""
+        """Reads the next piece of output; empty at the end."""
         return await self._connection.output()
 
     async def shell_ended(self) -> None:
@@ -236,7 +238,7 @@ class SupervisedCommand:
         signal_group(self._shell, signal.SIGTERM)
 
     async def end(self) -> CommandEnd | None:
-        """Ends everything that the command has started; None if the result is unknown."""
+        """Ends everything that the command has started. Returns None if the result is unknown."""
         with anyio.move_on_after(self.ending_seconds):
             while self._left is None and not self._lost:
                 with contextlib.suppress(ConnectionError):
@@ -248,7 +250,7 @@ class SupervisedCommand:
         return CommandEnd(code=self._code, left=self._left)
 
     async def aclose(self) -> None:
-        """Ends everything, also in a task that was cancelled."""
+        """Ends all processes, even if the task was cancelled."""
         with anyio.CancelScope(shield=True):
             await self.end()
         self._connection.close()
@@ -265,7 +267,7 @@ class SupervisedCommand:
 
 
 def _ready(word: str, rest: str) -> tuple[ProcessGroup, ProcessGroup]:
-    """The supervisor and the shell. OSError if the command can't begin."""
+    """Returns the supervisor and the shell. Raises OSError if the command can't begin."""
     if word != "ready":
         raise OSError(rest)
     supervisor, shell = map(int, rest.split())

@@ -14,7 +14,7 @@ from typing import NoReturn
 from hermes.boundary.execution.process_tree import adopt_orphans
 
 OUTPUT_PIECE = 5_000_000
-"""Bytes in one file of output. The last two files are kept."""
+"""Maximum number of bytes in one file of output. The last two files are kept."""
 MEANT_FOR_THE_COMMAND = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 
 
@@ -48,7 +48,7 @@ class OutputFiles:
 
 
 class ProcessTree:
-    """The command and everything that it starts."""
+    """The command and all processes that it starts."""
 
     def __init__(self, child: int) -> None:
         self._child = child
@@ -56,7 +56,7 @@ class ProcessTree:
         signal.signal(signal.SIGCHLD, lambda *_: self._reap(os.WNOHANG))
 
     def last_code(self) -> int:
-        """The command's exit code, once all processes have ended."""
+        """Waits for all processes to end. Returns the command's exit code."""
         self._reap(0)
         assert self._code is not None
         return self._code
@@ -77,10 +77,11 @@ def main() -> None:
     folder = Path(name)
     if os.fork():
         os._exit(0)
-    # These signals are for the command. We stay to write its exit code.
+    # These signals are for the command. The supervisor stays, to write the exit code.
     signal.pthread_sigmask(signal.SIG_BLOCK, MEANT_FOR_THE_COMMAND)
     os.setsid()
-    # Open for writing too, so that the command reads no end of file while nobody writes.
+    # Opened for writing too, so that the command does not read an end of file while nobody
+    # writes.
     keys = os.open(folder / "input", os.O_RDWR)
     os.write(1, b"%d\n" % os.getpid())
     if os.read(0, 1) != b"g":

@@ -65,8 +65,8 @@ def _asked(history: Sequence[Message]) -> str:
 
 
 def _fitting(found: FoundMessage, words: Sequence[str]) -> bool:
-    """Returns whether the message shares two keywords, or the only one. A single match may be
-    chance."""
+    """Returns whether the message contains two of the words, or the only word if there is just one.
+    A single match may be chance."""
     text = found.text.casefold()
     return sum(word in text for word in words) >= min(2, len(words))
 

@@ -195,7 +195,7 @@ def _options(choice: ModelChoice, sampling: Sampling) -> _Options:
 
 
 def _messages(request: ModelRequest, cache: EncodedMessageCache) -> bytes:
-    """Encodes all messages without the last brackets, with cache markers where an answer
+    """Encodes all messages without their closing brackets, with cache markers where an answer
     follows."""
     said, encode = request.messages, partial(_encoded, request)
     parts: list[bytes] = []

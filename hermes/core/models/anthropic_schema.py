@@ -10,7 +10,7 @@ from hermes.text.json_schema import resolved
 from hermes.types.models import ModelRequest
 
 _KINDS = frozenset({"type", "properties", "enum", "const", "$ref", "anyOf", "oneOf", "allOf"})
-"""Keywords of which a schema needs at least one."""
+"""A schema needs at least one of these keywords."""
 _KEPT = frozenset({"type", "title", "description", "required", "enum", "const", "format", "$ref"})
 _NO_SCHEMAS = ("$defs", "definitions", "enum", "const", "default", "examples")
 """Keywords whose values are not schemas, or are used only through references."""
@@ -57,8 +57,8 @@ _FORMATS = frozenset(
 
 
 def enforced_schema(request: ModelRequest) -> Mapping[str, object] | None:
-    """Returns the schema for the endpoint to enforce, or None if it can't enforce the wanted
-    one."""
+    """Returns a schema that the endpoint can enforce, or None if it can't enforce the wanted
+    schema."""
     wanted = request.response_format
     if wanted is None or wanted.kind != "json_schema":
         return None

@@ -14,8 +14,8 @@ from hermes.types.profile import ModelChoice
 
 MOST_SENT = 20
 MOST_SENT_BYTES = 20_000_000
-"""Maximum number of attachments of one model call and their total size. The newest ones of a
-conversation are sent. An API request can't have more."""
+"""Maximum number of attachments in one model call, and their maximum total size in bytes. The
+newest attachments of a conversation are sent. An API request can't have more of them."""
 
 ReadMedia = Callable[[str], bytes | None]
 """Reads an attachment by its path, or returns None if it is no longer stored. It blocks."""

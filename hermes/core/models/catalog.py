@@ -36,7 +36,7 @@ class ReasoningRule(Value):
     """How reasoning is controlled for some models, if it differs from the default."""
 
     models: str
-    """Regular expression that matches a part of their names."""
+    """Regular expression that matches a part of the models' names."""
     reasoning: Literal["budget", "effort", "none"]
 
 
@@ -44,7 +44,7 @@ class AttachmentRule(Value):
     """The kinds of attachments that some models accept at every provider."""
 
     models: str
-    """Regular expression that matches a part of their names in lower case."""
+    """Regular expression that matches a part of the models' names in lower case."""
     kinds: tuple[AttachmentKind, ...]
 
 
@@ -75,7 +75,8 @@ class Catalog(Value):
         return replace(self, providers=(*self.providers, *added))
 
     def with_address(self, name: str, base_url: str) -> "Catalog":
-        """The catalog with a usual address for one provider; the same catalog for an empty one."""
+        """Returns the catalog with this default address for the provider, or the same catalog if
+        the address is empty."""
         if not base_url:
             return self
         wanted = replace(self.named(name), base_url=base_url.rstrip("/"))

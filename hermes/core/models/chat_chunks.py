@@ -13,9 +13,10 @@ class ChatEcho(Struct, omit_defaults=True):
     """Fields of an answer with tool calls that must be sent back unchanged."""
 
     reasoning_content: str | UnsetType = UNSET
-    """Servers that send this field refuse requests without it, even if it is empty."""
+    """A server that sends this field, even if it is empty, refuses later requests that omit it."""
     extra_content: dict[int, dict[str, Raw]] = {}
-    """Data by the index of the call. Some servers sign each call with it."""
+    """Additional data of each call, by the index of the call. Some servers use it to sign the
+    call."""
 
 
 class _Function(Struct, frozen=True):
@@ -31,7 +32,8 @@ class _CallPiece(Struct):
 
 
 class _Part(Struct):
-    """A part of content that is a list: text, or reasoning that consists of parts."""
+    """One part of `content` if that is a list. The part is text, or reasoning that has parts
+    itself."""
 
     text: str = ""
     thinking: list["_Part"] = []
@@ -63,7 +65,7 @@ class _Usage(Struct):
     prompt_cache_hit_tokens: int | None = None
     """Another name for `cached_tokens`."""
     cost: float | None = None
-    """In dollars, from servers that report it."""
+    """The cost in dollars, if the server reports it."""
 
     def reported(self) -> UsageReported:
         details = self.prompt_tokens_details or _Details()

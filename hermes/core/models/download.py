@@ -33,7 +33,8 @@ INDEX_VARIABLES = re.compile(
     r"(PIP|UV|SSL|XDG)_\w+|(HTTPS?|ALL|NO)_PROXY|(REQUESTS|CURL)_CA_BUNDLE|NETRC", re.IGNORECASE
 )
 PIP_RETRIES = "2"
-"""Without a network, pip's default of five retries takes half a minute."""
+"""How often pip retries. If there is no network, its default of five retries takes half a
+minute."""
 
 
 class ModelPackage(Value):

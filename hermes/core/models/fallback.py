@@ -20,7 +20,7 @@ Failure = RateLimited | Disconnected | AuthFailed
 
 
 class Fallback:
-    """Calls the next model of `chain` if one can't be reached or refuses our key.
+    """If a model can't be reached or refuses our key, calls the next model of `chain`.
 
     `chain` returns the other models that may be called for a request. An invalid or too long
     request is not sent to another model.

@@ -82,7 +82,8 @@ class LocalModel:
 
     @asynccontextmanager
     async def _engine_for(self, choice: ModelChoice, emit: Emit) -> AsyncIterator["Engine"]:
-        """Yields the process that serves the model. It keeps running until the block ends."""
+        """Yields the process that serves the model. The process keeps running until the block
+        ends."""
         check_installed()
         if choice.model == EMBEDDED and not SMOLLM2.is_downloaded(self._models):
             emit(Notice(text="the embedded model is downloaded first, once"))

@@ -54,7 +54,7 @@ def encode_all(before: Message | None, messages: Sequence[Message], encode: Enco
 
 
 def _begins(known: Sequence[Message], messages: Sequence[Message]) -> bool:
-    """Returns whether the messages begin with the known ones."""
+    """Returns whether the messages begin with the known messages."""
     if len(known) > len(messages):
         return False
     # Most messages are identical objects, so only the last few are compared.

@@ -21,7 +21,7 @@ class ListedModel(Value):
     context_length: int | None = None
     price: Price | None = None
     attachments: tuple[AttachmentKind, ...] | None = None
-    """Kinds of attachments that it accepts; None if the list does not say."""
+    """Kinds of attachments that the model accepts; None if the list does not say."""
 
 
 class CachedList(Value):
@@ -33,8 +33,8 @@ class CachedList(Value):
 
 
 class ModelCache:
-    """The cached lists in one folder. An `endpoint` is a choice of which only the provider and
-    address matter."""
+    """The cached lists in one folder. Of an argument `endpoint`, only the provider and the
+    address are used."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
         self._folder = folder

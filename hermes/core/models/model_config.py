@@ -47,7 +47,7 @@ class ModelConfig(Value):
     """Name of the wire format of the main model; `auto` for the provider's default."""
     fallbacks: tuple[str, ...] = ()
     custom_base_url: str = ""
-    """Address of the provider `custom` where the main section has none."""
+    """Address of the provider `custom`. It is used if the main section has no address."""
     context_length: int | None = None
     max_tokens: int | None = None
     attachments: tuple[str, ...] | None = None
@@ -57,9 +57,9 @@ class ModelConfig(Value):
     sources: dict[str, SettingSource] = msgspec.field(default_factory=dict)
     """The sources by setting. Settings with their default value are left out."""
     variables: dict[str, str] = msgspec.field(default_factory=dict)
-    """The environment variables by setting."""
+    """The environment variable of each setting."""
     environ: dict[str, str] = msgspec.field(default_factory=dict)
-    """The variables of the .env file and of the process, which takes precedence."""
+    """The variables of the .env file and of the process. Those of the process take precedence."""
     process: frozenset[str] = frozenset()
     """Names of the variables that are set in the process."""
     config_file: Path = Path("config.yaml")

@@ -28,8 +28,8 @@ _TIMEOUT = aiohttp.ClientTimeout(total=20.0)
 
 
 class ModelDiscovery:
-    """Requests model lists over HTTP. An `endpoint` is a choice of which only the provider and
-    address matter."""
+    """Requests model lists over HTTP. Of an argument `endpoint`, only the provider and the
+    address are used."""
 
     def __init__(
         self, session: aiohttp.ClientSession, wires: WireFormats, cache: ModelCache
@@ -39,8 +39,8 @@ class ModelDiscovery:
         self._cache = cache
 
     async def current(self, endpoint: ModelChoice, *, age: float = FRESH_LIST) -> CachedList:
-        """Returns the list, renewed if it is older than `age`, or the old list if the request
-        fails."""
+        """Returns the cached list if it is younger than `age` seconds, and otherwise requests a new
+        list. If the request fails, returns the cached list whatever its age."""
         if current := self._cache.current(endpoint, age):
             return current
         try:
@@ -108,7 +108,7 @@ class _Pricing(Struct):
 class _Entry(Struct):
     id: str
     context_length: int | None = None
-    """Servers use five different names for the context length."""
+    """This and the next four fields: servers use five different names for the context length."""
     context_window: int | None = None
     max_context_length: int | None = None
     max_model_len: int | None = None

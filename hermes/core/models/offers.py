@@ -45,7 +45,7 @@ class OfferedModels:
         )
 
     def listed(self, endpoint: ModelChoice) -> tuple[ModelChoice, ...]:
-        """Returns the models in the last list of the endpoint. It is empty without a list."""
+        """Returns the models in the last list of the endpoint, or no models if there is no list."""
         last = self._cache.last(endpoint)
         models, used = last.models if last else (), self.used()
         return tuple(self._described(endpoint, one, used) for one in models)
@@ -110,7 +110,8 @@ class OfferedModels:
     def _described(
         self, endpoint: ModelChoice, listed: ListedModel, used: ModelChoice | None
     ) -> ModelChoice:
-        """A model of a list, with the facts that `hermes model` shows once it is chosen."""
+        """Returns a model of a list, with the facts that `hermes model` shows after the model is
+        chosen."""
         if used and (used.provider, used.model) == (endpoint.provider, listed.id):
             return used
         bare = replace(endpoint, model=listed.id, context_length=None, price=None, attachments=None)
@@ -127,7 +128,8 @@ class OfferedModels:
         return demo, *sorted(file.name for file in files - {SMOLLM2.path(folder)})
 
     def _instead_of_demo(self) -> str:
-        """Returns the provider to configure, if its key replaces the demo model of config.yaml."""
+        """Returns the provider that replaces the demo model of config.yaml because its key is
+        set, or ""."""
         choice = self.used()
         demo = self._catalog.find(self._config.main.provider) == self._catalog.named(LOCAL)
         if choice and demo and choice.provider not in (LOCAL, CUSTOM):
@@ -146,7 +148,8 @@ class OfferedModels:
         return name in names or not meant.ready(self._config.environ) or (maker and not names)
 
     def used(self) -> ModelChoice | None:
-        """The model that answers now; None if none is configured, or it can't be used."""
+        """Returns the model that answers now, or None if no model is configured or the model
+        can't be used."""
         try:
             return self._configured.main()
         except ConfigError:

@@ -61,7 +61,7 @@ class ProviderProblem(Struct, frozen=True):
     code: str | int | None = None
     type: str | None = None
     metadata: object = None
-    """The field `raw` in it is the error text of the provider behind a router."""
+    """Its field `raw` is the error text of the provider behind a router."""
 
 
 class _Body(Struct):
@@ -155,7 +155,8 @@ def _key_place(choice: ModelChoice) -> str:
 
 
 def address_advice(choice: ModelChoice) -> str:
-    """How to correct the address: servers with OpenAI's API usually have it under /v1."""
+    """Returns advice on correcting the address. Servers with OpenAI's API usually serve it under
+    /v1."""
     base_url = redact_tokens(choice.base_url)
     if choice.wire in OPENAI_WIRES and not urlsplit(choice.base_url).path.strip("/"):
         return f"set the address {base_url.rstrip('/')}/v1: {base_url!r} has no /v1"

@@ -11,7 +11,8 @@ from hermes.types.profile import ModelChoice
 
 class ReasoningPart(Struct, array_like=True):
     at: int
-    """Number of parts of the message before it. The text and each call are one part."""
+    """Number of parts of the message that precede this part. The text and each call are one
+    part."""
     part: Raw
 
 
@@ -19,7 +20,8 @@ _decoder = msgspec.json.Decoder(list[ReasoningPart])
 
 
 def encode_reasoning(thoughts: Sequence[ReasoningPart]) -> bytes:
-    """Encodes the reasoning as the body of an echo. The result is empty without reasoning."""
+    """Encodes the reasoning as the body of an echo. The result is empty if there is no
+    reasoning."""
     return msgspec.json.encode(thoughts) if thoughts else b""
 
 

@@ -10,7 +10,8 @@ _json_object = msgspec.json.Decoder(dict[str, object])
 
 
 def cache_name(request: ModelRequest) -> str:
-    """Returns the cache key of a conversation with a model, or "" if it has no name."""
+    """Returns the cache key of a conversation with a model, or "" if the conversation has no
+    name."""
     choice = request.choice
     return request.conversation and f"{request.conversation} {choice.provider} {choice.model}"
 
@@ -75,5 +76,5 @@ def extra_fields(choice: ModelChoice) -> bytes:
 
 
 def bearer(choice: ModelChoice) -> dict[str, str]:
-    """Returns the header with the API key. It is empty without a key."""
+    """Returns the header with the API key, or no header if there is no key."""
     return {"Authorization": f"Bearer {choice.api_key}"} if choice.api_key else {}

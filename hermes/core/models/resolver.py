@@ -80,8 +80,8 @@ class ConfiguredModels:
         return chosen.choice if chosen else None
 
     def fallbacks(self) -> tuple[ModelChoice, ...]:
-        """Returns the models of `model.fallbacks`. Raises a ConfigError that names an unusable
-        one."""
+        """Returns the models of `model.fallbacks`. If one can't be used, raises a ConfigError
+        that names it."""
         choices = []
         for name in self.config.fallbacks:
             try:
@@ -202,7 +202,8 @@ class ConfiguredModels:
         )
 
     def _endpoint(self, wanted: EndpointConfig) -> _Endpoint | None:
-        """Returns the endpoint that a section names, or None if it names none and no key is set."""
+        """Returns the endpoint that a section names, or None if the section names none and no
+        key is set."""
         config, section = self.config, wanted.section
         name = wanted.provider.casefold() or "auto"
         kept_address = name == CUSTOM and self.catalog.named(CUSTOM).base_url
@@ -315,7 +316,8 @@ class ConfiguredModels:
         return key
 
     def _key_place(self, provider: Provider) -> str:
-        """The variable of the provider's key, with the file that has it or should have it."""
+        """Returns the variable of the provider's key, and the file that contains it or should
+        contain it."""
         name = provider.key_variable(self.config.environ) or next(iter(provider.keys), "")
         return self.config.variable_source(name)
 

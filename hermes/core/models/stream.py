@@ -32,7 +32,7 @@ class PayloadStream:
             )
 
     def end(self) -> None:
-        """Parses a last line without a newline, which some servers omit."""
+        """Parses the last line if it has no newline, because some servers omit the last newline."""
         self.take(self._events.end())
         self.answer.flush()
 

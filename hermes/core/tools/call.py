@@ -69,7 +69,7 @@ class CallContext:
         self._checkpoint = checkpoint
         self.redact = redact
         self.diff = ""
-        """The change of a file that `show_change` was given."""
+        """The diff of the change that was passed to `show_change`."""
 
     @property
     def decision(self) -> Decision | None:

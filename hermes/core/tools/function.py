@@ -13,8 +13,8 @@ from hermes.types.errors import ConfigError
 from hermes.types.tools import Tool, ToolContext
 
 TOOL_THREADS = 16
-"""Maximum number of functions without `async` that run at the same time. They have threads of their
-own."""
+"""Maximum number of functions without `async` that run at the same time. They run in threads that
+are reserved for tools."""
 _threads: RunVar[anyio.CapacityLimiter] = RunVar("threads of tools")
 
 

@@ -16,7 +16,7 @@ LONGEST_WAIT = 600.0
 LATEST_LINES = 20
 """Number of output lines that are shown with the state."""
 LATEST_BYTES = 100_000
-"""Bytes at the end of the output that are searched for these lines."""
+"""Number of bytes at the end of the output that are searched for the shown lines."""
 LOG_WIDTH = 2000
 """Maximum number of characters of a line."""
 COMMAND_WIDTH = 100
@@ -27,7 +27,7 @@ class ProcessAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     action: Literal["list", "poll", "log", "wait", "kill", "write"]
     id: str = ""
     offset: int = 1
-    """The first line, from 1."""
+    """Number of the first line to show. Lines are counted from 1."""
     limit: int = 200
     timeout: Annotated[float, msgspec.Meta(gt=0)] = 60.0
     text: str = ""

@@ -17,10 +17,11 @@ PAGE_LINES = 2000
 PAGE_WIDTH = 2000
 """Maximum number of characters of a line."""
 PAGE_SIZE = LONGEST_RESULT - 200
-"""Maximum number of characters of a page. The rest of a result is left for the note about the next
-page."""
+"""Maximum number of characters of a page. A result may be a little longer, which leaves room for
+the note about the next page."""
 BINARY_CHECK = 8192
-"""Bytes at the beginning of a file that are searched for NUL, which shows that it is binary."""
+"""Number of bytes at the beginning of a file that are searched for NUL. Only binary files
+contain NUL."""
 
 
 class ReadFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -68,8 +69,8 @@ def _text(data: bytes, path: str) -> str:
 
 
 def page(text: str, offset: int, limit: int, show: Callable[[str], str] = str) -> str:
-    """Returns the lines from `offset` that fit, each passed through `show`, and a note how to go
-    on."""
+    """Returns the lines from `offset` that fit, each passed through `show`, and a note on how to
+    continue."""
     if not text:
         return "[the file is empty]"
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")

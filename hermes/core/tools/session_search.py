@@ -15,7 +15,7 @@ from hermes.types.tools import Tool, ToolContext
 
 MOST_MESSAGES = 20
 HIGHEST = 2**53
-"""Largest number of a message."""
+"""Highest number that a message can have."""
 SNIPPET = 300
 MESSAGE = 1000
 
@@ -38,7 +38,7 @@ def session_search_tool(store: Store) -> Tool[SessionSearch]:
         turn = context.turn
         audience = audience_of(turn)
         if audience is None:
-            raise ToolFailed("Nothing can be searched here: it is not known who is talking.")
+            raise ToolFailed("Nothing can be searched here, because the person is unknown.")
         if arguments.around:
             found = await store.read(around, arguments.around, audience)
             return listed(found, MESSAGE) or f"There is no message #{arguments.around} here."

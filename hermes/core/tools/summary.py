@@ -25,8 +25,8 @@ SHOWN_RESULT = 300
 """Maximum number of characters of a result."""
 LABEL_LENGTH = 80
 _MARGIN = 200
-"""Minimum number of characters that are read after the shown ones, to recognise a secret at the
-cut."""
+"""Minimum number of characters that are read after the shown text, so that a secret at the cut
+is recognised."""
 _TOKEN = string.ascii_letters + string.digits + "_.~+/=:@-"
 """Characters that may occur in a token."""
 _LONGEST_PATH = 4096
@@ -57,14 +57,15 @@ def summarize_result(text: str) -> str:
     """Returns the beginning of a result in which known secrets are already masked."""
     head = text.strip()
     if len(head) > 2 * SHOWN_RESULT:
-        # Cut between words, because a part of a secret is not recognised.
+        # The text is cut between words, because a part of a secret is not recognised.
         head = head[: 2 * SHOWN_RESULT].rsplit(None, 1)[0]
     return _cut(redact_assigned(head), SHOWN_RESULT)
 
 
 def summarize_change(before: str, after: str, redact: Redact) -> str:
-    """A short diff of two versions of a text file, without secrets."""
-    # Redacted first: a secret of several lines is not recognised in a diff.
+    """Returns a short diff of two versions of a text file, without secrets."""
+    # Both texts are redacted before they are compared, because a secret of several lines is not
+    # recognised in a diff.
     return short_diff(redact_assigned(redact(before)), redact_assigned(redact(after)))
 
 

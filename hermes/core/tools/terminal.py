@@ -13,7 +13,7 @@ from hermes.types.tools import AnyTool, Tool, ToolContext
 LONGEST_COMMAND = 600.0
 """Longest timeout of a call in seconds."""
 LONG_SECONDS = 10.0
-"""The model is told the duration of a command that took longer than this."""
+"""If a command took longer than this number of seconds, the model is told its duration."""
 
 
 class RunCommand(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -46,7 +46,8 @@ def terminal_tools(timeout: float, isolation: str) -> tuple[AnyTool, ...]:
 async def _terminal(timeout: float, context: ToolContext, arguments: RunCommand) -> str:
     command, workdir = arguments.command, arguments.workdir
     if arguments.background:
-        # No handle is committed, because a restart would end the command, and it must continue.
+        # No handle is committed. A command with a handle is ended after a restart, and this command
+        # must continue.
         async with watched(context.turn, context.call):
             process = await context.sandbox.start(command, workdir=workdir)
             await rename_watched(context.turn, context.call, process.id)

@@ -80,7 +80,7 @@ def _path(folder: Path, session: str) -> Path:
 
 
 def _kept(path: Path | None, wanted: Todo) -> list[Item]:
-    """Applies the change to the file, if there is one, and returns the list."""
+    """Applies the change, if any, to the list in the file, and returns the list."""
     if wanted.todos is None:
         return _read(path)
     if len({item.id for item in wanted.todos}) < len(wanted.todos):

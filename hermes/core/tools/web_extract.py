@@ -20,7 +20,8 @@ MOST_HTML = 2_000_000
 PAGE_TITLE = 200
 
 Fetch = Callable[[str], Awaitable[WebPage]]
-"""Fetches the page at an untrusted URL. Raises ToolFailed if it is not allowed or fails."""
+"""Fetches the page at an untrusted URL. Raises ToolFailed if the URL is not allowed or the
+request fails."""
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 

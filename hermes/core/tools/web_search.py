@@ -30,8 +30,8 @@ class Search(Protocol):
     """A service that searches the web."""
 
     async def find(self, query: str, limit: int) -> Sequence[WebHit]:
-        """Returns the hits, best first. Raises a ToolFailed that says what to do if the search
-        fails."""
+        """Returns the hits, best first. If the search fails, raises a ToolFailed that says what
+        to do."""
         ...
 
 
@@ -54,7 +54,7 @@ class _BraveAnswer(msgspec.Struct):
 class _Refusal(NamedTuple):
     status: int
     holds: bytes
-    """Text in the response that distinguishes it from others with the same status."""
+    """Text in the response that distinguishes this refusal from others with the same status."""
     advice: str
 
 
@@ -199,8 +199,8 @@ def choose_search(
     brave_key: str,
     tavily_key: str,
 ) -> Search | None:
-    """Returns the search service of that kind, or for `auto` the first that is configured, or
-    None."""
+    """Returns the search service of that kind. For `auto`, returns the first that is configured, or
+    None if none is. Raises ConfigError if the service of that kind is not configured."""
     configured: dict[str, Search] = {}
     if searxng_url:
         configured["searxng"] = SearXNG(session, searxng_url)

@@ -8,7 +8,7 @@ from hermes.types.execution import Sandbox
 from hermes.types.tools import Tool, ToolContext
 
 COMPARED_BYTES = 200_000
-"""Bytes of an old file that is read to show what has changed."""
+"""Maximum size in bytes of an old file that is read to show what has changed."""
 
 
 class WriteFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -32,7 +32,8 @@ async def _write_file(context: ToolContext, arguments: WriteFile) -> str:
 
 
 async def _old_text(sandbox: Sandbox, path: str) -> str | None:
-    """The text that will be replaced; None if there is none, or none that is worth comparing."""
+    """Returns the text that will be replaced, or None if there is no old file, or the old file is
+    too large or not text."""
     try:
         info = await sandbox.stat(path)
         if info is None or info.kind != "file" or info.size > COMPARED_BYTES:

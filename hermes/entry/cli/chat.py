@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class NotText(HermesError):
-    """Standard input is not UTF-8."""
+    """Raised if standard input is not UTF-8."""
 
     code = "not_text"
     status = 400
@@ -38,10 +38,14 @@ class NotText(HermesError):
 
 @click.command()
 @click.option("-q", "--query", help="Send this question, print the answer, and exit.")
-@click.option("-c", "--continue", "latest", is_flag=True, help="Go on with the last conversation.")
-@click.option("-r", "--resume", metavar="NAME", help="Go on with this number, id or name.")
-@click.option("-s", "--session", metavar="NAME", help="Go on with this one, or begin it.")
-@click.option("-m", "--model", metavar="ID", help="Let this model answer, for this chat.")
+@click.option("-c", "--continue", "latest", is_flag=True, help="Continue the last conversation.")
+@click.option(
+    "-r", "--resume", metavar="NAME", help="Continue the conversation with this number, id or name."
+)
+@click.option(
+    "-s", "--session", metavar="NAME", help="Continue the session with this name, or start it."
+)
+@click.option("-m", "--model", metavar="ID", help="Use this model for this chat.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @click.pass_obj
 def chat(
@@ -63,7 +67,7 @@ def chat(
     File tools work in the current directory, unless the setting `workspace` says otherwise.
     """
     if [latest, resume is not None, session is not None].count(True) > 1:
-        raise click.UsageError("one conversation at a time: --continue, --resume or --session")
+        raise click.UsageError("use only one of --continue, --resume and --session")
     settings = configuration.load()
     if model is not None:
         settings = with_model(settings, runtime, model, configuration.ENVIRON)
@@ -120,7 +124,7 @@ class SingleQuestion:
 
 
 def _piped() -> str:
-    """The text on standard input, up to its end."""
+    """Returns the text on standard input, up to its end."""
     text = sys.stdin.read()
     try:
         text.encode()
@@ -131,12 +135,12 @@ def _piped() -> str:
 
 
 def can_draw() -> bool:
-    """Whether stdout is a terminal that can move its cursor."""
+    """Returns whether stdout is a terminal that can move its cursor."""
     return sys.stdout.isatty() and configuration.ENVIRON.get("TERM", "").lower() not in DUMB
 
 
 def terminal_of(runtime: Runtime, settings: Settings, *, color: bool) -> ChatTerminal:
-    """The interactive terminal, or the plain one where that can't be used."""
+    """Returns the interactive terminal, or the plain one if the interactive one can't be used."""
     if not can_draw():
         return PlainTerminal(color=color)
     try:
@@ -144,7 +148,7 @@ def terminal_of(runtime: Runtime, settings: Settings, *, color: bool) -> ChatTer
             InteractiveTerminal,
         )
     except ImportError as error:
-        log.warning("the terminal stays plain: %s", error)
+        log.warning("using plain terminal output: %s", error)
         return PlainTerminal(color=color)
     commands = {one.name: one.help for one in runtime.commands()}
     history = settings.home.root / "history"

@@ -1,4 +1,4 @@
-"""`hermes config`: what is set, why, and how to change it."""
+"""`hermes config`: shows, explains and changes the settings."""
 
 from pathlib import Path
 
@@ -47,18 +47,18 @@ def get(key: str, reveal: bool) -> None:
     say(_text(explanation.value if reveal else _shown(explanation)))
 
 
-# A negative number is a value and no option.
+# A negative number is a value, not an option.
 @config.command(name="set", context_settings={"ignore_unknown_options": True})
 @click.argument("key")
 @click.argument("value")
 @plainly
 def set_(key: str, value: str) -> None:
-    """Set KEY to VALUE, in config.yaml; secrets and variables go into .env."""
+    """Set KEY to VALUE in config.yaml. Secrets and variables are written to .env."""
     change = set_value(key, value)
     say(f"{change.name} is set in {change.path}")
     _tell_backup(change)
     if change.overruled_by:
-        say(f"note: {change.overruled_by} overrules it", err=True)
+        say(f"note: {change.overruled_by} overrides it", err=True)
 
 
 @config.command()
@@ -76,7 +76,7 @@ def unset(key: str) -> None:
 
 def _tell_backup(change: Change) -> None:
     if change.backup:
-        say(f"comments were not kept: the file as it was is {change.backup}")
+        say(f"comments were not kept: the original file is {change.backup}")
 
 
 @config.command()
@@ -84,7 +84,7 @@ def _tell_backup(change: Change) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @plainly
 def explain(key: str, as_json: bool) -> None:
-    """Say where the value of KEY comes from, and what it overrules."""
+    """Show the source of KEY's value, and the values that it overrides."""
     explanation = explain_key(configuration.load(), key)
     shadowed = [
         {"source": source, "value": _masked(value, secret=explanation.secret)}
@@ -102,14 +102,14 @@ def explain(key: str, as_json: bool) -> None:
 @config.command()
 @click.pass_obj
 def check(runtime: Runtime) -> None:
-    """Check the configuration; exit code 1 when something is wrong."""
+    """Check the configuration. The exit code is 1 if something is wrong."""
     problems: tuple[str, ...] = ()
     try:
         settings = configuration.load()
         for warning in (*settings.sources.ignored, *settings.warnings):
             say(f"warning: {warning}")
         if unused := runtime.unused_data(settings):
-            say(f"warning: not taken over from Hermes Agent: {unused}")
+            say(f"warning: data of Hermes Agent is not used: {unused}")
         choice = runtime.models(settings).main()
         if choice is None:
             say("warning: no model is configured: set a provider's key, or model.base_url")
@@ -132,16 +132,16 @@ def check(runtime: Runtime) -> None:
 @config.command()
 @plainly
 def path() -> None:
-    """Print where config.yaml is."""
+    """Print the path of config.yaml."""
     say(configuration.locate().config)
 
 
 @config.command(name="migrate")
 @plainly
 def migrate_() -> None:
-    """Write an older config.yaml in today's form, and keep a backup."""
+    """Convert an older config.yaml to the present format, and keep a backup."""
     backup = migrate()
-    say(f"renewed; the file as it was is {backup}" if backup else "nothing to do")
+    say(f"converted; the original file is {backup}" if backup else "nothing to do")
 
 
 def _shown(explanation: Explanation) -> object:

@@ -1,4 +1,5 @@
-"""`hermes context`: context files that the agent has written, and which of them are loaded."""
+"""`hermes context`: lists the context files that the agent has written, and allows or refuses
+them."""
 
 from pathlib import Path
 
@@ -13,11 +14,11 @@ from hermes.entry.output import say, say_json, say_line
 
 @click.group()
 def context() -> None:
-    """Decide about context files.
+    """Allow or refuse context files.
 
     A context file is AGENTS.md, CLAUDE.md, HERMES.md, .hermes.md or .cursorrules in the workspace.
-    One that the agent has written is not loaded as instructions until you allow it. A conversation
-    that goes on keeps the instructions that it began with.
+    A context file that the agent has written is not loaded as instructions until you allow it. A
+    conversation that is resumed keeps the instructions that it began with.
     """
 
 
@@ -42,11 +43,12 @@ def list_(runtime: Runtime, as_json: bool) -> None:
 @click.pass_obj
 @plainly
 def allow(runtime: Runtime, path: Path) -> None:
-    """Load the context file PATH as it is now. A later change has to be allowed again."""
+    """Load the context file PATH with its present content. A later change has to be allowed
+    again."""
     if runtime.context_files(configuration.load()).allow(path.absolute()):
         say(f"allowed: {path} is loaded in new conversations while it stays as it is")
     else:
-        say(f"nothing to do: no change of {path} by the agent waits to be allowed")
+        say(f"nothing to do: {path} is trusted already")
 
 
 @context.command()
@@ -54,6 +56,7 @@ def allow(runtime: Runtime, path: Path) -> None:
 @click.pass_obj
 @plainly
 def revoke(runtime: Runtime, path: Path) -> None:
-    """Do not load the context file PATH, whoever has written it, until it is allowed."""
+    """Do not load the context file PATH until it is allowed, even if the agent has not written
+    it."""
     runtime.context_files(configuration.load()).revoke(path.absolute())
     say(f"revoked: {path} is not loaded in new conversations")

@@ -1,13 +1,14 @@
-"""The small demo model that runs on this machine: the offer, and the download with a bar."""
+"""The small demo model that runs on this machine: offers it, and downloads it with a progress
+bar."""
 
 import sys
 from collections.abc import Mapping
-from typing import TextIO
 
 import anyio
 from msgspec.structs import replace
 
 from hermes import settings as configuration
+from hermes.entry.cli.progress_bar import ProgressBar
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.output import confirm
 from hermes.settings import Settings
@@ -15,14 +16,15 @@ from hermes.settings.edit import set_value
 from hermes.types.errors import ConfigError
 
 OFFER = "No model is configured. Use the small embedded demo model ({size}, runs here, no tools)?"
-BAR_WIDTH = 30
 MEGABYTE = 1_000_000
 
 
 def offer(settings: Settings, runtime: Runtime) -> Settings:
-    """Settings with the embedded model, downloaded and saved, if the person agrees to it.
+    """Offers the embedded model. If the person accepts, downloads it and returns settings that
+    use it.
 
-    ConfigError says how to configure a model if they do not, or if nobody sits at the terminal.
+    Raises ConfigError, which says how to configure a model, if they decline or stdin is not a
+    terminal.
     """
     present = sys.stdin.isatty() and sys.stderr.isatty()
     here = runtime.offers(settings).demo_is_downloaded()
@@ -38,7 +40,8 @@ def offer(settings: Settings, runtime: Runtime) -> Settings:
 
 
 def stand_in(settings: Settings, runtime: Runtime, environ: Mapping[str, str]) -> Settings:
-    """Settings with the embedded model for this process, if no other is configured."""
+    """Returns settings that use the embedded model in this process, if no other model is
+    configured."""
     models = runtime.models(settings)
     choice = models.main()
     if choice is not None and not models.is_demo(choice):
@@ -49,42 +52,14 @@ def stand_in(settings: Settings, runtime: Runtime, environ: Mapping[str, str]) -
 
 
 def fetch(settings: Settings, runtime: Runtime) -> str:
-    """Downloads the embedded model if it is not here, with a bar on stderr; its name."""
-    bar = Bar(sys.stderr)
+    """Downloads the embedded model if necessary, with a progress bar on stderr. Returns its
+    name."""
+    bar = ProgressBar(sys.stderr, "embedded model", _megabytes)
     try:
         return anyio.run(runtime.download_model, settings, bar)
     finally:
         bar.close()
 
 
-class Bar:
-    """How far a download is: a bar on a terminal, elsewhere a line for every tenth."""
-
-    def __init__(self, file: TextIO) -> None:
-        self._file = file
-        self._shown = -1
-        self._open = False
-
-    def __call__(self, done: int, total: int) -> None:
-        terminal = self._file.isatty()
-        part = done * (100 if terminal else 10) // total
-        if part <= self._shown:
-            return
-        self._shown = part
-        size = f"{done / MEGABYTE:3.0f} of {total / MEGABYTE:.0f} MB"
-        if terminal:
-            filled = "█" * (done * BAR_WIDTH // total)
-            self._write(f"\rembedded model ▕{filled:<{BAR_WIDTH}}▏ {size}")
-            self._open = True
-        else:
-            self._write(f"embedded model: {size}\n")
-
-    def close(self) -> None:
-        """Ends the line of the bar, if there is one."""
-        if self._open:
-            self._write("\n")
-            self._open = False
-
-    def _write(self, text: str) -> None:
-        self._file.write(text)
-        self._file.flush()
+def _megabytes(done: int, total: int) -> str:
+    return f"{done / MEGABYTE:3.0f} of {total / MEGABYTE:.0f} MB"

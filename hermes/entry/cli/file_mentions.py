@@ -12,30 +12,31 @@ from hermes.types.messages import Attachment
 from hermes.types.value import Value
 
 MOST_MENTIONS = 20
-"""Files that one message can have."""
+"""Maximum number of files in one message."""
 LARGEST_TEXT, LARGEST_TEXTS = 200_000, 400_000
-"""Bytes of one text file, and of all text files of a message."""
+"""Maximum number of bytes of one text file, and of all text files in a message."""
 LARGEST_MEDIA, LARGEST_MEDIAS = 10_000_000, 20_000_000
-"""Bytes of one image or other file that is not text, and of all of them in a message."""
+"""Maximum number of bytes of one image or other binary file, and of all binary files in a
+message."""
 _MENTION = re.compile(r'(?<!\S)@(?P<escaped>@?)(?:"(?P<quoted>[^"\n]+)"|(?P<plain>[^\s@"]\S*))')
 _PUNCTUATION = ".,;:!?)]}'\"`…"
-"""Characters that can follow a mention."""
+"""Characters that may follow a mention."""
 _FILE_NAME = re.compile(r"[^\s()\[\]{}<>=,;|&$*'\"`]+\.[A-Za-z0-9]{1,5}")
 """A word that ends like the name of a file."""
 
 
 class FileNotAttached(HermesError):
-    """A file that a message mentions can't be sent with it."""
+    """Raised if a file that a message mentions can't be sent with it."""
 
     code = "file_not_attached"
     status = 400
 
 
 class MediaFile(Value):
-    """An image, a sound or a PDF file, which is sent beside the text."""
+    """An image, a sound or a PDF file, which is sent together with the text."""
 
     attachment: Attachment
-    """Without the path that it gets in the media cache."""
+    """The attachment without its path. The media cache determines the path."""
     data: bytes
 
 
@@ -46,7 +47,7 @@ class MessageFiles(Value):
     """The message, followed by the content of its text files."""
     media: tuple[MediaFile, ...] = ()
     names: tuple[str, ...] = ()
-    """The files in the order of their mention, as the person wrote them."""
+    """The files in the order of their mention, named as the person wrote them."""
 
 
 class _Mention(Value):
@@ -61,10 +62,11 @@ class _Mention(Value):
 
 
 def read_mentions(text: str, folder: Path) -> MessageFiles:
-    """The message with its files. FileNotAttached says why one of them can't be attached.
+    """Returns the message with its files. Raises FileNotAttached, with the reason, if a file
+    can't be attached.
 
-    Paths are relative to the folder. A word such as `@alice` that names no file stays as it is, and
-    `@@name` stands for `@name` where that would be a file. It blocks.
+    Paths are relative to the folder. A word such as `@alice` that names no file is left as it is.
+    `@@name` means the text `@name`, and attaches no file. This function blocks.
     """
     mentions = list(_mentions(text, folder))
     files = {one.path: one for one in mentions if not one.escaped}
@@ -95,7 +97,7 @@ def _mentions(text: str, folder: Path) -> Iterator[_Mention]:
                 path = folder / Path(name).expanduser()
                 mode = _mode(path)
             except (RuntimeError, ValueError):
-                # The home of an unknown user, or a name with a NUL.
+                # This is the home of an unknown user, or a name with a NUL.
                 continue
             if mode is not None or _looks_like_path(name, folder):
                 yield _Mention(
@@ -110,7 +112,7 @@ def _mentions(text: str, folder: Path) -> Iterator[_Mention]:
 
 
 def _candidates(word: str) -> list[str]:
-    """The word without the punctuation behind it, and the word with it."""
+    """Returns the word without trailing punctuation, and the word with it."""
     bare = word.rstrip(_PUNCTUATION)
     return [bare, word] if bare and bare != word else [word]
 
@@ -123,7 +125,8 @@ def _mode(path: Path) -> int | None:
 
 
 def _looks_like_path(name: str, folder: Path) -> bool:
-    """Whether a name that is no file was meant as one. Names such as `@scope/package` are not."""
+    """Returns whether a missing file was probably meant. Names such as `@scope/package` are not
+    files."""
     if _FILE_NAME.fullmatch(name):
         return "://" not in name
     first, slash, _ = name.partition("/")
@@ -131,7 +134,7 @@ def _looks_like_path(name: str, folder: Path) -> bool:
 
 
 def _unescaped(text: str, mentions: Sequence[_Mention]) -> str:
-    """The text with one @ before each escaped mention instead of two."""
+    """Returns the text with `@` instead of `@@` before each escaped mention."""
     pieces, last = list[str](), 0
     for one in mentions:
         if one.escaped:
@@ -166,7 +169,7 @@ def _read(mention: _Mention) -> bytes:
 
 
 def _content(mention: _Mention, data: bytes) -> str | MediaFile:
-    """The framed text of a text file, or a media file."""
+    """Returns the framed text of a text file, or a media file."""
     name = mention.path.name
     media_type = media_type_of(data)
     if media_type is not None:

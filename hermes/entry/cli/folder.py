@@ -1,4 +1,4 @@
-"""The folder that a person at a terminal works in."""
+"""The workspace of a person at a terminal."""
 
 from pathlib import Path
 
@@ -10,7 +10,8 @@ from hermes.types.errors import ConfigError
 
 
 def here(settings: Settings) -> Settings:
-    """Settings with the current directory as the workspace, unless one was chosen."""
+    """Returns settings with the current directory as the workspace, unless a workspace is
+    configured."""
     if settings.sources.layer("workspace") != DEFAULT:
         return settings
     try:

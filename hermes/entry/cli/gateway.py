@@ -1,4 +1,4 @@
-"""`hermes gateway`: the service in the foreground, and what there is to know about it."""
+"""`hermes gateway`: runs the service in the foreground, and shows or stops running services."""
 
 import gc
 import logging
@@ -18,6 +18,7 @@ import msgspec
 from hermes import __version__
 from hermes import settings as configuration
 from hermes.control.gateway import Gateway
+from hermes.entry.cli.allocator import return_large_blocks
 from hermes.entry.cli.embedded import stand_in
 from hermes.entry.cli.hello import model_line, say_hello, ways_in
 from hermes.entry.cli.logs import start_service_log
@@ -39,28 +40,30 @@ from hermes.types.errors import ConfigError, HermesError, StoreUnavailable
 log = logging.getLogger(__name__)
 
 MOST_LINES = 3
-"""Lines about one subject that the log has when the gateway starts."""
+"""Maximum number of log lines about one subject at the start."""
 STORE_POLL_SECONDS = 1.0
-"""How often a start that waits for its store tries again."""
+"""Interval at which a start that waits for its store tries again."""
 STOP_WAIT_SECONDS = 10.0
-"""How long `stop` waits beyond the time that running turns are given."""
+"""Additional time that `stop` waits after the time limit of running turns."""
 
 
 @click.command(cls=Commands, default="run")
 def gateway() -> None:
-    """Run the service, and look after it. Without a command: `hermes gateway run`."""
+    """Run and manage the service. Without a command: `hermes gateway run`."""
 
 
 @gateway.command()
 @click.option("--host", help="The address to listen on, instead of api_server.host.")
 @click.option("--port", type=int, help="The port, instead of api_server.port; 0 takes a free one.")
-@click.option("--embedded", is_flag=True, help="Without another model, answer with a demo model.")
+@click.option("--embedded", is_flag=True, help="Use a demo model if no model is configured.")
 @click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),
-    help="The form of the log, instead of logging.format.",
+    help="The format of the log, instead of logging.format.",
 )
-@click.option("--hello", metavar="TEXT", help="Ask this at the start, and show the answer.")
+@click.option(
+    "--hello", metavar="TEXT", help="Send this question at the start, and show the answer."
+)
 @click.pass_obj
 def run(
     runtime: Runtime,
@@ -100,7 +103,7 @@ def run(
             error = sole(group)
             if not isinstance(error, ConfigError) or not isinstance(error.__cause__, OSError):
                 raise
-            # The address is taken: another try may well succeed, unlike after a wrong setting.
+            # The address is in use. Another attempt may succeed, unlike after a wrong setting.
             say(error, err=True)
             sys.exit(1)
         say("stopped")
@@ -111,7 +114,7 @@ def _log_findings(runtime: Runtime, settings: Settings) -> None:
     for line in shortened((*settings.warnings, *_ignored_keys(settings))):
         log.warning(line)
     if unused := runtime.unused_data(settings):
-        log.warning("found in the home, from Hermes Agent, and not taken over: %s", unused)
+        log.warning("the home contains data of Hermes Agent that is not used: %s", unused)
 
 
 def _ignored_keys(settings: Settings) -> list[str]:
@@ -123,7 +126,7 @@ def _ignored_keys(settings: Settings) -> list[str]:
 
 
 def shortened(lines: Sequence[str]) -> list[str]:
-    """The first lines, and how many more there are."""
+    """Returns the first lines, and a line with the number of the others."""
     if len(lines) <= MOST_LINES:
         return list(lines)
     more = len(lines) - MOST_LINES
@@ -148,7 +151,7 @@ def _refuse_twin(runtime: Runtime, settings: Settings) -> None:
 
 
 class GatewayService:
-    """One run of the gateway with its doors."""
+    """One run of the gateway with its entry points."""
 
     def __init__(
         self,
@@ -161,9 +164,9 @@ class GatewayService:
         self._settings = settings
         self._registration = registration
         self._hello = hello
-        """The question that is put to the API once it listens."""
+        """A question that is sent to the API when it listens."""
         self.pause_log: Callable[[], AbstractContextManager[None]] = nullcontext
-        """Keeps lines of the log out of the answer to that question."""
+        """Keeps log lines out of the answer to the question."""
 
     async def run(self) -> None:
         port = self._settings.api_server.port
@@ -185,7 +188,7 @@ class GatewayService:
     async def _open(
         self, opened: AsyncExitStack, signals: AsyncIterator[signal.Signals]
     ) -> Gateway | None:
-        """The gateway, once its store can be opened; None if a signal comes before."""
+        """Returns the gateway when its store can be opened; None if a signal arrives first."""
         while True:
             try:
                 gateway = self._runtime.open_gateway(self._settings, terminal=False)
@@ -201,7 +204,9 @@ class GatewayService:
                     reason, can_go_on = "the database can't be reached", self._can_open_store
                 else:
                     disk = self._settings.home.root
-                    log.error("the disk of %s is full: nothing is accepted so far", disk)
+                    log.error(
+                        "the disk of %s is full: nothing is accepted until there is room", disk
+                    )
                     reason, can_go_on = "the disk is full", self._has_room
             if not await self._wait(signals, reason, can_go_on):
                 return None
@@ -222,7 +227,8 @@ class GatewayService:
         reason: str,
         can_go_on: Callable[[], Awaitable[bool]],
     ) -> bool:
-        """Answers requests with 503 until the gateway can go on; False if a signal comes before."""
+        """Answers requests with 503 until the gateway can continue. Returns False if a signal
+        arrives first."""
         done = False
 
         async def wait() -> None:
@@ -264,19 +270,20 @@ class GatewayService:
         gateway: Gateway,
         doors: anyio.CancelScope,
     ) -> None:
-        """The first signal lets running turns finish, the second does not wait for them."""
+        """Waits for a signal, and then drains the gateway. A second signal ends the process at
+        once."""
         await anext(signals)
         seconds = self._settings.agent.drain_seconds
         log.info("stopping: running turns have %g s to finish; again to stop at once", seconds)
 
         async with anyio.create_task_group() as group:
             group.start_soon(_exit_at, signals)
-            # The doors stay open meanwhile, so that who waits for an answer gets it.
+            # The entry points stay open meanwhile, so that waiting clients get their answers.
             await gateway.drain(seconds)
             doors.cancel()
 
     async def _welcome(self, url: str) -> None:
-        """Says what a newcomer needs, once the API listens."""
+        """Prints the address, the model and the ways to use the service, when the API listens."""
         port = self._settings.api_server.port
         port = port or int(url.rpartition(":")[2])
         self._registration.write(RunningGateway(pid=os.getpid(), port=port, url=url))
@@ -289,9 +296,11 @@ class GatewayService:
 
 
 def tune_interpreter() -> None:
-    """For a process in which thousands may talk; measured, see docs/performance.md."""
-    # What was made at the start stays for ever: with the usual thresholds the collector looks at
-    # it again and again, and stops the loop for a quarter of a second.
+    """Tunes memory and garbage collection for thousands of sessions; docs/performance.md has
+    the measurements."""
+    return_large_blocks()
+    # Objects from the start live as long as the process. With the usual thresholds the collector
+    # scans them again and again, and stops the loop for a quarter of a second.
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
@@ -299,7 +308,7 @@ def tune_interpreter() -> None:
 
 async def _exit_at(signals: AsyncIterator[signal.Signals]) -> None:
     await anext(signals)
-    log.warning("stopped at once: what was running goes on at the next start")
+    log.warning("stopped at once: running turns resume at the next start")
     logging.shutdown()
     os._exit(1)
 
@@ -325,7 +334,8 @@ def api_options(runtime: Runtime, settings: Settings) -> ApiOptions:
 def new_key() -> None:
     """Make a new random key for the clients of the HTTP API.
 
-    It replaces the one in the home's key file. A running service uses it after a restart.
+    The new key replaces the key in the home's key file. A running service uses the new key after
+    a restart.
     """
     home = configuration.locate()
     create_key(home)
@@ -343,9 +353,9 @@ def new_key() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.pass_obj
 def status(runtime: Runtime, as_json: bool) -> None:
-    """Say which services run for this home; exit code 1 when none does.
+    """Show the services that run for this home. The exit code is 1 if none runs.
 
-    If the store is a database that several machines can use, all processes that use it are listed.
+    If the store is a PostgreSQL database, the processes on all machines that use it are listed.
     """
     home = configuration.locate()
     running = runtime.running_gateways(home.run)
@@ -369,14 +379,14 @@ def status(runtime: Runtime, as_json: bool) -> None:
 
 
 @gateway.command()
-@click.option("--port", type=int, help="The one on this port, instead of api_server.port.")
+@click.option("--port", type=int, help="The port of the service, instead of api_server.port.")
 @click.option("--all", "everything", is_flag=True, help="Every one of this home.")
 @click.pass_obj
 def stop(runtime: Runtime, port: int | None, everything: bool) -> None:
-    """End the running service; its turns get agent.drain_seconds to finish.
+    """Stop the running service. Its turns get agent.drain_seconds to finish.
 
-    It is the one on the configured port. Where only one runs and neither --port nor the environment
-    names a port, it is that one.
+    The service on the configured port is stopped. If only one service runs and neither --port nor
+    the environment names a port, that service is stopped.
     """
     settings = configuration.load()
     running = runtime.running_gateways(settings.home.run)
@@ -386,7 +396,7 @@ def stop(runtime: Runtime, port: int | None, everything: bool) -> None:
     meant = running if everything else _meant(settings, running, port)
     if not meant:
         known = "; ".join(map(named, running))
-        say(f"Which one? --port names it, --all means every one: {known}", err=True)
+        say(f"Several gateways run. Choose one with --port, or use --all: {known}", err=True)
         sys.exit(1)
     for one in meant:
         os.kill(one.pid, signal.SIGTERM)
@@ -407,7 +417,7 @@ def _meant(
 def _await_end(runtime: Runtime, settings: Settings, told: RunningGateway, deadline: float) -> None:
     while any(one.pid == told.pid for one in runtime.running_gateways(settings.home.run)):
         if time.monotonic() > deadline:
-            say(f"pid {told.pid} was told to stop and has not; it may need kill -9")
+            say(f"pid {told.pid} has not stopped in time; it may need kill -9")
             sys.exit(1)
         time.sleep(0.05)
     say(f"stopped (pid {told.pid})")

@@ -1,4 +1,4 @@
-"""What a newcomer is told when the service has started, and its first answer."""
+"""The text for new users when the service has started, and the service's first answer."""
 
 import shlex
 import shutil
@@ -31,7 +31,7 @@ TRY_BODY = (
 
 
 def model_line(settings: Settings, models: ModelResolver) -> str:
-    """Which model answers, or how to configure one."""
+    """Returns a line that names the model, or says how to configure one."""
     choice = models.main()
     if choice is None:
         return models.advice
@@ -43,7 +43,7 @@ def model_line(settings: Settings, models: ModelResolver) -> str:
 
 
 def ways_in(settings: Settings, url: str) -> list[str]:
-    """How to talk to the service."""
+    """Returns the lines that say how to use the service."""
     return [
         f"The API key is in {key_place(settings)}. In another terminal:",
         f"  {own_command(settings)} chat",
@@ -52,7 +52,7 @@ def ways_in(settings: Settings, url: str) -> list[str]:
 
 
 def own_command(settings: Settings) -> str:
-    """The command that starts `hermes` in any other shell, in the same home."""
+    """Returns the command that starts `hermes` in any other shell, in the same home."""
     typed, found = Path(sys.argv[0]), shutil.which("hermes")
     # Another shell has not activated this shell's virtual environment.
     on_path = found and typed.samefile(found) and not configuration.ENVIRON.get("VIRTUAL_ENV")
@@ -66,14 +66,15 @@ def own_command(settings: Settings) -> str:
 
 
 def key_place(settings: Settings) -> str:
-    """Where the API's key is kept; never the key."""
+    """Returns a line that says where the API's key is kept. It never contains the key."""
     if settings.api_server.key:
         return settings.explain("api_server.key").source
     return str(settings.home.api_key)
 
 
 def curl(settings: Settings, url: str) -> str:
-    """A request that can be pasted into any shell; it needs the environment if the key is there."""
+    """Returns a request that can be pasted into any shell. If the key is in the environment of this
+    process, the other shell must have it in its environment too."""
     if not settings.api_server.key:
         key = f"$(cat {shlex.quote(str(settings.home.api_key))})"
     elif settings.sources.layer("api_server.key") == ENVIRONMENT:
@@ -88,7 +89,7 @@ def curl(settings: Settings, url: str) -> str:
 
 
 async def say_hello(url: str, key: str, text: str) -> None:
-    """Shows a question and its answer, or why there is none."""
+    """Shows a question and its answer, or the error."""
     say(f"\nasked: {text}")
 
     def show(words: str) -> None:
@@ -122,7 +123,7 @@ _chunks = msgspec.json.Decoder(_Chunk)
 
 
 async def ask(url: str, key: str, text: str, show: Callable[[str], None]) -> None:
-    """Shows the answer to `text` piece by piece; raises why there is none."""
+    """Shows the answer to `text` piece by piece. Raises an error if there is no answer."""
     body = {
         "model": "hermes-agent",
         "stream": True,
@@ -143,7 +144,7 @@ async def ask(url: str, key: str, text: str, show: Callable[[str], None]) -> Non
                     if payload != LAST_PAYLOAD:
                         show(_said(payload))
     except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError) as error:
-        raise Disconnected(f"{address} could not be asked: {error}") from error
+        raise Disconnected(f"{address} did not answer: {error}") from error
 
 
 def _said(data: bytes) -> str:

@@ -37,13 +37,13 @@ class SessionSelection(Value):
     """The session that the options of the command select; a new one if all are empty."""
 
     name: str | None = None
-    """Name of a session, which is created if there is none."""
+    """Name of a session, which is created if it does not exist."""
     resume: str | None = None
     """Number or id of a conversation in the list of sessions, or the name of its session."""
     latest: bool = False
-    """The session that was used last."""
+    """Whether to use the most recently used session."""
     own_model: bool = False
-    """The command names a model, which replaces one that was chosen in the session with /model."""
+    """Whether the command names a model, which replaces the one that was chosen with /model."""
 
 
 class LastExchange(Value):
@@ -62,7 +62,7 @@ async def session_of(gateway: Gateway, selection: SessionSelection) -> str:
             raise sessions.NoSuchSession(
                 f"{found.chat!r} is a session of {found.platform}: continue it there"
             )
-        # By its key and generation: the number that a person gave may mean another one by now.
+        # The list may have changed, so the conversation is found by its key and generation.
         await gateway.reopen(f"{found.key}.{found.generation + 1}")
         return found.chat
     if selection.latest:
@@ -86,7 +86,7 @@ class InteractiveChat:
         self._selection = selection
         self._terminal = terminal
         self._leaving = False
-        """The person typed /exit while the agent worked."""
+        """Whether the person typed /exit while the agent worked."""
 
     async def run(self) -> None:
         terminal = self._terminal
@@ -136,7 +136,7 @@ class InteractiveChat:
     async def _listen(
         self, session: TerminalSession, answer: Callable[[], Awaitable[TurnEnding]]
     ) -> TurnEnding:
-        """Shows an answer, and sends lines that are typed meanwhile."""
+        """Shows an answer, and sends the lines that are typed meanwhile."""
 
         async def send(text: str) -> None:
             if text.strip().casefold() in LEAVING:
@@ -156,25 +156,26 @@ class InteractiveChat:
         return ending
 
     def _skip_suggestion(self, text: str) -> None:
-        """Suggests a command that failed no longer."""
+        """Stops suggesting a command that failed."""
         if text.startswith("/"):
             self._terminal.skip_suggestion(text)
 
 
 def own_help(commands: Sequence[SlashCommand]) -> str:
-    """The lines that a terminal adds to /help: the aliases of the commands, and the keys."""
+    """Returns the lines that a terminal adds to /help: the aliases of the commands, and the
+    keys."""
     others = [f"/{other} is /{one.name}" for one in commands for other in one.aliases]
     return "\n".join([", ".join(others), KEYS])
 
 
 def title_of(settings: Settings, choice: ModelChoice | None) -> str:
-    """The first line of the chat: the version, the model, and the workspace."""
+    """Returns the first line of the chat: the version, the model and the workspace."""
     model = f"{choice.model} ({choice.provider})" if choice else "no model"
     return f"Hermes {__version__} · {model} · {short(settings.workspace)}"
 
 
 def notes_of(settings: Settings, choice: ModelChoice | None) -> list[str]:
-    """Lines below the title: how to get help, and what the agent may do."""
+    """Returns the lines below the title: how to get help, and the agent's permissions."""
     notes = [HINT]
     if choice is not None and not choice.tools:
         notes.append(f"{choice.model} can't use tools")
@@ -186,13 +187,13 @@ def notes_of(settings: Settings, choice: ModelChoice | None) -> list[str]:
 
 
 def short(path: Path) -> str:
-    """The path, with `~` for the home directory."""
+    """Returns the path, with `~` for the home directory."""
     own = home_directory()
     return str("~" / path.relative_to(own)) if own and path.is_relative_to(own) else str(path)
 
 
 def home_directory() -> Path | None:
-    """The home directory of the user; None if there is none."""
+    """Returns the home directory of the user; None if there is none."""
     try:
         return Path.home()
     except RuntimeError:
@@ -201,7 +202,7 @@ def home_directory() -> Path | None:
 
 
 def last_exchange(key: str) -> Work[LastExchange | None]:
-    """The last question of the session and its answer; None for a new session."""
+    """Returns the last question of the session and its answer; None for a new session."""
     try:
         said = yield from sessions.entries(key)
     except sessions.NoSuchSession:

@@ -1,4 +1,4 @@
-"""Receives Ctrl-C and SIGTERM for a chat: they interrupt what is waiting, not the process."""
+"""Receives Ctrl-C and SIGTERM for a chat: they interrupt the current operation, not the process."""
 
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -8,11 +8,12 @@ import anyio
 
 
 class Interrupts:
-    """Passes each signal to the code that waits at the moment; without any, it is ignored."""
+    """Passes each signal to the code that waits for one. Without such code the signal is
+    ignored."""
 
     def __init__(self) -> None:
         self.leaving = False
-        """SIGTERM came: the process has to end."""
+        """Whether SIGTERM has arrived, so that the process must end."""
         self._interrupt: Callable[[], None] = lambda: None
 
     @asynccontextmanager
@@ -26,7 +27,7 @@ class Interrupts:
 
     @contextmanager
     def calls(self, interrupt: Callable[[], None]) -> Iterator[None]:
-        """A signal within the block calls the function."""
+        """Calls the function if a signal arrives within the block."""
         self._interrupt = interrupt
         try:
             yield
@@ -35,7 +36,7 @@ class Interrupts:
 
     @contextmanager
     def cancels(self) -> Iterator[anyio.CancelScope]:
-        """A signal within the block cancels the scope that it is given."""
+        """Yields a scope that a signal within the block cancels."""
         with anyio.CancelScope() as scope, self.calls(scope.cancel):
             yield scope
 

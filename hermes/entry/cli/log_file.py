@@ -7,11 +7,12 @@ from contextlib import suppress
 from pathlib import Path
 
 REOPEN_SECONDS = 1.0
-"""How often the file is looked for under its name: another process may have rotated it."""
+"""Interval at which the file is checked, because another process may have rotated it."""
 
 
 class LogFile:
-    """Appends to a file. A full file is renamed to `hermes.log.1`, and the oldest one deleted."""
+    """Appends to a file. A full file is renamed to `hermes.log.1`, and the oldest file is
+    deleted."""
 
     def __init__(
         self,
@@ -21,7 +22,7 @@ class LogFile:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`backups` is the number of full files that are kept."""
+        """`backups` is the number of full files to keep."""
         self._path = path
         self._most_bytes = most_bytes
         self._backups = backups
@@ -31,7 +32,7 @@ class LogFile:
         self._checked = 0.0
 
     def write(self, data: bytes) -> None:
-        """Appends whole lines; OSError if that fails. A later call tries again."""
+        """Appends complete lines. Raises OSError if that fails. A later call tries again."""
         now = self._clock()
         if now - self._checked >= REOPEN_SECONDS:
             self._checked = now
@@ -57,7 +58,7 @@ class LogFile:
         self._size = os.fstat(self._descriptor).st_size
 
     def _check(self) -> None:
-        """Closes the file if it no longer has its name, and notices what others have added."""
+        """Closes the file if it was rotated or moved, and updates its size."""
         if self._descriptor is None:
             return
         own = os.fstat(self._descriptor)

@@ -1,4 +1,4 @@
-"""A log record as one line, in text or JSON. No text in a record can forge a line."""
+"""Formats a log record as one line, in text or JSON. No text in a record can forge a line."""
 
 import logging
 import time
@@ -10,14 +10,15 @@ import msgspec
 from hermes.text.console import printable_json, printable_line
 
 LogFormat = Callable[[logging.LogRecord], str]
-"""A record as a line with its line break."""
+"""Formats a record as a line, with its line break."""
 TRACE_INDENT = "    | "
 REPEATED = "repeated"
-"""The attribute of a record with the number of records like it that were left out before it."""
+"""The attribute of a record with the number of similar records that were left out before it."""
 
 
 def text_format(record: logging.LogRecord) -> str:
-    """`2026-05-03 14:02:11,042 INFO    hermes.control.turn_log: turn … completed in 1.2 s`
+    """Formats a record as `2026-05-03 14:02:11,042 INFO hermes.control.turn_log: turn …
+    completed in 1.2 s`.
 
     The lines of a traceback follow, indented.
     """
@@ -33,7 +34,8 @@ def text_format(record: logging.LogRecord) -> str:
 
 
 def json_format(record: logging.LogRecord) -> str:
-    """One JSON object: time, level, logger, message, and the named fields of the record."""
+    """Formats a record as a JSON object: time, level, logger, message, and the record's named
+    fields."""
     shown: dict[str, object] = {
         "time": f"{_utc(int(record.created))}.{int(record.msecs):03d}Z",
         "level": record.levelname,

@@ -9,7 +9,8 @@ from hermes.entry.cli.log_format import REPEATED
 
 SAME_FAULT_SECONDS = 60.0
 MOST_FAULTS = 256
-"""Faults that are told apart. Further ones with the same logger count as one."""
+"""Maximum number of faults that are counted separately. All further faults of a logger are
+counted as one."""
 LONGEST_SUBJECT = 40
 
 FaultKey = tuple[str, str, str]
@@ -27,14 +28,13 @@ class _Fault:
 
 
 class RepeatedFaults(logging.Filter):
-    """Lets one warning or error of a kind pass in a minute, and everything below a warning.
+    """Passes one warning or error of each kind per minute, and everything below a warning.
 
     Records are of one kind if they have the same logger, the same message before its arguments are
-    filled in, and the same subject. The subject is the first argument if that is a short name
-    without digits, such as an account or a provider. An id or an address is no subject: every
-    request has another one.
-
-    When the minute is over, the last record that was left out is passed to `report`.
+    filled in, and the same subject. The subject is the first argument if it is a short name without
+    digits, such as an account or a provider. Ids and addresses are not subjects, because they
+    differ in every request. At the end of the minute, the last record that was left out is passed
+    to `report`.
     """
 
     def __init__(
@@ -55,8 +55,8 @@ class RepeatedFaults(logging.Filter):
             if fault is not None and fault.left_out:
                 record.__dict__[REPEATED] = fault.left_out
             return True
-        # Without the traceback, which would keep the values of a whole stack alive. A copy,
-        # because other handlers may need the traceback.
+        # The copy has no traceback, which would keep the values of a whole stack alive. Other
+        # handlers may still need the traceback of the original.
         fault.latest = copy.copy(record)
         fault.latest.exc_info = None
         fault.left_out += 1
@@ -73,7 +73,8 @@ class RepeatedFaults(logging.Filter):
         try:
             asyncio.get_running_loop().call_later(seconds, self._report_now, key, fault)
         except RuntimeError:
-            # Without an event loop in this thread, the next record of the kind has the number.
+            # There is no event loop in this thread, so the next record of this kind reports how
+            # many were left out.
             return
 
     def _report_now(self, key: FaultKey, fault: _Fault) -> None:

@@ -1,4 +1,4 @@
-"""`hermes logs`: the last lines of the service's log, and new ones as they are written."""
+"""`hermes logs`: shows the last lines of the service's log, and follows new ones."""
 
 import os
 import re
@@ -22,14 +22,14 @@ _LEVEL = re.compile(r'^\S+ \S+ ([A-Z]+) |"level":\s*"([A-Z]+)"')
 
 
 @click.command()
-@click.option("-f", "--follow", is_flag=True, help="Go on with new lines, until Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Show new lines until Ctrl-C.")
 @click.option(
     "-n",
     "--lines",
     type=click.IntRange(min=0),
     default=50,
     show_default=True,
-    help="How many of the last lines.",
+    help="Number of lines to show.",
 )
 @click.option(
     "--level",
@@ -50,12 +50,13 @@ def logs(follow: bool, lines: int, level: str) -> None:
 
 
 class LevelFilter:
-    """Selects the lines of records of a level and above, with their tracebacks."""
+    """Selects the records of at least a level, with their tracebacks."""
 
     def __init__(self, least: str) -> None:
         self._least = LEVELS.index(least.upper())
         self._selected = True
-        """Whether the last record was selected: the lines of its traceback follow it."""
+        """Whether the last record was selected. The lines of its traceback are then selected
+        too."""
 
     def __call__(self, line: str) -> bool:
         if found := _LEVEL.search(line):
@@ -72,7 +73,7 @@ class LogTail:
         self._follow = follow
 
     def last(self, count: int, wanted: LevelFilter) -> Iterator[str]:
-        """The last lines that are wanted, and then the new ones if the log is followed."""
+        """Yields the last selected lines, and then the new ones if the log is followed."""
         file = self._opened()
         if file is None:
             return
@@ -81,7 +82,7 @@ class LogTail:
             while self._follow:
                 yield from filter(wanted, _lines(file))
                 if self._replaced(file):
-                    # Lines that were written between the last look and the rotation.
+                    # These lines were written between the last read and the rotation.
                     yield from filter(wanted, _lines(file))
                     file.close()
                     file = self._opened() or file
@@ -109,7 +110,7 @@ class LogTail:
 
 
 def _lines(file: TextIO) -> Iterator[str]:
-    """The lines from here to the end; one that is not complete yet is left for the next call."""
+    """Yields the lines from here to the end. An incomplete line is left for the next call."""
     while True:
         start = file.tell()
         line = file.readline()

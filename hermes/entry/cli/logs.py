@@ -14,24 +14,25 @@ from hermes.settings import Settings
 from hermes.text.redact import RedactingFilter
 
 WAIT_SECONDS = 0.25
-"""How long a line below a warning may wait for others, to be written with them."""
+"""Maximum time for which a line below a warning is held back, to be written together with
+others."""
 MOST_WAITING = 1000
-"""Lines that may wait at once."""
+"""Maximum number of lines that wait."""
 
 ON_SCREEN = frozenset({"hermes.control.turn_log", "hermes.core.models.retry"})
-"""Loggers for turns and providers: a terminal shows their news with the answer."""
+"""Loggers for turns and providers. A terminal shows their messages with the answer."""
 
 LogSink = Callable[[str], None]
 
 
 def start_logging(level: str, secrets: Iterable[str], out: TextIO | None = None) -> None:
-    """From now on the log is written to stderr, or to `out`, for a person who sees the answers."""
+    """Writes the log to stderr, or to `out`, for a person who sees the answers."""
     lines = _log_to([_stream(out or sys.stderr)], text_format, level, secrets)
     lines.addFilter(lambda record: record.name not in ON_SCREEN)
 
 
 def start_service_log(settings: Settings, secrets: Iterable[str]) -> "ServiceLog":
-    """From now on the log is written to stderr and to `logs/hermes.log` in the home."""
+    """Writes the log to stderr and to `logs/hermes.log` in the home."""
     own = settings.logging
     form: LogFormat = json_format if own.format == "json" else text_format
     path = settings.home.logs / "hermes.log"
@@ -50,7 +51,7 @@ class ServiceLog:
 
     @contextmanager
     def paused_on_screen(self) -> Iterator[None]:
-        """Holds the lines for stderr back until the block ends; the file gets them at once."""
+        """Holds back the lines for stderr until the block ends. The file gets them at once."""
         self._screen.paused = True
         try:
             yield
@@ -85,10 +86,10 @@ def _log_to(
         lines.addFilter(faults)
     lines.addFilter(RedactingFilter(secrets))
     logging.basicConfig(level=level, handlers=[lines], force=True)
-    # Records do not show these, and finding them out takes longer than writing a line.
+    # Records do not show these values, and computing them takes longer than writing a line.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging._srcfile = None  # noqa: SLF001  # as the logging HOWTO says
-    # Its starts and stops are ours to tell.
+    # We log uvicorn's starts and stops ourselves.
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     return lines
 
@@ -135,7 +136,7 @@ class LogWriter(logging.Handler):
             self._flush_later()
 
     def flush(self) -> None:
-        """Writes the lines that wait."""
+        """Writes the waiting lines."""
         self.acquire()
         try:
             text, self._waiting = "".join(self._waiting), []
@@ -153,7 +154,7 @@ class LogWriter(logging.Handler):
         try:
             asyncio.get_running_loop().call_later(WAIT_SECONDS, self.flush)
         except RuntimeError:
-            # In this thread no event loop could write the line later.
+            # This thread has no event loop that could write the line later.
             self.flush()
 
     def _write(self, text: str) -> None:

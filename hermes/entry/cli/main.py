@@ -1,4 +1,4 @@
-"""The `hermes` command: its subcommands are imported when they are used."""
+"""The `hermes` command. Its subcommands are imported when they are used."""
 
 import errno
 import shlex
@@ -21,24 +21,24 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 CONFIG_EXIT = 78
-"""What sysexits.h calls EX_CONFIG: a service manager should not try again."""
+"""EX_CONFIG of sysexits.h: a service manager should not try again."""
 
 
 NOT_WRITABLE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT})
-"""Errors of the disk that the user can do something about, in any command."""
+"""Disk errors that the user can fix, in any command."""
 
 
 class Lazy(NamedTuple):
     """A subcommand that is not imported yet."""
 
     place: str
-    """`module:attribute`."""
+    """The command's place as `module:attribute`."""
     help: str
-    """Its first line of help, so that a list needs no import."""
+    """The first line of the command's help, so that a list needs no import."""
 
 
 class Commands(click.Group):
-    """A group with lazy subcommands, and one that stands for all when none is named."""
+    """A group with lazy subcommands, and a default subcommand."""
 
     def __init__(
         self, *args: Any, default: str = "", lazy: Mapping[str, Lazy] | None = None, **rest: Any
@@ -48,7 +48,7 @@ class Commands(click.Group):
         self.lazy = lazy or {}
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command. The message of a wrong argument quotes it as data."""
+        """Runs the command. The message for a wrong argument quotes it as data."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
@@ -67,13 +67,13 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is named; a mistake is answered with the one that was meant."""
+        """Returns the named command. The error for an unknown command suggests a similar one."""
         if self.get_command(ctx, args[0]) is None:
             ctx.fail(f"No such command {args[0]!r}. {self.advice(ctx, args)}")
         return super().resolve_command(ctx, args)
 
     def advice(self, ctx: click.Context, args: list[str]) -> str:
-        """What to type instead of a command that does not exist."""
+        """Returns advice for a command that does not exist."""
         if near := nearest(args[0], self.list_commands(ctx), 0.7):
             return f"Did you mean `{ctx.command_path} {near}`?"
         return f"`{ctx.command_path} --help` lists the commands."
@@ -92,7 +92,7 @@ class Commands(click.Group):
 
 
 class HermesCommands(Commands):
-    """The commands of `hermes`. Words that are no command were probably meant as a question."""
+    """The commands of `hermes`. Other words were probably meant as a question."""
 
     def advice(self, ctx: click.Context, args: list[str]) -> str:
         words = shlex.quote(" ".join(args))
@@ -103,13 +103,16 @@ class HermesCommands(Commands):
 
 SUBCOMMANDS = {
     "chat": Lazy("hermes.entry.cli.chat:chat", "Talk to the agent in this terminal."),
-    "gateway": Lazy("hermes.entry.cli.gateway:gateway", "Run the service, and look after it."),
-    "sessions": Lazy("hermes.entry.cli.sessions:sessions", "Look at earlier conversations."),
+    "gateway": Lazy("hermes.entry.cli.gateway:gateway", "Run and manage the service."),
+    "sessions": Lazy(
+        "hermes.entry.cli.sessions:sessions", "Show and manage earlier conversations."
+    ),
     "model": Lazy("hermes.entry.cli.model:model", "Show and change the model that answers."),
     "status": Lazy("hermes.entry.cli.status:status", "Show the model, the service and the home."),
     "logs": Lazy("hermes.entry.cli.log_reader:logs", "Show the log of the service."),
-    "prompt": Lazy("hermes.entry.cli.prompt:prompt", "Look at what the model is told first."),
-    "context": Lazy("hermes.entry.cli.context:context", "Decide about context files."),
+    "prompt": Lazy("hermes.entry.cli.prompt:prompt", "Inspect the system prompt."),
+    "context": Lazy("hermes.entry.cli.context:context", "Allow or refuse context files."),
+    "store": Lazy("hermes.entry.cli.store:store", "Copy the store to another database."),
     "config": Lazy("hermes.entry.cli.config:config", "Show, explain and change the configuration."),
 }
 
@@ -141,7 +144,7 @@ def help_(ctx: click.Context, names: tuple[str, ...]) -> None:
 
 
 def run(runtime: Runtime) -> None:
-    """Runs the command line of this process, and exits. Our own errors are sentences."""
+    """Runs the command line of this process and exits. Our own errors are printed as sentences."""
     try:
         cli(obj=runtime, prog_name="hermes")
     except (HermesError, OSError, BaseExceptionGroup) as raised:
@@ -157,14 +160,14 @@ def run(runtime: Runtime) -> None:
 
 
 def sole(error: BaseException) -> BaseException:
-    """The one error inside the groups that task groups wrap around it."""
+    """Returns the only error inside the groups that task groups wrap around it."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         (error,) = error.exceptions
     return error
 
 
 def plainly(command: Callable[P, T]) -> Callable[P, T]:
-    """Shows a mistake of the user as a sentence, with exit code 2."""
+    """Prints a mistake of the user as a sentence, with exit code 2."""
 
     @wraps(command)
     def shown(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,4 +1,4 @@
-"""`hermes model`: which model answers and why, which there are, and how to change it."""
+"""`hermes model`: shows, lists, tests and changes the model."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -23,7 +23,7 @@ from hermes.types.providers import CUSTOM
 
 
 class ModelCommands(Commands):
-    """What is no command is the name of a model."""
+    """A group in which any word that is not a command is the name of a model."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
@@ -36,12 +36,12 @@ def model() -> None:
     """Show and change the model that answers.
 
     \b
-    hermes model                            what answers, and why
+    hermes model                            the current model, and its source
     hermes model gpt-5.6-luna               another model of the same provider
     hermes model groq/openai/gpt-oss-120b   another provider too
     hermes model ~/models/qwen.gguf         a model file, on this machine
-    hermes model list groq                  what there is
-    hermes model test                       whether it works, how fast, for how much
+    hermes model list groq                  the models of a provider
+    hermes model test                       whether it works, its speed and its cost
     """
 
 
@@ -76,21 +76,21 @@ def show(runtime: Runtime, as_json: bool) -> None:
 
 @model.command()
 @click.argument("name", metavar="ID")
-@click.option("--provider", default="", help="The provider, where ID alone does not say it.")
-@click.option("--force", is_flag=True, help="Also what the provider's list does not have.")
+@click.option("--provider", default="", help="The provider, if ID does not name it.")
+@click.option("--force", is_flag=True, help="Accept a model that is not in the provider's list.")
 @click.pass_obj
 @plainly
 def use(runtime: Runtime, name: str, provider: str, force: bool) -> None:
-    """Let another model answer.
+    """Use another model.
 
     ID is a model of the configured provider, `provider/model`, or the path of a GGUF file. Names
-    are checked against the provider's list, where we have one; no network is needed.
+    are checked against the provider's list if we have one; no network is needed.
     """
     settings = configuration.load()
     offers = runtime.offers(settings)
     meant = offers.read_name(name, provider)
     if not force and (reason := offers.why_unlikely(meant)):
-        raise ConfigError(f"{reason} (--force takes it anyway)")
+        raise ConfigError(f"{reason} (--force accepts it anyway)")
     changes, left = [("model.default", meant.model)], offers.used()
     if offers.changes_provider(meant):
         custom = left is not None and left.provider == CUSTOM
@@ -100,18 +100,20 @@ def use(runtime: Runtime, name: str, provider: str, force: bool) -> None:
         change = set_value(key, value)
         say(f"{change.name} = {redact_tokens(value)}" if value else f"{change.name} is removed")
         if change.backup:
-            say(f"comments were not kept: the file as it was is {change.backup}")
+            say(f"comments were not kept: the original file is {change.backup}")
         if change.overruled_by:
-            say(f"note: {change.overruled_by} overrules it", err=True)
+            say(f"note: {change.overruled_by} overrides it", err=True)
         if change.name == "model.custom_base_url" and left:
-            say(f"`hermes model {CUSTOM}/{left.model}` goes back to it")
+            say(f"`hermes model {CUSTOM}/{left.model}` switches back")
     _confirm(runtime, meant)
 
 
 def _leaving(settings: Settings, meant: ModelName, *, custom: bool) -> list[tuple[str, str]]:
-    """Changes that keep the address, and a key, from the new provider.
+    """Returns the changes that remove the configured address, which must not be used with the
+    new provider.
 
-    The address of a `custom` endpoint is kept under another name, for the way back.
+    The address of a `custom` endpoint is saved under another name, so that the user can switch
+    back. Raises ConfigError if config.yaml has a key, which would be sent to the new provider.
     """
     if settings.sources.layer("model.api_key") == CONFIG:
         raise ConfigError(
@@ -136,21 +138,21 @@ def _confirm(runtime: Runtime, meant: ModelName) -> None:
     if chosen is None:
         say(f"note: {models.advice}", err=True)
         return
-    say(f"{_name(chosen.choice)} answers; a running gateway asks it after its next start")
+    say(f"{_name(chosen.choice)} is selected; a running gateway uses it after a restart")
     if meant.provider and meant.provider != chosen.choice.provider:
         say(f"note: it is chosen by {chosen.sources['provider']}", err=True)
 
 
 @model.command(name="list")
 @click.argument("provider", required=False)
-@click.option("--refresh", is_flag=True, help="Ask the providers now, not once a day.")
+@click.option("--refresh", is_flag=True, help="Request the lists now, instead of once a day.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.pass_obj
 @plainly
 def list_(runtime: Runtime, provider: str | None, refresh: bool, as_json: bool) -> None:
     """List providers and their models.
 
-    Without PROVIDER: all providers, whether each has its key, and the models that we know of.
+    Without PROVIDER: all providers, whether each has its key, and their known models.
     """
     settings = configuration.load()
     offers = runtime.offers(settings)
@@ -159,7 +161,7 @@ def list_(runtime: Runtime, provider: str | None, refresh: bool, as_json: bool) 
         endpoints = [shown[0].endpoint] if provider else offers.endpoints()
         anyio.run(_refresh, runtime, settings, endpoints, refresh)
     if provider and not offers.models(shown[0].name):
-        raise ConfigError(f"{shown[0].label} has not said which models it has")
+        raise ConfigError(f"{shown[0].label}: no list of models is available")
     if as_json:
         say_json(_json({"providers": [_described_offer(offers, one) for one in shown]}))
         return
@@ -193,9 +195,9 @@ async def _refresh(
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.pass_obj
 def test(runtime: Runtime, name: str | None, as_json: bool) -> None:
-    """Ask a model one small question.
+    """Send a model one small question.
 
-    Shows the answer, how long it took and what it cost; exit code 1 when there is none.
+    Shows the answer, its duration and its cost. The exit code is 1 if there is no answer.
     """
     try:
         settings = configuration.load()

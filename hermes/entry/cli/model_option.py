@@ -1,4 +1,4 @@
-"""The model of one `hermes chat`, chosen on its command line."""
+"""The model of one `hermes chat`, from its command line."""
 
 from collections.abc import Mapping
 
@@ -12,9 +12,11 @@ from hermes.types.providers import CUSTOM
 def with_model(
     settings: Settings, runtime: Runtime, name: str, environ: Mapping[str, str]
 ) -> Settings:
-    """Settings in which the named model answers; ConfigError says why it can't.
+    """Returns settings that use the named model. Raises ConfigError, with the reason, if it
+    can't be used.
 
-    A name is what `hermes model` takes: `model`, `provider/model`, `provider` or a model file.
+    The name has the same form as in `hermes model`: `model`, `provider/model`, `provider` or a
+    model file.
     """
     offers = runtime.offers(settings)
     meant = offers.read_name(name)

@@ -1,4 +1,4 @@
-"""`hermes prompt`: what the model is told before every conversation, and what it costs."""
+"""`hermes prompt`: shows the parts of the system prompt and their sizes."""
 
 import anyio
 import click
@@ -17,12 +17,12 @@ ORIGINS = {
     PLATFORM: TERMINAL_ORIGIN,
     "api": Origin(trigger="api", principal=Principal(name="api", person=OWNER)),
 }
-"""The origin of messages that come through our own entry points; all others come from chats."""
+"""The origin of messages from our own entry points. All other messages come from chats."""
 
 
 @click.group()
 def prompt() -> None:
-    """Look at what the model is told first."""
+    """Inspect the system prompt."""
 
 
 @prompt.command()
@@ -37,7 +37,7 @@ def prompt() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.pass_obj
 def show(runtime: Runtime, platform: str, full: bool, as_json: bool) -> None:
-    """Show each part of the prompt with its size, as a new conversation would begin."""
+    """Show each part of the prompt of a new conversation, with its size."""
     settings = configuration.load()
     if platform == PLATFORM:
         settings = here(settings)
@@ -55,7 +55,7 @@ def show(runtime: Runtime, platform: str, full: bool, as_json: bool) -> None:
 
 
 def sizes(made: Prompt) -> list[str]:
-    """A line for each part, and their sum."""
+    """Returns a line for each part, and their sum."""
     counted = {part.name: len(part.text) for part in made.parts} | {"tools": made.tools}
     counted["together"] = sum(counted.values())
     width = max(map(len, counted))

@@ -1,4 +1,4 @@
-"""What the commands need of the application, without knowing it."""
+"""The interface through which the commands use the application."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hermes.types.profile import ModelChoice
     from hermes.types.protocols import Emit
     from hermes.types.store import Store
+    from hermes.types.store_copy import CopyResult, CopyStep
     from hermes.types.turns import Prompt
 
 
@@ -29,11 +30,20 @@ class Runtime(Protocol):
     def open_gateway(
         self, settings: Settings, *, terminal: bool
     ) -> AbstractAsyncContextManager[Gateway]:
-        """A gateway at work on the home's store; it drains when the block ends."""
+        """Opens a gateway on the home's store. It drains when the block ends."""
         ...
 
     def open_store(self, settings: Settings) -> AbstractAsyncContextManager[Store]:
-        """The home's store, for a look or a small change beside the gateway."""
+        """Opens the home's store, to read it or make a small change while a gateway may run."""
+        ...
+
+    async def copy_store(
+        self, settings: Settings, to: str, report: Callable[[CopyStep], None]
+    ) -> CopyResult:
+        """Copies the home's store to `to`: an address, the path of a new file, or `sqlite`.
+
+        Raises CopyRefused if the store is in use or the target holds something else.
+        """
         ...
 
     async def store_nodes(self, settings: Settings) -> Sequence[StoreNode]:
@@ -41,11 +51,11 @@ class Runtime(Protocol):
         ...
 
     def commands(self) -> Sequence[SlashCommand]:
-        """The slash commands, with those of plugins."""
+        """Returns the slash commands, including those of plugins."""
         ...
 
     def platforms(self) -> Sequence[AnyPlatform]:
-        """The chat platforms that are installed."""
+        """Returns the installed chat platforms."""
         ...
 
     def register_gateway(self, run: Path) -> AbstractContextManager[GatewayRegistration]:
@@ -53,7 +63,7 @@ class Runtime(Protocol):
         ...
 
     def running_gateways(self, run: Path) -> list[RunningGateway]:
-        """The gateways that are listed there and run, in the order of their ports."""
+        """Returns the running gateways that are listed in the `run` folder, ordered by port."""
         ...
 
     def delete_session_files(self, settings: Settings, session: str) -> None:
@@ -61,7 +71,7 @@ class Runtime(Protocol):
         ...
 
     def has_room(self, settings: Settings) -> bool:
-        """Whether the disk of the home has room for a start."""
+        """Returns whether the disk of the home has room for a start."""
         ...
 
     def write_private(self, path: Path, text: str) -> None:
@@ -69,52 +79,56 @@ class Runtime(Protocol):
         ...
 
     async def check(self, settings: Settings) -> Sequence[str]:
-        """Warnings; ConfigError for settings that would keep an agent from working.
+        """Returns warnings about the settings. Raises ConfigError if an agent could not work
+        with them.
 
-        It does not change the home.
+        The home is not changed.
         """
         ...
 
     async def new_prompt(self, settings: Settings, platform: str, origin: Origin) -> Prompt:
-        """The prompt with which the owner's next conversation of that origin would begin."""
+        """Returns the prompt of the owner's next conversation with that origin."""
         ...
 
     async def run_housekeeping(self, settings: Settings) -> None:
-        """Copies the store now and then, and asks for lists of models, until cancelled."""
+        """Takes snapshots of the store and updates the lists of models, until cancelled."""
         ...
 
     def api_key(self, settings: Settings) -> str:
-        """The key of the API's clients; made and kept in the home when none is configured."""
+        """Returns the key of the API's clients. Generates and stores a key if none is
+        configured."""
         ...
 
     def secrets(self, settings: Settings) -> frozenset[str]:
-        """The secrets of every hosted agent; none may be logged."""
+        """Returns the secrets of every hosted agent, which must not be logged."""
         ...
 
     def unused_data(self, settings: Settings) -> str:
-        """Data of a Hermes Agent in the home that is not taken over, in words; empty if none."""
+        """Describes the data of a Hermes Agent in the home that is not used; empty if there is
+        none."""
         ...
 
     def context_files(self, settings: Settings) -> ContextFiles:
-        """The context files that the agent of this home has written."""
+        """Returns the records of the context files that the agent of this home has written."""
         ...
 
     def models(self, settings: Settings) -> ModelResolver:
-        """The models that the settings name."""
+        """Returns the configured models."""
         ...
 
     def offers(self, settings: Settings) -> ModelOffers:
-        """The providers and models that the settings could name."""
+        """Returns the providers and models that can be configured."""
         ...
 
     def reachable(self, settings: Settings) -> Callable[[str], bool]:
-        """A function that says whether a `provider/model` can be called with these settings."""
+        """Returns a function that tells whether a `provider/model` can be called with these
+        settings."""
         ...
 
     def ignored_options(
         self, settings: Settings
     ) -> Callable[[str | None, Sampling], Collection[str]]:
-        """A function that names the options that a model is not given.
+        """Returns a function that names the options that a model does not support.
 
         The model is a `provider/model`, or None for the one in the settings.
         """
@@ -123,15 +137,15 @@ class Runtime(Protocol):
     async def refresh_models(
         self, settings: Settings, endpoint: ModelChoice, *, fresh: bool
     ) -> None:
-        """Asks a provider for its list of models: once a day, or now when `fresh`."""
+        """Requests the list of models from a provider, at most once a day unless `fresh`."""
         ...
 
     async def call_model(
         self, settings: Settings, choice: ModelChoice, text: str, emit: Emit
     ) -> AssistantMessage:
-        """Puts one question to a model, with neither tools nor a second try."""
+        """Sends one question to a model, without tools and without retries."""
         ...
 
     async def download_model(self, settings: Settings, progress: Callable[[int, int], None]) -> str:
-        """Downloads the embedded model unless it is here; its name, as `model.default` has it."""
+        """Downloads the embedded model if necessary. Returns its name for `model.default`."""
         ...

@@ -1,4 +1,4 @@
-"""Conversations as a file: one JSON object for each message, or Markdown for people."""
+"""Exports conversations: one JSON object for each message, or Markdown."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -22,13 +22,13 @@ class Line(Value):
     session: str
     at: str
     conversation: int
-    """Number of conversations that were begun in the session before this one."""
+    """Number of earlier conversations in the session."""
     turn: str
     message: UserMessage | AssistantMessage | ToolMessage
 
 
 def exported(found: Sequence[Summary], form: ExportFormat) -> Work[str]:
-    """The conversations as text."""
+    """Returns the conversations as text."""
     written: Callable[[Summary, Sequence[Entry]], str] = as_json if form == "json" else as_markdown
     parts: list[str] = []
     for one in found:
@@ -37,7 +37,8 @@ def exported(found: Sequence[Summary], form: ExportFormat) -> Work[str]:
 
 
 def as_json(one: Summary, entries: Sequence[Entry]) -> str:
-    """One JSON object a line. No character of a message is lost: unsafe ones are escaped."""
+    """Returns one JSON object per line. No character of a message is lost: unsafe ones are
+    escaped."""
     lines = [
         Line(
             session=one.key,
@@ -52,7 +53,8 @@ def as_json(one: Summary, entries: Sequence[Entry]) -> str:
 
 
 def as_markdown(one: Summary, entries: Sequence[Entry]) -> str:
-    """A heading for the conversation and one for each message; tools and results are quoted."""
+    """Returns a heading for the conversation and one for each message. Tools and results are
+    quoted."""
     begun = f"{_instant(one.created_at):%Y-%m-%d %H:%M}"
     parts = [f"# {_one_line(one.title) or one.id}", f"{one.platform} · {one.key} · {begun}"]
     for entry in entries:
@@ -74,7 +76,7 @@ def _sections(entry: Entry) -> list[str]:
 
 
 def fenced(text: str, language: str = "") -> str:
-    """A code block whose fence is longer than any run of backticks in the text."""
+    """Returns a code block whose fence is longer than any run of backticks in the text."""
     fence = "```"
     while fence in text:
         fence += "`"

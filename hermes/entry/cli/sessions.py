@@ -30,11 +30,11 @@ P = ParamSpec("P")
 COUNT = click.IntRange(min=1)
 
 RESULT_LINES = 4
-"""Lines of a tool's result that are shown."""
+"""Number of lines of a tool's result that are shown."""
 DAY_SECONDS = 24 * 3600.0
 MARKDOWN_SUFFIXES = (".md", ".markdown")
 WIDEST_NAME = 24
-"""Characters of a name that the list makes room for."""
+"""Width of the column for names, in characters."""
 
 
 class NotWritten(HermesError):
@@ -43,7 +43,7 @@ class NotWritten(HermesError):
 
 @click.group()
 def sessions() -> None:
-    """Look at earlier conversations, and look after them.
+    """Show and manage earlier conversations.
 
     NAME is a number or an id that `list` shows, the name of a session or the beginning of it, or a
     whole session key.
@@ -54,13 +54,13 @@ def sessions() -> None:
 @click.option(
     "--platform",
     metavar="NAME",
-    help="Only those of one platform, such as cli or telegram.",
+    help="Only conversations of one platform, such as cli or telegram.",
 )
 @click.option("--limit", type=COUNT, default=20, show_default=True, help="How many.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.pass_obj
 def list_(runtime: Runtime, platform: str | None, limit: int, as_json: bool) -> None:
-    """List conversations, those used last first."""
+    """List conversations, the most recently used first."""
     found = _run(runtime, conversations.listed, platform, limit)
     if as_json:
         _print_json(found)
@@ -84,7 +84,7 @@ def list_(runtime: Runtime, platform: str | None, limit: int, as_json: bool) -> 
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.pass_obj
 def show(runtime: Runtime, name: str, as_json: bool) -> None:
-    """Show what was said, as it was said."""
+    """Show the messages of a conversation."""
     if as_json:
         found = _run(runtime, conversations.find, name)
         say_json(_run(runtime, exported, [found], "json"), nl=False)
@@ -119,7 +119,7 @@ def search(runtime: Runtime, words: tuple[str, ...], limit: int, as_json: bool) 
     "--format",
     "form",
     type=click.Choice(["json", "markdown"]),
-    help="json, or markdown; without it, the name of the file decides.",
+    help="json or markdown; by default, the name of the file decides.",
 )
 @click.pass_obj
 def export(
@@ -134,7 +134,7 @@ def export(
     Only you can read the file. A file whose name ends in .md is Markdown.
     """
     if (name is None) == (not everything):
-        raise click.UsageError("name one conversation, or say --all")
+        raise click.UsageError("name one conversation, or use --all")
     if form is None:
         form = "markdown" if output and output.suffix in MARKDOWN_SUFFIXES else "json"
     if everything:
@@ -146,7 +146,7 @@ def export(
         (say_json if form == "json" else say)(text, nl=False)
         return
     try:
-        # A pipe is written to and not replaced by a file, and no folder is created.
+        # A pipe is written to, not replaced by a file, and no folder is created.
         if (output.exists() and not output.is_file()) or not output.parent.exists():
             output.write_text(text, "utf-8")
         else:
@@ -175,7 +175,7 @@ def rename(runtime: Runtime, name: str, title: tuple[str, ...]) -> None:
 @click.option("-y", "--yes", is_flag=True, help="Don't ask.")
 @click.pass_obj
 def delete(runtime: Runtime, name: str, yes: bool) -> None:
-    """Delete a conversation and all that was said in it."""
+    """Delete a conversation and all its messages."""
     found = _run(runtime, conversations.find, name)
     if not yes:
         question = f"Delete {_described(found)}? This can't be undone."
@@ -186,7 +186,7 @@ def delete(runtime: Runtime, name: str, yes: bool) -> None:
 
 
 def _delete(runtime: Runtime, found: Summary) -> None:
-    # By its key and generation: numbers change with every message.
+    # The conversation is deleted by its key and generation: numbers change with every message.
     _run(runtime, conversations.delete, f"{found.key}.{found.generation + 1}")
     if not _run(runtime, conversations.is_known, found.key):
         runtime.delete_session_files(configuration.load(), found.key)
@@ -207,15 +207,13 @@ def _described(one: Summary) -> str:
     metavar="DAYS",
     help="Days since the last message.",
 )
-@click.option("--platform", metavar="NAME", help="Only those of one platform.")
+@click.option("--platform", metavar="NAME", help="Only conversations of one platform.")
 @click.option("--dry-run", is_flag=True, help="Only list them.")
 @click.option("-y", "--yes", is_flag=True, help="Don't ask.")
 @click.pass_obj
 def prune(runtime: Runtime, days: float, platform: str | None, dry_run: bool, yes: bool) -> None:
-    """Delete conversations that were not used for a long time.
-
-    Sessions at work are left alone.
-    """
+    """Delete conversations that were not used for a long time. Sessions with a running turn are
+    kept."""
     before = time.time() - days * DAY_SECONDS
     found = _run(runtime, conversations.listed, platform, limit=sys.maxsize)
     old = [one for one in found if one.updated_at < before]
@@ -248,7 +246,7 @@ def restore(runtime: Runtime, name: str) -> None:
 
 
 def told(entry: Entry) -> str:
-    """One message for people."""
+    """Formats one message for people."""
     match entry.message:
         case UserMessage(sender=sender) as message:
             return f"\n[{when(entry.at)}] {sender or 'you'}: {message.described}"
@@ -279,7 +277,7 @@ def _print_json(found: Sequence[Value]) -> None:
 def _run(
     runtime: Runtime, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """The result of one transaction on the home's store."""
+    """Runs one transaction on the home's store."""
     settings = configuration.load()
 
     async def run() -> T:

@@ -1,4 +1,4 @@
-"""`hermes status`: the home, its configuration, the model and the running service at a glance."""
+"""`hermes status`: summarises the home, its configuration, the model and the running service."""
 
 import anyio
 import click
@@ -20,17 +20,17 @@ NO_MODEL = "none is configured; `hermes model` says how to choose one"
 
 
 class StatusReport(Value):
-    """The state of a home. Text is empty where there is nothing to report."""
+    """The state of a home. A text is empty if there is nothing to report."""
 
     version: str
     home: str
     problem: str = ""
-    """Why the configuration can't be used."""
+    """The error in the configuration."""
     model: str = ""
     provider: str = ""
     address: str = ""
     model_problem: str = ""
-    """Why no model can be called."""
+    """The reason why no model can be called."""
     gateways: tuple[RunningGateway, ...] = ()
     platforms: tuple[str, ...] = ()
     """Chat platforms that have settings."""
@@ -49,7 +49,7 @@ def status(runtime: Runtime, as_json: bool) -> None:
     """
     report = report_of(runtime)
     if as_json:
-        # Also fields with their defaults, for scripts.
+        # Fields with default values are included, for scripts.
         fields = msgspec.structs.asdict(report)
         say_json(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode())
     else:
@@ -85,7 +85,7 @@ def report_of(runtime: Runtime) -> StatusReport:
 
 
 def _last_used(runtime: Runtime, settings: Settings) -> float | None:
-    # A look must not create a store.
+    # This command must not create a store.
     if not settings.home.store.exists():
         return None
 
@@ -98,7 +98,7 @@ def _last_used(runtime: Runtime, settings: Settings) -> float | None:
 
 
 def rows(report: StatusReport) -> list[tuple[str, str]]:
-    """The report as labels and values."""
+    """Returns the report as labels and values."""
     place = ", ".join(filter(None, (report.provider, report.address)))
     model = f"{report.model} ({place})" if report.model else report.model_problem
     gateways = [

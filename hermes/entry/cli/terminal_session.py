@@ -45,16 +45,16 @@ LEFT = "Another process runs this turn now; it continues in the gateway."
 WALKED_AWAY = "Left before the turn ended."
 EARLIER = "An earlier message of this session is answered first; /stop ends that turn."
 EARLIER_SECONDS = 1.0
-"""Seconds after which a person is told that their turn waits for an earlier one."""
+"""Seconds after which a notice says that the turn waits for an earlier one."""
 PLATFORM = "cli"
 TERMINAL_ORIGIN = Origin(
-    # A person who can start the command owns the home.
+    # Anybody who can start the command owns the home.
     principal=Principal(name=PLATFORM, person=OWNER),
     place="You talk with a person in a terminal; Markdown is rendered.",
 )
 
 GROWS_CONTEXT = (ToolFinished, ContextCompacted, TurnFinished)
-"""Events after which a session takes another part of its model's context window."""
+"""Events that may change the share of the context window in use."""
 
 TurnEnding = Literal["completed", "suspended", "stopped", "failed", "left", "refused"]
 
@@ -76,10 +76,10 @@ class TerminalSession:
         """The folder that the paths of mentioned files are relative to."""
         self._show_context = show_context
         self._stopping = False
-        """Whether the current turn was told to stop."""
+        """Whether the current turn was asked to stop."""
         self.interrupts = Interrupts()
         self._questions: list[QuestionAsked] = []
-        """Questions of the agent that are not answered yet."""
+        """Open questions of the agent."""
         self._queued: list[QueuedQuestion] = []
         """Messages that were sent while a turn ran, and whose turns are not shown yet."""
         self._screen: AnswerScreen | None = None
@@ -96,10 +96,10 @@ class TerminalSession:
         """The key of the session."""
 
     async def say(self, text: str, piped: str = "") -> TurnEnding:
-        """Sends a message and shows its turn or its reply; an interrupt stops the turn.
+        """Sends a message and shows its turn or its reply. An interrupt stops the turn.
 
-        `piped` is added to the text. Files that it mentions are not attached, because the person
-        may not have written it.
+        `piped` is added to the text. Files that `piped` mentions are not attached, because the
+        person may not have written it.
         """
         screen = self._new_screen()
         match await self._accepted(text, piped, screen):
@@ -116,13 +116,15 @@ class TerminalSession:
                 raise AssertionError("a fresh message has a turn or a reply")
 
     async def forget_model(self) -> None:
-        """Lets the agent's own model answer, and not one that was chosen in the session."""
+        """Removes the model that was chosen in the session, so that the agent's own model is
+        used."""
         await self._gateway.accept(self._event(Said(text="/model default")))
 
     async def add(self, text: str) -> bool:
-        """Sends a message while a turn is shown: a command runs at once, the rest is queued.
+        """Sends a message while a turn is shown. A command runs at once; other messages are
+        queued.
 
-        Returns whether it was accepted.
+        Returns whether the message was accepted.
         """
         screen = self._screen or self._new_screen()
         with anyio.CancelScope(shield=True):
@@ -146,7 +148,7 @@ class TerminalSession:
                 raise AssertionError("a fresh message has a turn or a reply")
 
     async def owes(self) -> bool:
-        """Whether a queued message can be answered now, without an answer of the person first."""
+        """Whether a queued message can be answered before the person answers a question."""
         if not self._queued or self.interrupts.leaving:
             return False
         return not await self._gateway.read(sessions.waiting, self.key)
@@ -159,7 +161,7 @@ class TerminalSession:
             return await self._show(queued.following, screen)
 
     async def stop(self) -> None:
-        """Stops the turn that is shown, unless it is stopping already."""
+        """Stops the current turn, unless it is stopping already."""
         if not self._stopping:
             self._stopping = True
             await self._gateway.accept(self._event(Said(text="/stop")))
@@ -185,7 +187,7 @@ class TerminalSession:
         return await self._gateway.accept(await self._said(text, piped, screen))
 
     async def _said(self, text: str, piped: str, screen: AnswerScreen) -> MessageEvent:
-        """The message with the files that it mentions; a command has none."""
+        """Returns the message with the files that it mentions. A command has no files."""
         if text.startswith("/"):
             return self._event(Said(text=_joined(text, piped)))
         read = await anyio.to_thread.run_sync(read_mentions, text, self._folder)
@@ -241,7 +243,7 @@ class TerminalSession:
 
 
 class QueuedQuestion:
-    """A message whose turn is not shown yet; its events stay in memory until then."""
+    """A message whose turn is not shown yet. Its events stay in memory until then."""
 
     def __init__(self, gateway: Gateway, text: str, turn: TurnId, after: int) -> None:
         self.text = text
@@ -254,7 +256,7 @@ def _joined(text: str, piped: str) -> str:
 
 
 def _ending(events: Sequence[Envelope], screen: AnswerScreen) -> TurnEnding:
-    """The outcome in the last event; `left` if another process took the turn over."""
+    """Returns the outcome in the last event; `left` if another process took the turn over."""
     if events and isinstance(events[-1].event, TurnFinished):
         return events[-1].event.outcome
     screen.remark(LEFT)
@@ -262,20 +264,20 @@ def _ending(events: Sequence[Envelope], screen: AnswerScreen) -> TurnEnding:
 
 
 def out_of_range(question: QuestionAsked, text: str) -> bool:
-    """Whether the text is the number of a choice that does not exist."""
+    """Returns whether the text is the number of a choice that does not exist."""
     words = any(character.isdigit() for choice in question.choices for character in choice)
     return bool(question.choices) and text.strip().isdecimal() and not words
 
 
 def chosen(question: QuestionAsked, text: str) -> str | None:
-    """The choice that the text selects, by its words or its number."""
+    """Returns the choice that the text selects, by its words or its number."""
     named = {choice.casefold(): choice for choice in reversed(question.choices)}
     numbered = {str(number): choice for number, choice in enumerate(question.choices, 1)}
     return named.get(text.casefold()) or numbered.get(text)
 
 
 def user_name() -> str:
-    """The name of the user that runs the command."""
+    """Returns the name of the user that runs the command."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

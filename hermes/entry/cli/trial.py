@@ -1,4 +1,5 @@
-"""One small question to a model: whether it works, how fast, and for how much."""
+"""Sends one small question to a model, to show whether it works, how fast it is and what it
+costs."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -17,7 +18,7 @@ AskModel = Callable[[ModelChoice, str, Emit], Awaitable[AssistantMessage]]
 
 
 class Trial:
-    """Asks once. `patience` is the longest wait for the answer, in seconds."""
+    """One trial. `patience` is the longest wait for the answer, in seconds."""
 
     def __init__(self, patience: float = 60.0) -> None:
         self.text = ""
@@ -28,7 +29,7 @@ class Trial:
         self._begun = 0.0
 
     async def run(self, ask: AskModel, choice: ModelChoice) -> None:
-        """Fills in what the answer was like; one of our errors where there is none."""
+        """Runs the trial and fills in its fields. Raises a HermesError if there is no answer."""
         who = f"{choice.model} of {choice.provider}"
         self._begun = time.perf_counter()
         try:
@@ -42,7 +43,7 @@ class Trial:
             raise Rejected(f"{who} gave an empty answer")
 
     def measured(self) -> dict[str, object]:
-        """All of it, for programs."""
+        """Returns all fields, for programs."""
         usage = self.usage
         return {
             "answer": self.text,

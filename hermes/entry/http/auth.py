@@ -14,21 +14,21 @@ from hermes.entry.http.errors import ApiError
 from hermes.types.identity import OWNER, Principal
 
 GUESSES = 10
-"""Wrong keys of one address that are answered at once."""
+"""Number of wrong keys from one address that are answered without a delay."""
 FORGET_SECONDS = 60.0
-"""After this time without a wrong key, the wrong keys of an address are forgotten."""
+"""Time without a wrong key after which the wrong keys of an address are forgotten."""
 ADDRESSES = 1024
-"""Addresses whose wrong keys are counted at the same time."""
+"""Maximum number of addresses whose wrong keys are counted."""
 DELAY_SECONDS = 1.0
-"""How late the answer to a further wrong key is."""
+"""Delay of the answer to each further wrong key."""
 DELAYED = 32
-"""Requests whose answer is delayed at the same time; further ones are answered at once."""
+"""Maximum number of delayed answers at the same time. Further requests are answered at once."""
 KEY_CHARACTERS = 1024
-"""A longer key is wrong, and is not hashed."""
+"""Maximum length of a key. A longer one is wrong, and is not hashed."""
 
 
 class Auth:
-    """The key of the gateway, and the wrong keys that addresses have sent."""
+    """Checks keys, and counts the wrong keys of each address."""
 
     def __init__(self, key: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -37,9 +37,11 @@ class Auth:
         self._delayed = 0
 
     async def principal(self, authorization: str, address: str) -> Principal:
-        """The principal whose key the header carries; ApiError if it carries none of ours.
+        """Returns the principal of the key in the header. Raises ApiError if the header has no
+        valid key.
 
-        The error is late if the address has sent many wrong keys. The right key is never late.
+        The error is delayed if the address has sent many wrong keys. The right key is never
+        delayed.
         """
         scheme, _, key = authorization.partition(" ")
         if scheme.lower() == "bearer" and self._is_ours(key.strip()):
@@ -62,7 +64,7 @@ class Auth:
         return hmac.compare_digest(given, self._digest)
 
     def _count(self, address: str) -> int:
-        """The number of wrong keys that the address has sent, with this one."""
+        """Counts this wrong key, and returns the number of wrong keys that the address has sent."""
         now, address = self._clock(), network_of(address)
         last, count = self._guesses.pop(address, (now, 0))
         if now - last > FORGET_SECONDS:
@@ -81,7 +83,8 @@ class Auth:
 
 
 def network_of(address: str) -> str:
-    """The address, or the /64 network of an IPv6 address: one client has all addresses of it."""
+    """Returns the address. For an IPv6 address, returns its /64 network, because one client may use
+    all addresses of such a network."""
     if ":" not in address:
         return address
     try:
@@ -91,7 +94,8 @@ def network_of(address: str) -> str:
 
 
 def principal_of(request: Request) -> Principal:
-    """The principal that the key middleware has found. Endpoints without a key have none."""
+    """Returns the principal that the key middleware has found. Endpoints that need no key have
+    no principal."""
     principal = request.scope["user"]
     assert isinstance(principal, Principal)
     return principal

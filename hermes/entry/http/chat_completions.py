@@ -1,4 +1,4 @@
-"""POST /v1/chat/completions: one turn, in one piece or streamed."""
+"""POST /v1/chat/completions: runs one turn, and returns or streams its answer."""
 
 import time
 from functools import partial
@@ -28,12 +28,14 @@ from hermes.entry.http.content_parts import collect
 from hermes.entry.http.endpoint import body_of
 from hermes.entry.http.errors import ApiError, bad_request, failed_turn, stopped_turn
 from hermes.entry.http.ignored import IgnoredOptions, ignored_header
+from hermes.entry.http.long_answers import AnswerPlace, LongJsonResponse
 from hermes.entry.http.models import Models
 from hermes.entry.http.response_format import response_format
 from hermes.entry.http.responses import JsonResponse
 from hermes.entry.http.sse import EventStream, EventStreamResponse, next_or_keepalive
 from hermes.streaming.final import answer_with_questions
-from hermes.streaming.fold import EventFold, View
+from hermes.streaming.fold import View
+from hermes.streaming.plain import PlainAnswer, around_answer
 from hermes.streaming.sse import ChatStream, plain_completion
 from hermes.types.events import AgentEvent, TextDelta, TurnFinished
 from hermes.types.identity import Source, TurnId, new_id, parse_call_id
@@ -51,9 +53,10 @@ from hermes.types.messages import (
 )
 
 HEADER = 256
-"""Characters of an id in a header."""
+"""Maximum number of characters of an id in a header."""
 EARLY_SECONDS = 2.0
-"""How long a stream waits for its first event, so that a failure can still be a status."""
+"""Time that a stream waits for its first event, so that an early failure can still become an
+error status."""
 UNFINISHED = TurnFinished(
     outcome="failed",
     text="The gateway is restarting; the run goes on then. Read its events, or ask again.",
@@ -92,9 +95,17 @@ class ChatCompletions:
         if asked.stream:
             write = partial(self._write, asked, receipt, turn, headers, form)
             return EventStreamResponse(write)
-        view = await self._view(receipt, turn, form)
-        completion = plain_completion(f"chatcmpl-{turn}", asked.model or "main", now(), view)
-        return JsonResponse(completion, headers=headers)
+        complete = partial(plain_completion, f"chatcmpl-{turn}", asked.model or "main", now())
+        if (reply := reply_of(receipt)) is not None:
+            view = View(segments=(reply,), outcome=COMPLETED)
+            return JsonResponse(complete(view), headers=headers)
+        answer = await self._answer(turn, after(receipt), form)
+        if not answer.is_long:
+            return JsonResponse(complete(answer.view()), headers=headers)
+        place = AnswerPlace(after=after(receipt), upto=answer.end, segments=answer.segments())
+        open_events = partial(self._gateway.following, turn, after(receipt))
+        halves = around_answer(complete(answer.view()))
+        return LongJsonResponse(*halves, place, open_events, headers)
 
     async def _accept(self, event: MessageEvent) -> Accepted | Duplicate:
         receipt: Receipt = await self._gateway.accept(event)
@@ -105,26 +116,20 @@ class ChatCompletions:
             raise ApiError(409, message, "idempotency_key_conflict")
         return receipt
 
-    async def _view(
-        self, receipt: Accepted | Duplicate, turn: TurnId, form: ResponseFormat | None
-    ) -> View:
-        """The whole answer, once it is committed."""
-        if (reply := reply_of(receipt)) is not None:
-            return View(segments=(reply,), outcome=COMPLETED)
-        fold = EventFold()
-        with self._gateway.following(turn, after(receipt)) as following:
-            for envelope in await following.rest():
-                fold.feed(envelope.seq, end_of(envelope.event, form))
-                if isinstance(envelope.event, TurnFinished):
-                    # A suspended turn may have gone on: that answered a later request.
-                    break
-        view = fold.view()
+    async def _answer(self, turn: TurnId, after: int, form: ResponseFormat | None) -> PlainAnswer:
+        """Returns the whole answer after its commit."""
+        answer = PlainAnswer()
+        with self._gateway.following(turn, after) as following:
+            while not answer.end and not following.ended:
+                for one in await following.next_at_rest():
+                    answer.feed(one.seq, end_of(one.event, form))
+        view = answer.view()
         finish = view.outcome or UNFINISHED
         if finish.outcome == "failed":
             raise failed_turn(finish)
         if finish.outcome == "stopped" and not answer_with_questions(view):
             raise stopped_turn(finish)
-        return view
+        return answer
 
     async def _write(
         self,
@@ -178,7 +183,8 @@ async def stream(
 
 
 def end_of(event: AgentEvent, form: ResponseFormat | None) -> AgentEvent:
-    """The event. A turn that was stopped has no JSON answer, so it has failed for its client."""
+    """Returns the event. If a response format is required, a stopped turn becomes a failed one, so
+    that the client gets an error."""
     if form is None or not isinstance(event, TurnFinished) or event.outcome != "stopped":
         return event
     why = f"The turn was stopped ({event.text or 'by you'}) before it had a whole answer."
@@ -186,12 +192,12 @@ def end_of(event: AgentEvent, form: ResponseFormat | None) -> AgentEvent:
 
 
 def reply_of(receipt: Accepted | Duplicate) -> str | None:
-    """The reply of a command, which needs no turn."""
+    """Returns the reply of a command, which has no turn."""
     return receipt.reply if isinstance(receipt, Accepted) else None
 
 
 def after(receipt: Accepted | Duplicate) -> int:
-    """The number of the last event before this request's answer."""
+    """Returns the number of the last event before this request's answer."""
     return receipt.after
 
 
@@ -207,7 +213,7 @@ def to_event(
     said: ReadMessages,
     form: ResponseFormat | None,
 ) -> MessageEvent:
-    """The request as a message of the session that a header names, or of a session of its own."""
+    """Returns the request as a message of the session that a header names, or of a new session."""
     principal = principal_of(request)
     session = _session(request)
     key = _header(request, "idempotency-key")
@@ -216,7 +222,7 @@ def to_event(
         platform="api",
         account=principal.name,
         chat_kind="private",
-        # A stateless request is a lane of its own: nothing else may ever have its key.
+        # A stateless request has a lane of its own, so no other request may ever have its key.
         chat_id=session if session else f"request/{new_id()}",
         user_id=principal.name,
     )
@@ -252,7 +258,7 @@ def to_event(
 
 
 def _results_key(said: ReadMessages) -> tuple[str, str]:
-    """A name for the results of one step, and a fingerprint of what they say."""
+    """Returns a key for the results of one step, and a fingerprint of their content."""
     place = parse_call_id(said.results[0].call)
     assert place is not None, "only results for calls of ours are read as results"
     ordered = sorted(said.results, key=lambda result: result.call)
@@ -261,7 +267,7 @@ def _results_key(said: ReadMessages) -> tuple[str, str]:
 
 
 def _session(request: Request) -> str:
-    """The session that the request names; empty for a stateless request."""
+    """Returns the session that the request names; empty for a stateless request."""
     return _header(request, "x-hermes-session-id")
 
 

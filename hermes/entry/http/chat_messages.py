@@ -21,7 +21,7 @@ from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessa
 from hermes.types.value import Value
 
 LONGEST_NAME = 64
-"""Characters of a participant's name."""
+"""Maximum number of characters of a participant's name."""
 
 Numbered: TypeAlias = tuple[int, Message]
 """A message with its index in the request."""
@@ -63,18 +63,20 @@ class RequestMessage(msgspec.Struct):
 
 
 class ReadMessages(Value):
-    """What a request says."""
+    """The messages of a request."""
 
     messages: tuple[Message, ...]
-    """The whole history, or what is new in a session, or what follows the results."""
+    """The whole history; in a session, only the new messages; after results, the messages that
+    follow them."""
     results: tuple[ToolMessage, ...] = ()
-    """Results of calls that this gateway has made; they resume a turn."""
+    """Results of calls that this gateway has made. They resume a turn."""
 
 
 def attached_contents(
     given: Sequence[RequestMessage], *, in_session: bool
 ) -> dict[int, list[ContentPart]]:
-    """The contents of user messages that may have attachments, of those messages that count."""
+    """Returns the contents of the user messages that may have attachments. In a session, earlier
+    messages are skipped."""
     contents = {
         index: one.content
         for index, one in enumerate(given)
@@ -97,9 +99,10 @@ def attached_contents(
 def read_messages(
     given: Sequence[RequestMessage], *, in_session: bool, attached: Attached = NOTHING_ATTACHED
 ) -> ReadMessages:
-    """The conversation of a request; an ApiError names the message that is wrong.
+    """Reads the conversation of a request. Raises an ApiError, which names the message, if one
+    is wrong.
 
-    Calls whose ids this gateway has not given are plain history, and so are all calls that are
+    Calls with ids that this gateway has not given are plain history. So are all calls that are
     followed by an answer.
     """
     said = _said(given, attached)
@@ -113,7 +116,7 @@ def read_messages(
             raise bad_request("No user message found in messages.", param="messages")
         return ReadMessages(messages=_paired(said))
     if news and isinstance(news[0][1], ToolMessage):
-        # Results of another gateway's calls: the model has to see the calls too.
+        # These are results of another gateway's calls, so the model has to see the calls too.
         news = said[max(last, 0) :]
     if not news:
         raise bad_request("The last message must be the user's.", param="messages")
@@ -121,7 +124,7 @@ def read_messages(
 
 
 def instructions_of(given: Sequence[RequestMessage]) -> str:
-    """The system messages, for one turn only."""
+    """Returns the system messages, which apply to one turn only."""
     texts = [
         text_of(message.content, index)
         for index, message in enumerate(given)
@@ -135,7 +138,7 @@ def _spoke(message: Message) -> bool:
 
 
 def _said(given: Sequence[RequestMessage], attached: Attached) -> list[Numbered]:
-    """The messages of people, the assistant and tools."""
+    """Returns the messages of people, the assistant and tools."""
     found: list[Numbered] = []
     for index, message in enumerate(given):
         match message.role:
@@ -175,7 +178,7 @@ def _calls(message: RequestMessage, index: int) -> tuple[ToolCall, ...]:
 
 
 def _results(news: Sequence[Numbered]) -> tuple[ToolMessage, ...]:
-    """The results among new messages that resume a turn of this gateway; empty if none do."""
+    """Returns the new results that resume a turn of this gateway; empty if there are none."""
     results = [(index, one) for index, one in news if isinstance(one, ToolMessage)]
     places = [parse_call_id(one.call) for _, one in results]
     if not any(places):
@@ -197,9 +200,10 @@ def _results(news: Sequence[Numbered]) -> tuple[ToolMessage, ...]:
 
 
 def _paired(said: Sequence[Numbered]) -> tuple[Message, ...]:
-    """The messages of a history, with call ids that every provider accepts.
+    """Returns the messages of a history, with call ids that every provider accepts.
 
-    Raises an ApiError if a call has no result, or a result no call: no provider accepts that.
+    Raises an ApiError if a call has no result or a result has no call, because no provider
+    accepts that.
     """
     found: list[Message] = []
     open_calls: dict[CallId, CallId] = {}
@@ -244,7 +248,7 @@ def _need_results(open_calls: dict[CallId, CallId], index: int) -> None:
 
 
 def _sender(message: RequestMessage, index: int) -> str | None:
-    """The participant's name, which the model is shown."""
+    """Returns the participant's name, which the model sees."""
     name = message.name
     if name and (len(name) > LONGEST_NAME or not name.isprintable()):
         limit = f"at most {LONGEST_NAME} printable characters"

@@ -1,4 +1,4 @@
-"""The body of a chat completion request, and what it asks of us."""
+"""The body of a chat completion request."""
 
 import hashlib
 
@@ -22,7 +22,8 @@ class StreamOptions(msgspec.Struct):
 
 class ChatCompletionRequest(msgspec.Struct):
     messages: list[RequestMessage]
-    """The conversation; in a session, the messages after the last assistant message count."""
+    """The conversation. In a session, only the messages after the last assistant message are
+    used."""
     model: str = ""
     """The agent, or a `provider/model`; empty for the default agent."""
     stream: bool | None = None
@@ -36,7 +37,7 @@ class ChatCompletionRequest(msgspec.Struct):
     max_tokens: int | None = None
     """The longest answer, in tokens."""
     max_completion_tokens: int | None = None
-    """The newer name of `max_tokens`; it counts if both are given."""
+    """The newer name of `max_tokens`. It is used if both are given."""
     stop: str | list[str] | None = None
     """Texts at which the model stops."""
     seed: int | None = None
@@ -50,14 +51,14 @@ class ChatCompletionRequest(msgspec.Struct):
     n: int | None = None
     """The number of answers; only 1 is supported."""
     tools: list[RequestTool] | None = None
-    """Tools of the client, which the model may call beside the agent's own."""
+    """Tools of the client, which the model may call in addition to the agent's own tools."""
     tool_choice: str | NamedTool | None = None
     """`auto`, `none`, `required`, or the one function that the model must call first."""
     parallel_tool_calls: bool | None = None
     """Whether the model may call several tools at once."""
     response_format: RequestedFormat | None = None
     """The form of the final answer; plain text if it is left out."""
-    # What we can't honour, to be named in the answer, like all fields that are not listed here.
+    # The response names the fields that have no effect, and all fields that are not listed here.
     functions: Raw | UnsetType = UNSET
     """Ignored; use `tools`."""
 
@@ -75,7 +76,7 @@ class ChatCompletionRequest(msgspec.Struct):
         )
 
     def ignored(self) -> list[str]:
-        """Names of options that have no effect here."""
+        """Returns the names of options that have no effect."""
         names = [name for name in _IGNORED if _given(getattr(self, name))]
         if self.stream_options and self.stream_options.include_obfuscation:
             names.append("stream_options.include_obfuscation")
@@ -91,7 +92,7 @@ class ChatCompletionRequest(msgspec.Struct):
 
 
 class _KnownFieldsOnly(ChatCompletionRequest, forbid_unknown_fields=True):
-    """The same request; decoding fails if it has a field that is not listed above."""
+    """The same request. Decoding fails if it has a field that is not listed above."""
 
 
 _IGNORED = ("functions",)
@@ -108,7 +109,7 @@ def _given(value: Raw | UnsetType) -> bool:
 
 
 def unknown_fields(request: ChatCompletionRequest, body: bytes) -> list[str]:
-    """Names of the request's fields that we don't know, as its body has them."""
+    """Returns the names of the request's unknown fields."""
     if isinstance(request, _KnownFieldsOnly):
         return []
     known = ChatCompletionRequest.__struct_fields__
@@ -138,10 +139,11 @@ def _decoded(body: bytes) -> ChatCompletionRequest:
     try:
         return _strict_decoder.decode(body)
     except msgspec.ValidationError:
-        # Most requests have no unknown field, so that they are decoded once.
+        # Most requests have no unknown field, so they are decoded only once.
         return _decoder.decode(body)
 
 
 def fingerprint(session: str, body: bytes) -> str:
-    """Identifies what a request asks for: another session or body has another fingerprint."""
+    """Returns a fingerprint of a request. Requests with different sessions or bodies have
+    different fingerprints."""
     return hashlib.sha256(session.encode() + b"\0" + body).hexdigest()

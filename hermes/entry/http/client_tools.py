@@ -1,4 +1,4 @@
-"""The tools of an API client: what a request declares, and how the model may choose."""
+"""The tools of an API client: reads their declarations and the tool choice of a request."""
 
 import re
 from typing import Literal
@@ -11,7 +11,7 @@ from hermes.types.client_tools import ClientTool, ToolChoice
 
 MOST_TOOLS = 128
 MOST_TOOL_BYTES = 256 * 1024
-"""Of all declarations of a request together."""
+"""Maximum size of all declarations of a request together."""
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MODES: dict[str, Literal["auto", "none", "required"]] = {
     "auto": "auto",
@@ -51,7 +51,8 @@ class NamedTool(msgspec.Struct):
 
 
 def client_tools(declared: list[RequestTool] | None) -> tuple[ClientTool, ...]:
-    """The tools that a request declares; an ApiError names the one that can't be used."""
+    """Returns the tools that a request declares. Raises an ApiError, which names the tool, if
+    one can't be used."""
     declared = declared or []
     if len(declared) > MOST_TOOLS:
         raise bad_request(f"More than {MOST_TOOLS} tools.", "too_many_tools", "tools")
@@ -76,7 +77,7 @@ def client_tools(declared: list[RequestTool] | None) -> tuple[ClientTool, ...]:
 def tool_choice(
     chosen: str | NamedTool | None, parallel: bool | None, tools: tuple[ClientTool, ...]
 ) -> ToolChoice:
-    """The choice of a request. Without tools of the client it has nothing to choose from."""
+    """Returns the tool choice of a request. A request without tools has no choice."""
     match chosen:
         case str(mode) if mode in _MODES:
             if mode == "required" and not tools:

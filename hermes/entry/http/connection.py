@@ -1,4 +1,4 @@
-"""One client's connection: uvicorn's protocol with limits on what a client may send and hold."""
+"""One client's connection: uvicorn's protocol, with limits on sent and buffered data."""
 
 import asyncio
 import socket
@@ -21,13 +21,14 @@ from hermes.entry.http.errors import ApiError, error_response
 from hermes.types.errors import HermesError
 
 HEADER_BYTES = 65_536
-"""Size of a request's line and headers, and of its trailers, at most."""
+"""Maximum size of a request's line and headers, and of its trailers."""
 WRITE_BUFFER = 16_384
-"""Bytes that wait in this process for a client that is slow to read."""
+"""Maximum number of bytes that wait in this process for a slow client."""
 PIPELINED = 16
-"""Requests that a client may send on one connection before the first is answered."""
+"""Maximum number of requests that a client may send on one connection before the first is
+answered."""
 ACCEPTED = 64
-"""Connections that are accepted in one round of the event loop."""
+"""Maximum number of connections that are accepted in one round of the event loop."""
 
 
 class HttpConfig(uvicorn.Config):
@@ -44,14 +45,14 @@ class HttpConfig(uvicorn.Config):
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            # asyncio accepts so many in one round, before we can refuse the first of them.
+            # asyncio accepts this many in one round, before we can refuse the first of them.
             backlog=ACCEPTED,
         )
         self.table = table
 
 
 class HttpConnection(HttpToolsProtocol):
-    """A connection that its requests find in their scope."""
+    """A client's connection. Requests find it in their scope."""
 
     on_lost: Callable[[], None] | None = None
 
@@ -69,16 +70,17 @@ class HttpConnection(HttpToolsProtocol):
         self._refused = False
         self._awaits_body = False
         self._receiving = False
-        """A request has begun, and its end has not come."""
+        """Whether a request has begun and is not complete."""
         self._in_header = False
         self._begun = 0
-        """Requests that began in the data that is being parsed."""
+        """Number of requests that began in the data that is being parsed."""
         self._progress = False
-        """The data that is being parsed completed a header, or held a part of a body."""
+        """Whether the data that is being parsed has completed a header, or contained a part of a
+        body."""
         self._size = 0
         """Size of the data that is being parsed."""
         self._unparsed = 0
-        """Bytes that the parser may hold because their header is not complete."""
+        """Number of bytes that the parser may hold because their header is not complete."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -95,6 +97,11 @@ class HttpConnection(HttpToolsProtocol):
         self._table.leave(self, self._state)
         if self.on_lost is not None:
             self.on_lost()
+        # These objects refer back to this connection, and would keep it in memory until the next
+        # garbage collection.
+        self.scope = self.cycle = None  # type: ignore[assignment]
+        self.on_lost = None
+        self.pipeline.clear()
 
     def data_received(self, data: bytes) -> None:
         if self._refused:
@@ -104,7 +111,7 @@ class HttpConnection(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            # We offer no other protocol, and the parser can't go on behind the request.
+            # We offer no other protocol, and the parser can't continue after the upgrade request.
             self.cycle.keep_alive = False
         except httptools.HttpParserError as error:
             refused = error.__context__
@@ -135,6 +142,8 @@ class HttpConnection(HttpToolsProtocol):
             if len(self.url) + size > HEADER_BYTES:
                 raise header_too_large()
         super().on_headers_complete()
+        cycle: Any = self.cycle
+        cycle.transport = LingeringTransport(self)
         if len(self.pipeline) > PIPELINED:
             raise ApiError(429, "Too many requests on one connection.", "too_many_requests")
 
@@ -144,10 +153,12 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._receiving, self._progress = False, True
+        self.cycle.transport = self.transport
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """The same as uvicorn's, but without a timer for each response: the table has one."""
+        """Does the same as uvicorn's method, but without a timer for each response: the table
+        has one timer for all."""
         self.server_state.total_requests += 1
         if not self.transport.is_closing():
             self.flow.resume_reading()
@@ -167,9 +178,9 @@ class HttpConnection(HttpToolsProtocol):
     def body_ready(self) -> bool:
         """Whether a part of the request's body, or its end, can be received without waiting.
 
-        A later request on the same connection means that the body of this one is complete.
+        If a later request has arrived on the same connection, the body of this one is complete.
         """
-        return self.cycle.message_event.is_set()
+        return self._lost or self.cycle.message_event.is_set()
 
     def await_body(self, waiting: bool) -> None:
         self._awaits_body = waiting
@@ -180,31 +191,40 @@ class HttpConnection(HttpToolsProtocol):
         self.transport.close()
         self._settle()
 
+    def linger(self) -> None:
+        """Closes the connection once the client has stopped sending, or has had time to do so.
+
+        To close at once would reset the connection while the client sends, and the client might
+        never see the answer.
+        """
+        self._refused = True
+        self.transport.write_eof()
+        self._settle()
+
     def cut(self) -> None:
         """Closes at once, without waiting for a client that does not read."""
         client: socket.socket = self.transport.get_extra_info("socket")
-        # Otherwise the kernel keeps what was not read, for as long as the client likes.
+        # Otherwise the kernel keeps unread data for as long as the client likes.
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.transport.abort()
 
     def _refuse(self, error: HermesError) -> None:
-        """Answers with an error and reads nothing more; the client is given time to receive it."""
-        self._refused = True
+        """Answers with an error and reads nothing more. The client gets time to receive the
+        answer."""
         if self._busy:
-            # Another response is being sent: an error in the middle of it would be no error.
+            # A response is being sent, and an error in the middle of it would not be recognised.
+            self._refused = True
             self.cut()
             return
         response = error_response(error)
         head = [b"%b: %b\r\n" % pair for pair in (*response.raw_headers, (b"connection", b"close"))]
         self.transport.write(b"".join((STATUS_LINE[error.status], *head, b"\r\n", response.body)))
-        # To close at once would reset the connection while the client sends, and the client
-        # might never see the answer.
-        self.transport.write_eof()
-        self._settle()
+        self.linger()
 
     @property
     def _busy(self) -> bool:
-        """A response is being made or sent. The newest request is the last to be answered."""
+        """Whether a response is being made or sent. The newest request is the last to be
+        answered."""
         newest: RequestResponseCycle | None = self.cycle
         return newest is not None and not newest.response_complete
 
@@ -223,6 +243,23 @@ class HttpConnection(HttpToolsProtocol):
         if self._busy:
             return "body" if self._awaits_body else None
         return "sending" if self._receiving else "idle"
+
+
+class LingeringTransport:
+    """The transport of a response whose request has not come to its end."""
+
+    def __init__(self, connection: HttpConnection) -> None:
+        self._connection = connection
+
+    def write(self, data: bytes) -> None:
+        self._connection.transport.write(data)
+
+    def is_closing(self) -> bool:
+        return self._connection.transport.is_closing()
+
+    def close(self) -> None:
+        if not self.is_closing():
+            self._connection.linger()
 
 
 def header_too_large() -> ApiError:

@@ -1,4 +1,5 @@
-"""The open connections of the HTTP server: their number is bounded, and so is a client's time."""
+"""The open connections of the HTTP server. Limits their number, and the time that clients may
+take."""
 
 import logging
 import math
@@ -17,27 +18,27 @@ CONNECTION_KEY = "hermes.connection"
 """The key of a request's connection in its ASGI scope."""
 SWEEP_SECONDS = 1.0
 FULL_SECONDS = 60.0
-"""While no connection can be accepted, the log says so once in this time."""
+"""Interval at which the log repeats that no connection can be accepted."""
 ClientState = Literal["idle", "sending", "body", "unread"]
-"""What the server waits for. In the order in which connections are closed to let others in:
+"""The thing that the server waits for, in the order in which connections are closed to make room:
 
 - `idle`: the next request;
 - `sending`: the rest of a header, or the rest of a request that has been answered already;
 - `body`: the body of a request that is in progress;
-- `unread`: the client does not read what was sent.
+- `unread`: the client, which does not read the response.
 """
 
 
 class WriteFlow(Protocol):
     write_paused: bool
-    """More is waiting to be sent than the client's connection takes."""
+    """Whether more data waits to be sent than the client's connection accepts."""
 
 
 class ClientConnection(Protocol):
-    """A client's connection, as requests and the table use it."""
+    """A client's connection, as requests and the table of connections use it."""
 
     on_lost: Callable[[], None] | None
-    """Called when the client has gone; a request sets it while it runs."""
+    """Is called when the client has disconnected. A request sets this function while it runs."""
 
     @property
     def flow(self) -> WriteFlow: ...
@@ -48,7 +49,7 @@ class ClientConnection(Protocol):
         ...
 
     def await_body(self, waiting: bool) -> None:
-        """Says whether the request waits for its body."""
+        """Sets whether the request waits for its body."""
         ...
 
     def close(self) -> None:
@@ -61,32 +62,32 @@ class ClientConnection(Protocol):
 
 
 def connection_of(scope: Scope) -> ClientConnection:
-    """The connection that a request came on."""
+    """Returns the connection of a request."""
     connection: ClientConnection = scope[CONNECTION_KEY]
     return connection
 
 
 class ClientLimits(Value):
-    """Seconds that a client may take."""
+    """Maximum numbers of seconds that a client may take."""
 
     idle: float = 60.0
-    """Between two requests."""
+    """Time between two requests."""
     sending: float = 10.0
-    """To complete a header."""
+    """Time to complete a header."""
     body: float = 10.0
-    """To send the next part of a body that a request waits for."""
+    """Time to send the next part of a body for which a request waits."""
     unread: float = 30.0
-    """Without reading, while a response waits for it."""
+    """Time without reading while a response waits."""
 
 
 USUAL_LIMITS = ClientLimits()
 
 
 class ConnectionTable:
-    """Knows every open connection, and since when each waits for its client.
+    """All open connections, with the time since which each waits for its client.
 
-    A connection that waits for its client may be closed to let another client in. A connection
-    whose client waits for us is never closed for that.
+    A connection that waits for its client may be closed to make room for another client. A
+    connection whose client waits for us is never closed for that reason.
     """
 
     def __init__(
@@ -100,7 +101,8 @@ class ConnectionTable:
         self._limits = limits
         self._open: set[ClientConnection] = set()
         self._reported_at = -math.inf
-        # Each in the order of the time at which the state began, so that the first is the oldest.
+        # Each dict is ordered by the time at which the state began, so that the first entry is
+        # the oldest.
         self._waiting: dict[ClientState, dict[ClientConnection, float]] = {
             "idle": {},
             "sending": {},
@@ -112,7 +114,7 @@ class ConnectionTable:
         return len(self._open)
 
     def enter(self, connection: ClientConnection) -> bool:
-        """Takes a new connection up; False if there is no room for it."""
+        """Adds a new connection. Returns False if there is no room for it."""
         if len(self._open) >= self._most and not self._make_room():
             self._report_full()
             return False
@@ -127,7 +129,7 @@ class ConnectionTable:
     def move(
         self, connection: ClientConnection, before: ClientState | None, after: ClientState | None
     ) -> None:
-        """Takes note that the state of a connection has changed; None while its request runs."""
+        """Records a new state of a connection; None while its request runs."""
         if before is not None:
             self._waiting[before].pop(connection, None)
         if after is not None:
@@ -140,7 +142,7 @@ class ConnectionTable:
             self.sweep()
 
     def sweep(self) -> None:
-        """Closes the connections whose time is up."""
+        """Closes the connections that have exceeded their time."""
         limits = self._limits
         for connection in self._overdue("idle", limits.idle):
             connection.close()
@@ -159,7 +161,7 @@ class ConnectionTable:
         return overdue
 
     def _make_room(self) -> bool:
-        """Closes the connection that has waited for its client longest."""
+        """Closes the connection that has waited longest for its client."""
         for state, waiting in self._waiting.items():
             for connection in waiting:
                 self.leave(connection, state)

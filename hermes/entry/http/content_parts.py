@@ -23,7 +23,8 @@ MOST_PARTS = 1000
 MOST_ATTACHMENTS = 20
 LARGEST_ATTACHMENT = 10_000_000
 MOST_ATTACHED_BYTES = 20_000_000
-"""Bytes of one attachment, and of all attachments of a request, after decoding."""
+"""Maximum number of bytes of one attachment, and of all attachments of a request, after
+decoding."""
 LONGEST_FILE_NAME = 100
 
 TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
@@ -54,7 +55,7 @@ class FilePart(msgspec.Struct):
     file_id: str | None = None
     """Not supported, because files can't be uploaded; it is an error."""
     filename: str | None = None
-    """The name that the model is shown."""
+    """The file name, which the model sees."""
 
 
 class ContentPart(msgspec.Struct):
@@ -72,13 +73,15 @@ class ContentPart(msgspec.Struct):
 
 MessageContent = str | list[ContentPart] | None
 Attached = Mapping[tuple[int, int], Attachment | str]
-"""The attachments of a request by the number of the message and of the part in it. A text file is
-its text."""
+"""The attachments of a request, by the number of the message and of the part in it.
+
+A text file is represented by its text.
+"""
 NOTHING_ATTACHED: Attached = MappingProxyType({})
 
 
 class Media(Protocol):
-    """Fetches and stores files; the gateway's `MediaIntake` is one."""
+    """Fetches and stores files. The gateway's `MediaIntake` implements it."""
 
     async def fetch(self, url: str, limit: int) -> WebFile: ...
 
@@ -96,7 +99,7 @@ class GivenFile(Value):
 
 
 def text_of(content: MessageContent, index: int) -> str:
-    """The text of message number `index`, which can't have attachments."""
+    """Returns the text of message number `index`, which can't have attachments."""
     match content:
         case None:
             return ""
@@ -112,14 +115,15 @@ def text_of(content: MessageContent, index: int) -> str:
 
 
 def user_message(content: MessageContent, index: int, attached: Attached) -> UserMessage:
-    """The message number `index` with its attachments, each at its place in the text."""
+    """Returns message number `index` with its attachments, each at its place in the text."""
     if not isinstance(content, list):
         return UserMessage(text=content or "")
     _check_parts(content, index)
     texts: list[str] = []
     files: list[Attachment] = []
     for number, part in enumerate(content):
-        # A message that the session has already is not collected; it is left out afterwards.
+        # Attachments of a message that the session already has are not stored: the message is
+        # dropped later.
         found = attached.get((index, number), f"[{part.type}]")
         if part.type in TEXT_PARTS:
             texts.append(part.text)
@@ -133,9 +137,11 @@ def user_message(content: MessageContent, index: int, attached: Attached) -> Use
 async def collect(
     media: Media, contents: Mapping[int, list[ContentPart]], *, stateless: bool
 ) -> Attached:
-    """Stores the attachments of a request's messages; ApiError names the part that is wrong.
+    """Stores the attachments of a request's messages. Raises an ApiError, which names the part,
+    if one is wrong.
 
-    They are taken one after the other, so that only one is in memory beside the request.
+    Attachments are stored one after the other, so that only one decoded attachment is in memory
+    at a time.
     """
     attached: dict[tuple[int, int], Attachment | str] = {}
     total = 0
@@ -161,7 +167,8 @@ async def collect(
 
 
 def data_url(url: str, param: str) -> tuple[str, bytes]:
-    """The media type and the content of a data URL; ApiError if it can't be decoded."""
+    """Returns the media type and the content of a data URL. Raises ApiError if it can't be
+    decoded."""
     head, comma, payload = url.partition(",")
     scheme, _, described = head.partition(":")
     media_type, *options = described.split(";")
@@ -200,7 +207,7 @@ def _attachments(
 
 
 async def _given(part: ContentPart, param: str, media: Media) -> GivenFile:
-    """The file that a part holds or names."""
+    """Returns the file that a part contains or names."""
     match part:
         case ContentPart(type="image_url", image_url=ImagePart(url=url) as image):
             param = f"{param}.image_url.url"
@@ -240,7 +247,8 @@ async def _fetched(url: str, param: str, media: Media) -> GivenFile:
 
 
 def _decoded(text: str, param: str) -> bytes:
-    # The text says the size up to two bytes, so that a huge one is not decoded.
+    # The length of the text tells the size to within two bytes, so that a file that is too large is
+    # never decoded.
     if len(text) * 3 // 4 - 2 <= LARGEST_ATTACHMENT:
         try:
             data = binascii.a2b_base64(text, strict_mode=True)
@@ -254,7 +262,8 @@ def _decoded(text: str, param: str) -> bytes:
 
 
 def _check(file: GivenFile, param: str) -> None:
-    """Raises ApiError unless the file is of an accepted type and begins like one."""
+    """Raises ApiError unless the file has an accepted type and begins with that type's
+    signature."""
     if not file.data:
         raise bad_request("The attachment is empty.", "empty_attachment", param)
     text = file.kind == "file" and _TEXTUAL.fullmatch(file.media_type)
@@ -269,7 +278,7 @@ def _check(file: GivenFile, param: str) -> None:
 
 
 def _framed(file: GivenFile, param: str) -> str:
-    """The content of a text file, as a part of the message."""
+    """Returns the content of a text file, as a part of the message."""
     try:
         text = file.data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -284,7 +293,7 @@ def _plain(media_type: str) -> str:
 
 
 def _name(path: str | None) -> str | None:
-    """The last part of a path, fit to be shown in a line of text; None if that is empty."""
+    """Returns the last part of a path, made safe for one line of text; None if that is empty."""
     last = PurePosixPath((path or "").replace("\\", "/")).name
     return _UNPRINTABLE.sub("", last)[-LONGEST_FILE_NAME:] or None
 

@@ -1,10 +1,11 @@
-"""How many connections the HTTP server may hold, given the descriptors of the process."""
+"""Calculates how many connections the HTTP server may hold with the descriptors of the process."""
 
 import contextlib
 import resource
 
 RESERVED_DESCRIPTORS = 128
-"""For the store, its snapshots, logs, pipes to commands, and the listening socket."""
+"""Number of descriptors for the store, its snapshots, logs, pipes to commands, and the listening
+socket."""
 MOST_DESCRIPTORS = 65_536
 LEAST_CONNECTIONS = 8
 
@@ -20,7 +21,7 @@ def raise_descriptor_limit() -> None:
 
 
 def most_connections() -> int:
-    """The number of client connections for which there are descriptors.
+    """Returns the number of client connections for which there are descriptors.
 
     Half of the descriptors are left for models: each request may need a connection to one.
     """

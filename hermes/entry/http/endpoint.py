@@ -12,9 +12,9 @@ EndpointFunction = Callable[[Request], Awaitable[ASGIApp]]
 
 
 class Endpoint:
-    """Answers requests of one method, or of every method if that is empty.
+    """Answers requests of one method, or of every method if `method` is empty.
 
-    An endpoint for GET answers HEAD too: the server leaves the body out.
+    An endpoint for GET also answers HEAD: the server leaves the body out.
     """
 
     def __init__(self, method: str, function: EndpointFunction) -> None:
@@ -30,7 +30,7 @@ class Endpoint:
 
 
 async def body_of(request: Request) -> bytes:
-    """The whole body of a request. The same as `request.body()`, but 3 µs faster."""
+    """Reads the whole body of a request. It is 3 µs faster than `request.body()`."""
     parts, more = [], True
     while more:
         message = await request.receive()

@@ -1,4 +1,4 @@
-"""Errors over HTTP, in the shape that OpenAI's clients know."""
+"""Errors over HTTP, in the format of OpenAI's API."""
 
 import logging
 import math
@@ -14,7 +14,7 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 RATE_LIMIT_SECONDS = 10.0
-"""Pause that a response with status 429 asks for, where the error does not say how long."""
+"""The `Retry-After` of a response with status 429, if the error has no value of its own."""
 
 
 class ApiError(HermesError):
@@ -36,12 +36,12 @@ class ApiError(HermesError):
         self.param = param
         """The field of the request that is wrong."""
         self.close = close
-        """The connection is closed, because the rest of the request is not read."""
+        """Whether to close the connection, because the rest of the request is not read."""
 
 
 class ResponseError(Value, omit_defaults=False):
     message: str
-    """What went wrong and what to do, for people."""
+    """Describes the problem and its solution, for people."""
     type: str
     """OpenAI's kind of error, which follows from the status."""
     param: str | None
@@ -56,10 +56,10 @@ class ErrorResponseBody(Value):
 
 
 def error_response(error: HermesError) -> JsonResponse:
-    """The response that tells a client of an error."""
+    """Returns the response for an error."""
     message, param, headers = str(error), None, {}
     if isinstance(error, StoreUnavailable):
-        # Its text names the operator's files.
+        # The text of this error names the operator's files.
         log.error("a request was refused: %s", error)
         message = "The store can't be used at the moment; nothing was accepted. Try again."
     if isinstance(error, ApiError):
@@ -82,13 +82,13 @@ def bad_request(message: str, code: str = "invalid_request", param: str | None =
 
 
 def failed_turn(finish: TurnFinished) -> ApiError:
-    """The error for a turn that failed."""
+    """Returns the error for a turn that failed."""
     code = finish.code or "agent_error"
     return ApiError(finish.status, finish.text, code, retry_after=finish.retry_after)
 
 
 def stopped_turn(finish: TurnFinished) -> ApiError:
-    """The error for a turn that was stopped before its first word."""
+    """Returns the error for a turn that was stopped before its first word."""
     reason = finish.text or "by a request"
     message = f"The run was stopped before it said anything: {reason}. Ask again."
     return ApiError(422, message, "stopped")

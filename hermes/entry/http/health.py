@@ -22,7 +22,7 @@ class Readiness(Value):
     status: str
     """`ready`, or `not ready`."""
     reason: str = ""
-    """Why the gateway is not ready."""
+    """The reason why the gateway is not ready."""
 
 
 async def health(request: Request) -> JsonResponse:

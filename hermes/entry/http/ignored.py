@@ -6,16 +6,18 @@ from collections.abc import Callable, Collection, Sequence
 from hermes.types.messages import Sampling
 
 IgnoredOptions = Callable[[str | None, Sampling], Collection[str]]
-"""Names the options that a model is not given: those that its wire format has no field for."""
+"""Names the options that a model does not support, because its wire format has no field for
+them."""
 IGNORED_HEADER = "x-hermes-ignored"
 MOST_NAMES = 32
 _NAME = re.compile(r"[\w.\[\]-]{1,64}", re.ASCII)
 
 
 def ignored_header(names: Sequence[str]) -> dict[str, str]:
-    """The header with the names; no header if nothing was ignored.
+    """Returns the header with the names; no header if nothing was ignored.
 
-    Names come from the request, so a name that is long or unusual is replaced by a question mark.
+    Names come from the request, so a name that is long or unusual is replaced by a question
+    mark.
     """
     if not names:
         return {}

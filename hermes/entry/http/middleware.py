@@ -1,4 +1,5 @@
-"""The guards around every route and mounted app: request id, access log, host, origin, key, size.
+"""The middleware around every route and mounted app: request id, access log, host, origin, key,
+size.
 
 A middleware that refuses a request answers it itself. `ErrorMiddleware` is the innermost one: it
 turns the errors of endpoints and mounted apps into responses. A middleware that has nothing to do
@@ -28,14 +29,14 @@ from hermes.types.identity import new_id
 log = logging.getLogger(__name__)
 
 WHOLE_BODY_SECONDS = 300.0
-"""How long a client may take to send a whole body."""
+"""Maximum time that a client may take to send a whole body."""
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-"""Names under which a local server is usually called."""
+"""Usual names of a local server."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 
 
 def header(scope: Scope, name: bytes) -> str | None:
-    """The first header of that name."""
+    """Returns the first header of that name."""
     for found, value in scope["headers"]:
         if found == name:
             return str(value, "latin-1")
@@ -43,9 +44,9 @@ def header(scope: Scope, name: bytes) -> str | None:
 
 
 class RequestIdMiddleware:
-    """Gives every request an id: the client's own, if that is well-formed, or a new one.
+    """Gives every request an id: the client's own, if it is well-formed, or a new one.
 
-    It is found in `request.state.request_id` and in the response's `x-request-id`.
+    The id is in `request.state.request_id` and in the response's `x-request-id`.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -68,7 +69,7 @@ class RequestIdMiddleware:
 
 
 class AccessLogMiddleware:
-    """Logs every request in one line, at level DEBUG. It needs the request id around it."""
+    """Logs every request in one line, at level DEBUG. The request id must be set before."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -101,7 +102,7 @@ class DisconnectMiddleware:
             try:
                 await self._app(scope, receive, send)
             except ClientDisconnect:
-                # uvicorn logs an unfinished response as an error, unless it knows by then that
+                # uvicorn logs an unfinished response as an error, unless it already knows that
                 # the client has disconnected.
                 await anyio.lowlevel.cancel_shielded_checkpoint()
             finally:
@@ -109,15 +110,16 @@ class DisconnectMiddleware:
 
 
 class HostMiddleware:
-    """Refuses requests to a local server under another name: they come from web pages.
+    """Refuses requests to a local server under a foreign host name: they come from web pages.
 
-    `public_paths` are served under every name: platforms reach their webhooks through a tunnel.
+    `public_paths` are served under every name, because platforms reach their webhooks through a
+    tunnel.
     """
 
     def __init__(self, app: ASGIApp, host: str, public_paths: frozenset[str] = frozenset()) -> None:
         self._app = app
         self._public_paths = public_paths
-        # A server that is reachable from outside may have any name.
+        # A server that is reachable from other machines may have any name.
         self._local = is_loopback(host)
         self._names = LOOPBACK | {host.lower()}
 
@@ -139,14 +141,15 @@ class HostMiddleware:
 
 
 def _host_name(host: str) -> str:
-    """The name or address in a Host header, without the port: `::1` for `[::1]:8642`."""
+    """Returns the name or address in a Host header, without the port: `::1` for `[::1]:8642`."""
     if host.startswith("["):
         return host[1:].partition("]")[0].lower()
     return host.rsplit(":", 1)[0].lower()
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a server that binds to this address or name is reachable from this machine only."""
+    """Returns whether a server that binds to this address or name is reachable from this machine
+    only."""
     if is_loopback_address(host):
         return True
     try:
@@ -179,11 +182,12 @@ PREFLIGHT = {
 
 
 SDK_HEADER = re.compile(r"x-stainless-[a-z0-9-]{1,40}")
-"""Headers with which the SDKs of OpenAI describe themselves; their set grows with each version."""
+"""Headers in which OpenAI's SDKs describe themselves. The set grows with each version."""
 
 
 def preflight_headers(requested: str) -> dict[str, str]:
-    """The answer to a preflight request; `requested` are the headers that the page wants to send.
+    """Returns the answer to a preflight request; `requested` are the headers that the page wants
+    to send.
 
     A list of allowed headers has no patterns, so those of the SDKs are named one by one.
     """
@@ -194,7 +198,7 @@ def preflight_headers(requested: str) -> dict[str, str]:
 
 
 class OriginMiddleware:
-    """Lets the web pages of the configured origins call the API, and refuses those of others."""
+    """Lets the web pages of the configured origins call the API, and refuses other pages."""
 
     def __init__(self, app: ASGIApp, origins: tuple[str, ...]) -> None:
         self._app = app
@@ -244,7 +248,7 @@ class KeyMiddleware:
 
 
 class BodyLimitMiddleware:
-    """Refuses bodies that are too large, and bodies of which no part comes for some seconds."""
+    """Refuses bodies that are too large or too slow."""
 
     def __init__(self, app: ASGIApp, most_bytes: int, seconds: float) -> None:
         self._app = app
@@ -265,7 +269,7 @@ class BodyLimitMiddleware:
 
 
 class _Body:
-    """A request's body, within the limits of size and time."""
+    """Reads a request's body, within the limits of size and time."""
 
     def __init__(
         self, connection: ClientConnection, receive: Receive, most_bytes: int, seconds: float
@@ -309,7 +313,7 @@ def too_large(most_bytes: int) -> ApiError:
 
 
 class ErrorMiddleware:
-    """Answers with an error where an endpoint or a mounted app raises one."""
+    """Turns an error of an endpoint or a mounted app into a response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -321,7 +325,7 @@ class ErrorMiddleware:
             raise
         except Exception as error:
             if "response_status" in scope["state"]:
-                # Half a response was sent: uvicorn logs the error and closes the connection.
+                # A part of a response was sent: uvicorn logs the error and closes the connection.
                 raise
             await _told(error, scope)(scope, receive, send)
 
@@ -331,5 +335,5 @@ def _told(error: Exception, scope: Scope) -> Response:
         return error_response(error)
     id = scope["state"]["request_id"]
     log.error("%s %r failed (request %s)", scope["method"], scope["path"], id, exc_info=error)
-    message = f"Something went wrong inside; the gateway's log says what (request {id})."
+    message = f"Internal error: see the gateway's log (request {id})."
     return error_response(ApiError(500, message, "internal_error"))

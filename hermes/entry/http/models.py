@@ -1,4 +1,4 @@
-"""GET /v1/models and /v1/models/{id}, and what a request's `model` means: agents are models."""
+"""GET /v1/models and /v1/models/{id}, and the meaning of a request's `model`: agents are models."""
 
 from collections.abc import Callable
 
@@ -33,15 +33,15 @@ class RequestedModel(Value):
     override: str | None = None
     """The `provider/model` that answers; None for the agent's own model."""
     ignored: bool = False
-    """The name means nothing here: the only agent answers."""
+    """Whether the name is unknown, so that the only agent answers."""
 
 
 class Models:
-    """The names that are listed, and those that stand for the default agent besides.
+    """The listed names of the agents, and the aliases of the default agent.
 
-    `sole` says that one agent is hosted. It then answers to every bare name, because many clients
-    send the name of another vendor's model. With several agents, a misspelt name is an error: it
-    must never reach another agent.
+    `sole` means that one agent is hosted. That agent then answers to every bare name, because many
+    clients send the name of another vendor's model. With several agents, a misspelt name is an
+    error: it must never reach another agent.
     """
 
     def __init__(
@@ -62,14 +62,14 @@ class Models:
         return json_response(ModelListing(data=models))
 
     async def one(self, request: Request) -> JsonResponse:
-        """The model with the id in the path, which may contain slashes."""
+        """Returns the model with the id in the path, which may contain slashes."""
         id = str(request.path_params["model_id"])
         if self._find(id) is None:
             raise _not_found(id)
         return json_response(Model(id=id))
 
     def requested(self, name: str) -> RequestedModel:
-        """What the `model` of a request means; ApiError if it names nothing."""
+        """Returns the meaning of a request's `model`. Raises ApiError if the name is unknown."""
         if found := self._find(name):
             return found
         if self._sole and "/" not in name:

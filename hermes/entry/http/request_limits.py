@@ -20,9 +20,10 @@ _decoder = msgspec.json.Decoder(_Messages)
 
 
 def has_too_many_messages(body: bytes) -> bool:
-    """Whether the body holds more messages than allowed; msgspec's errors if it can't be read.
+    """Returns whether the body has more messages than allowed. Raises msgspec's errors if it
+    can't be read.
 
-    Short bodies cost nothing: they have no room for so many messages.
+    A short body is not searched, because it has no room for so many messages.
     """
     if len(body) < MOST_REQUEST_MESSAGES * _SHORTEST_MESSAGE or not _has_many_objects(body):
         return False
@@ -39,10 +40,10 @@ def too_many_messages() -> ApiError:
 
 
 def _has_many_objects(body: bytes) -> bool:
-    """Whether the body has so many braces that it may hold too many messages."""
+    """Returns whether the body has so many braces that it may contain too many messages."""
     place = -1
     for _ in range(MOST_REQUEST_MESSAGES + 1):
-        # bytes.count() looks at every byte in turn; find() skips to the next brace.
+        # bytes.count() compares every byte; find() skips to the next brace.
         place = body.find(b"{", place + 1)
         if place < 0:
             return False

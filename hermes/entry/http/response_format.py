@@ -31,11 +31,12 @@ class RequestedFormat(msgspec.Struct):
     json_schema: SchemaFormat | None = None
     """The schema, if the type is `json_schema`."""
     schema: Raw | UnsetType = UNSET
-    """Ignored: other servers take a schema here."""
+    """Ignored. Other servers read a schema here."""
 
 
 async def response_format(requested: RequestedFormat | None) -> ResponseFormat | None:
-    """The form that the answer must have, None for text; ApiError if the request is wrong."""
+    """Returns the required format of the answer; None for text. Raises ApiError if the request
+    is wrong."""
     match requested:
         case None | RequestedFormat(type="text"):
             return None

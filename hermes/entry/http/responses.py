@@ -1,4 +1,4 @@
-"""Responses that are sent in one piece."""
+"""JSON responses, and bodies that are sent in pieces."""
 
 from collections.abc import Mapping
 
@@ -7,22 +7,23 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 SLICE = 16_384
-"""Bytes that are sent at a time: no more than this waits for a client that is slow to read."""
+"""Maximum number of bytes that are sent at a time, and therefore wait for a slow client."""
 SECURITY = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
 _JSON = (b"content-type", b"application/json")
+JSON_HEADERS = (_JSON, *SECURITY)
 
 
 class JsonResponse(Response):
-    """A body that is JSON already, with the headers that every such response has."""
+    """A response whose body is already encoded as JSON."""
 
     def __init__(
         self, body: bytes, status_code: int = 200, headers: Mapping[str, str] | None = None
     ) -> None:
-        # Starlette's own constructor costs 1.6 µs more, and every request would pay for it.
+        # Starlette's own constructor takes 1.6 µs longer for every request.
         self.status_code = status_code
         self.background = None
         self.body = body
@@ -40,8 +41,24 @@ class JsonResponse(Response):
             await send({"type": "http.response.body", "body": part, "more_body": not last})
 
 
+class BodyStream:
+    """The body of a response whose head has been sent."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+
+    async def send(self, data: bytes) -> None:
+        """Returns once the client keeps up."""
+        for start in range(0, len(data), SLICE):
+            part = data[start : start + SLICE]
+            await self._send({"type": "http.response.body", "body": part, "more_body": True})
+
+    async def finish(self) -> None:
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
 def raw(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """Headers in the form that ASGI wants."""
+    """Returns the headers in the format of ASGI."""
     return [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers.items()]
 
 

@@ -1,4 +1,4 @@
-"""GET /v1/runs/{id}/events: a run's events from any number on, now or after a restart."""
+"""GET /v1/runs/{id}/events: a run's events from any number on, also after a restart."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -10,8 +10,9 @@ from hermes.control.following import Following
 from hermes.control.gateway import Gateway
 from hermes.entry.http.auth import principal_of
 from hermes.entry.http.errors import ApiError, bad_request
+from hermes.entry.http.long_answers import AnswerPlace, send_answer
 from hermes.entry.http.sse import EventStream, EventStreamResponse, next_or_keepalive
-from hermes.streaming.outline import AnswerJson, AnswerOutline
+from hermes.streaming.outline import AnswerOutline
 from hermes.streaming.sse import RunStream
 from hermes.types.events import Envelope, TurnFinished
 from hermes.types.identity import TurnId
@@ -51,7 +52,7 @@ class RunEvents:
 def _rendered(
     events: Sequence[Envelope], frames: RunStream
 ) -> list[bytes | tuple[int, TurnFinished]]:
-    """The frames of the events, and the events that need the whole answer."""
+    """Returns the frames of the events, and the events that need the whole answer."""
     parts: list[bytes | tuple[int, TurnFinished]] = []
     sent: list[bytes] = []
     for one in events:
@@ -66,7 +67,7 @@ def _rendered(
 async def _send_end(
     seq: int, event: TurnFinished, frames: RunStream, following: Following, out: EventStream
 ) -> None:
-    """Sends the last frame. It has the whole answer, which is read again page by page."""
+    """Sends the last frame. It contains the whole answer, which is read again page by page."""
     outline, last = AnswerOutline(), 0
     while page := await following.earlier(last, seq):
         for one in page:
@@ -75,10 +76,8 @@ async def _send_end(
     head, tail = frames.end(seq, event, outline.usage)
     await out.send(head)
     if tail:
-        text, last = AnswerJson(outline.segments()), 0
-        while page := await following.earlier(last, seq):
-            await out.send(b"".join([text.feed(one.seq, one.event) for one in page]))
-            last = page[-1].seq
+        place = AnswerPlace(after=0, upto=seq, segments=outline.segments())
+        await send_answer(following, place, out)
         await out.send(tail)
 
 

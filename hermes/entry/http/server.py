@@ -60,33 +60,34 @@ ROUTES = (
     ("GET", "/ready", "Says whether messages can be accepted."),
 )
 PATTERNS = {"/v1/models/{model_id}": "/v1/models/{model_id:path}"}
-"""How a path is matched, if its parameter may contain slashes."""
+"""The pattern of a path whose parameter may contain slashes."""
 BACKLOG = 2048
-"""Connections that the kernel holds until we accept them."""
+"""Number of connections that the kernel holds until we accept them."""
 OPEN = frozenset({"/health", "/v1/health", "/ready"})
 """Routes that need no key."""
 
 
 class ApiOptions(Value):
-    """What the HTTP API is told once, at its start."""
+    """The options of the HTTP API, which are fixed at its start."""
 
     key: str
     host: str = "127.0.0.1"
     port: int = 8642
     model_name: str = "hermes-agent"
-    """What the default agent is listed as, besides its own name."""
+    """The name under which the default agent is listed, in addition to its own name."""
     aliases: frozenset[str] = frozenset({"hermes-agent"})
-    """Further names that stand for it."""
+    """Further names of the default agent."""
     reachable: Callable[[str], bool] = lambda name: False
-    """Whether a `provider/model` can be asked for."""
+    """Returns whether a `provider/model` can be called."""
     ignored_options: IgnoredOptions = lambda model, sampling: ()
-    """Names the sampling options that a `provider/model`, or the agent's own, is not given."""
+    """Returns the sampling options that a `provider/model`, or the agent's own model, does not
+    support."""
     cors_origins: tuple[str, ...] = ()
     most_bytes: int = 10_000_000
     limits: ClientLimits = ClientLimits()
-    """How long clients may take. A stream that is cut off can be resumed by event id."""
+    """Time limits for clients. A stream that is cut off can be resumed by event id."""
     most_connections: int | None = None
-    """Connections at once; None for as many as there are descriptors for."""
+    """Maximum number of connections; None for as many as there are descriptors for."""
 
 
 def build_app(
@@ -95,9 +96,11 @@ def build_app(
     webhooks: Sequence[WebhookRoute] = (),
     mounts: Sequence[BaseRoute] = (),
 ) -> ASGIApp:
-    """The API as an ASGI app; ConfigError if a webhook has a path that can't be served.
+    """Builds the API as an ASGI app. Raises ConfigError if a webhook has a path that can't be
+    served.
 
-    `webhooks` are addresses of chat platforms, `mounts` further apps behind the same middleware.
+    `webhooks` are addresses of chat platforms. `mounts` are further apps behind the same
+    middleware.
     """
     patterns = {path: PATTERNS.get(path, path) for _, path, _ in ROUTES}
     check_paths(webhooks, list(patterns.values()))
@@ -125,7 +128,7 @@ def build_app(
 
 
 def middleware(options: ApiOptions, webhooks: Sequence[str] = ()) -> list[Middleware]:
-    """All middleware, from the outermost to the innermost.
+    """Returns all middleware, from the outermost to the innermost.
 
     `webhooks` are paths that need no key and are served under every host name: their handlers
     verify the requests.
@@ -155,7 +158,7 @@ async def serve_http(
     ready: Callable[[str], None],
     webhooks: Sequence[WebhookRoute] = (),
 ) -> None:
-    """Serves until cancelled; tells `ready` the base URL once it listens."""
+    """Serves the API until cancelled. Calls `ready` with the base URL when the server listens."""
     await serve_app(build_app(gateway, options, webhooks), options, ready)
 
 
@@ -173,7 +176,8 @@ async def serve_app(app: ASGIApp, options: ApiOptions, ready: Callable[[str], No
             group.start_soon(table.watch)
             try:
                 await server.listening.wait()
-                # The kernel's queue may be longer than what is accepted in one round.
+                # The kernel's queue may be longer than the number of connections accepted in one
+                # round.
                 listening.listen(BACKLOG)
                 ready(f"http://{shown}:{port}")
                 await anyio.sleep_forever()
@@ -199,13 +203,14 @@ class _Server(uvicorn.Server):
         self.listening.set()
 
     async def run_to_the_end(self, listening: socket.socket) -> None:
-        """Serves until `should_exit`: cancelled, it would leave its connections open."""
+        """Serves until `should_exit` is set. Cancelling it instead would leave connections open."""
         with anyio.CancelScope(shield=True):
             await self.serve([listening])
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A listening socket, or a ConfigError that says what to do."""
+    """Returns a listening socket. Raises ConfigError, which says what to do, if the address
+    can't be used."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -214,7 +219,7 @@ def bind(host: str, port: int) -> socket.socket:
     except (socket.gaierror, TypeError) as error:  # TypeError: the name can't be encoded
         listening.close()
         raise ConfigError(
-            f"{host!r} is no host name that is known: set another API_SERVER_HOST"
+            f"{host!r} is not a known host name: set another API_SERVER_HOST"
         ) from error
     except OSError as error:
         listening.close()

@@ -1,17 +1,19 @@
-"""Server-sent events to one client: none is skipped, and no more is sent than the client reads."""
+"""Sends server-sent events to one client. No event is skipped, and a slow client slows the
+stream."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from starlette.types import Receive, Scope, Send
 
 from hermes.control.following import Following
-from hermes.entry.http.responses import SLICE, raw
+from hermes.entry.http.responses import BodyStream, raw
 from hermes.streaming.sse import KEEPALIVE
 from hermes.types.events import Envelope
 
 KEEPALIVE_SECONDS = 15.0
 FRAME_SECONDS = 0.04
-"""Words that come faster share a frame: nobody sees it, and it halves the work of a stream."""
+"""Text deltas within this time share a frame. This is not visible, and halves the work of a
+stream."""
 
 
 _STREAM = (
@@ -21,28 +23,16 @@ _STREAM = (
 )
 
 
-class EventStream:
-    """An open stream of server-sent events."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
+class EventStream(BodyStream):
+    """A stream of server-sent events."""
 
     async def start(self, headers: Mapping[str, str]) -> None:
         every = [*_STREAM, *raw(headers)]
         await self._send({"type": "http.response.start", "status": 200, "headers": every})
 
-    async def send(self, frames: bytes) -> None:
-        """Returns once the client keeps up."""
-        for start in range(0, len(frames), SLICE):
-            part = frames[start : start + SLICE]
-            await self._send({"type": "http.response.body", "body": part, "more_body": True})
-
-    async def finish(self) -> None:
-        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-
 
 class EventStreamResponse:
-    """A response that a function writes while the events arrive."""
+    """A response that a function writes as the events arrive."""
 
     def __init__(self, write: Callable[[EventStream], Awaitable[None]]) -> None:
         self._write = write
@@ -54,7 +44,8 @@ class EventStreamResponse:
 async def next_or_keepalive(
     following: Following, out: EventStream, every: float = KEEPALIVE_SECONDS
 ) -> Sequence[Envelope]:
-    """The next events. While there are none, comments keep proxies from closing the stream."""
+    """Returns the next events. While there are none, comments keep proxies from closing the
+    stream."""
     await following.gather(FRAME_SECONDS)
     while not (events := await following.next(every)) and not following.ended:
         await out.send(KEEPALIVE)

@@ -1,4 +1,4 @@
-"""Answers for a gateway whose store can't be opened yet."""
+"""Answers requests while the gateway's store can't be opened."""
 
 from starlette.requests import Request
 from starlette.routing import Route, Router
@@ -12,7 +12,7 @@ from hermes.types.errors import StoreUnavailable
 
 
 def waiting_app(options: ApiOptions, reason: str) -> ASGIApp:
-    """An app that is healthy, is not ready, and answers every other request with 503."""
+    """Returns an app that is healthy, is not ready, and answers every other request with 503."""
 
     async def ready(request: Request) -> JsonResponse:
         return json_response(Readiness(status="not ready", reason=reason), 503)

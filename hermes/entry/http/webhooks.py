@@ -15,9 +15,10 @@ from hermes.types.platforms import WebhookHandler, WebhookRequest, WebhookRoute
 
 
 def check_paths(routes: Sequence[WebhookRoute], ours: Sequence[str]) -> None:
-    """ConfigError if a path is not literal, or is served already: by a route of ours or another.
+    """Raises ConfigError if a path is not literal, or is served already by another route.
 
-    The key and the host name are not checked for these paths, so they must match nothing else.
+    The key and the host name are not checked for these paths, so the paths must not match any
+    other route.
     """
     patterns = [compile_path(path)[0] for path in ours]
     paths = [route.path for route in routes]
@@ -29,7 +30,7 @@ def check_paths(routes: Sequence[WebhookRoute], ours: Sequence[str]) -> None:
 
 
 def webhook_routes(gateway: Gateway, routes: Sequence[WebhookRoute]) -> list[Route]:
-    """The routes of platforms. They need no API key: each handler verifies its requests."""
+    """Returns the routes of platforms. They need no API key: each handler verifies its requests."""
     return [
         Route(route.path, Endpoint(route.method, _endpoint(gateway, route.handler)))
         for route in routes

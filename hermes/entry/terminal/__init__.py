@@ -1,1 +1,1 @@
-"""The agent in an interactive terminal: imported only when a person sits at one."""
+"""The interactive terminal. It is imported only when stdin and stdout are a terminal."""

@@ -1,4 +1,4 @@
-"""Describes what the agent is doing in one line, and the cost of a turn at its end."""
+"""Describes the agent's current activity in one line, and the cost of a turn at its end."""
 
 from typing import assert_never
 
@@ -32,7 +32,7 @@ STALL = 1.5
 
 
 class Task(Value):
-    """A model call or a tool call that runs."""
+    """A running model call or tool call."""
 
     label: str
     since: float
@@ -70,7 +70,7 @@ class Activity:
                 assert_never(event)
 
     def line(self, now: float) -> str:
-        """The tasks that run; empty while new text shows that the model works."""
+        """Returns the running tasks; empty while new text shows that the model works."""
         if self._spoke_at is not None and now - self._spoke_at < STALL:
             return ""
         tasks = list(self._tools.values()) or [self._model]
@@ -98,7 +98,7 @@ class Activity:
 
 
 def spent(usage: UsageReported | None, seconds: float) -> str:
-    """The time and the tokens of a turn, and its cost where the price is known."""
+    """Returns the time and the tokens of a turn, and its cost if the price is known."""
     parts = [f"{seconds:.1f} s"]
     if usage is not None:
         cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""

@@ -11,7 +11,7 @@ from prompt_toolkit.document import Document
 from hermes.text.console import printable
 
 LISTED = 200
-"""Most names that are offered for one folder."""
+"""Maximum number of names that are offered for one folder."""
 _COMMAND = re.compile(r"/[\w-]*")
 _SPACE = re.compile(r"\s")
 _MENTION = re.compile(r'(?<!\S)@(?P<quote>"?)(?P<path>(?<=")[^"\n]*|(?<!")\S*)\Z')
@@ -46,18 +46,18 @@ class Completions(Completer):
                 yield Completion(name, start, display=printable(name))
 
     def _mentions(self, path: str, quote: int) -> Iterable[Completion]:
-        """Files after @; a path with a space is put into quotes."""
+        """Completes files after @. A path with a space is put into quotes."""
         folder, slash, _ = path.rpartition("/")
         for name in names(self._folder, path):
             whole = f"{folder}{slash}{name}"
             if quote or _SPACE.search(whole):
-                # The quotes of a folder stay open, so that its files can follow.
+                # The quotes stay open after a folder, so that its files can follow.
                 whole = f'"{whole}' if name.endswith("/") else f'"{whole}"'
             yield Completion(whole, -len(path) - quote, display=printable(name))
 
 
 def names(folder: Path, begun: str) -> Iterator[str]:
-    """Names that begin like the last part of a path. A folder ends with a slash.
+    """Yields the names that begin like the last part of a path. A folder ends with a slash.
 
     Hidden files are left out, unless the last part begins with a dot.
     """
@@ -78,7 +78,7 @@ def names(folder: Path, begun: str) -> Iterator[str]:
 
 
 def offers_menu(text: str) -> bool:
-    """Whether completions are shown without Tab: for commands and after @."""
+    """Returns whether completions are shown without Tab: for commands and after @."""
     return text.startswith("/") or _MENTION.search(text) is not None
 
 

@@ -1,4 +1,4 @@
-"""The terminal of an interactive chat: answers that are drawn live, and a line editor."""
+"""The terminal of an interactive chat: draws answers live, and has a line editor."""
 
 import io
 import os
@@ -25,9 +25,9 @@ from hermes.entry.terminal.type_ahead import TypeAhead
 from hermes.text.console import printable
 
 RECALLED = 600
-"""Characters of an earlier question and of its answer that are shown again."""
+"""Number of characters of an earlier question and of its answer that are shown again."""
 ESCAPE_SECONDS = 0.1
-"""Time in which the other bytes of a key follow its Esc byte."""
+"""Time within which the other bytes of a key follow its Esc byte."""
 _PASTE_ON, _PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"
 
 
@@ -51,7 +51,7 @@ class InteractiveTerminal:
         self._type_ahead = TypeAhead()
         self._reader: LineEditor | PlainTerminal | None = None
         self.log: TextIO = _Notes(self._output)
-        """Takes log lines, and writes them above the part that is redrawn."""
+        """Receives log lines, and writes them above the part that is redrawn."""
 
     def greet(self, title: str, notes: Sequence[str]) -> None:
         name, _, rest = printable(title).partition(" · ")
@@ -76,7 +76,7 @@ class InteractiveTerminal:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Turns off the echo, which would be written into the answer."""
+        """Turns off the echo, which would appear inside the answer."""
         descriptor = sys.stdin.fileno()
         before = termios.tcgetattr(descriptor)
         quiet = termios.tcgetattr(descriptor)
@@ -119,7 +119,7 @@ class InteractiveTerminal:
                 return await self._reader.read()
             return await self._reader.read(self._type_ahead.take())
         except OSError as error:
-            self.remark(f"The prompt does not work here ({error}); lines are read plainly.")
+            self.remark(f"The line editor does not work here ({error}); using plain input.")
             self._reader = PlainTerminal(color=self._color)
             return await self._reader.read()
 
@@ -134,7 +134,7 @@ async def _typed(descriptor: int) -> bytes:
 
 
 async def _more_follows(descriptor: int) -> bool:
-    """Whether more keys come within the time that the parts of one key take."""
+    """Returns whether more keys come within the time that the parts of one key take."""
     with anyio.move_on_after(ESCAPE_SECONDS):
         await anyio.wait_readable(descriptor)
         return True
@@ -146,7 +146,7 @@ def cut(text: str) -> str:
 
 
 class _Notes(io.StringIO):
-    """Passes lines on to the output, from any thread."""
+    """Passes lines to the output, from any thread."""
 
     def __init__(self, output: LiveOutput) -> None:
         super().__init__()

@@ -25,9 +25,9 @@ from hermes.entry.terminal.protocols import MARK
 
 AGAIN = "Ctrl-C again leaves"
 LEAVE_HINT_SECONDS = 3.0
-"""Time for which the hint is shown, and in which a second Ctrl-C leaves."""
+"""Time for which the hint is shown, and within which a second Ctrl-C exits."""
 LONGEST_KEPT = 10_000
-"""Characters of the longest message that is written to the history file."""
+"""Maximum number of characters of a message in the history file."""
 MENU_LINES = 6
 STYLE = Style.from_dict(
     {
@@ -59,7 +59,7 @@ class LineEditor:
     ) -> None:
         self._status = status
         self._leaving = False
-        """Whether Ctrl-C was pressed a moment ago, so that another one leaves."""
+        """Whether Ctrl-C was just pressed, so that another one exits."""
         self._timer: asyncio.Task[None] | None = None
         """Ends the hint that is shown after Ctrl-C."""
         self._session: PromptSession[str] = PromptSession(
@@ -81,7 +81,7 @@ class LineEditor:
         self._session.default_buffer.on_text_changed += self._typed
 
     async def read(self, draft: str = "") -> str | None:
-        """The message of the person, who goes on with the draft; None when they leave."""
+        """Reads a message that begins with the draft; None when the person leaves."""
         self._leaving = False
         try:
             return await self._session.prompt_async(
@@ -99,7 +99,7 @@ class LineEditor:
         self._leaving = False
 
     def _prompt(self) -> StyleAndTextTuples:
-        # The status line is not left above a message that was sent.
+        # Removes the status line above a sent message.
         status = "" if get_app().is_done else self._status()
         above: StyleAndTextTuples = [("class:status", f"{status}\n")] if status else []
         return [*above, ("class:mark", MARK)]

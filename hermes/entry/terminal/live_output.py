@@ -15,7 +15,7 @@ from hermes.control.context_use import ContextUse
 from hermes.entry.terminal.status_line import status_line
 
 KEPT_NOTES = 100
-"""Lines from `note` that wait for the next drawing; older ones are dropped."""
+"""Maximum number of lines from `note` that wait for the next drawing. The oldest are dropped."""
 _STYLE = re.compile(r"\x1b\[[\d;]*m")
 
 
@@ -34,7 +34,7 @@ class LiveOutput:
         self._columns = 0
         self._notes: deque[str] = deque(maxlen=KEPT_NOTES)
         self.typed = ""
-        """Text that the person has typed and not sent yet; it is drawn below the rest."""
+        """Text that the person has typed and not sent yet. It is drawn below the rest."""
         self.context: ContextUse | None = None
         """The content of the status line; None for no status line."""
 
@@ -43,7 +43,7 @@ class LiveOutput:
         return self._size().columns
 
     def status(self, hint: str = "") -> str:
-        """The text of the status line; empty if there is none."""
+        """Returns the text of the status line; empty if there is none."""
         # The last column stays free, as in every other line.
         return status_line(self.context, self.columns - 1, hint) if self.context else ""
 
@@ -52,11 +52,11 @@ class LiveOutput:
         self._notes.append(text)
 
     def put(self, *what: RenderableType) -> None:
-        """Writes permanent lines in the place of the tail."""
+        """Replaces the tail by the permanent lines of `what`, and draws a new tail below them."""
         self.draw(what, ())
 
     def draw(self, what: Sequence[RenderableType], tail: Sequence[RenderableType]) -> None:
-        """Writes `what` as permanent lines, and below it a new tail."""
+        """Replaces the tail by `what` as permanent lines, and a new tail below."""
         size = self._size()
         notes = [Text(self._notes.popleft(), "dim") for _ in range(len(self._notes))]
         lines = self._lines([*notes, *what], size.columns)
@@ -74,7 +74,8 @@ class LiveOutput:
         return [line.rstrip(" ") for line in captured.get().split("\n")[:-1]]
 
     def _erased(self, columns: int) -> str:
-        """The codes that move the cursor to the beginning of the tail and erase the tail."""
+        """Returns the codes that move the cursor to the beginning of the tail and erase the
+        tail."""
         if not self._tail:
             return ""
         # A terminal that became narrower has wrapped the lines that no longer fit.
@@ -85,7 +86,7 @@ class LiveOutput:
 
 
 def terminal_size(out: TextIO) -> os.terminal_size:
-    """The size of the terminal that is written to."""
+    """Returns the size of the terminal."""
     size = os.get_terminal_size(out.fileno())
     # The size is 0 if it was never set, as in some containers.
     return os.terminal_size((size.columns or 80, size.lines or 24))

@@ -34,7 +34,7 @@ from hermes.types.events import (
 from hermes.types.identity import CallId
 
 REDRAW_SECONDS = 1 / 15
-"""Shortest time between two drawings."""
+"""Minimum time between two drawings."""
 IDLE = 0.1
 """Seconds after which the spinner is drawn again."""
 SHARE = 4
@@ -64,9 +64,9 @@ class LiveScreen:
         self._above: BlockKind | None = None
         """The kind of the last permanent line."""
         self._labels: dict[CallId, str] = {}
-        """The lines of the calls that run."""
+        """The lines of the running calls."""
         self._targets: dict[CallId, str] = {}
-        """The same lines with the first argument only, such as the path."""
+        """The lines of the running calls with only the first argument, such as the path."""
         self._usage: UsageReported | None = None
 
     def show_question(self, text: str) -> None:
@@ -110,13 +110,13 @@ class LiveScreen:
         self._next_frame = self._clock()
 
     def remark(self, text: str) -> None:
-        """Shows why there is no answer, or no more of it."""
+        """Shows the reason why there is no answer, or why it is incomplete."""
         self._remark(_dim(text))
         self._output.put(*self._settled)
         self._settled = []
 
     def draw(self) -> float:
-        """Updates the output; returns the seconds after which to call it again."""
+        """Updates the output. Returns the seconds until the next call."""
         now = self._clock()
         if now < self._next_frame:
             return self._next_frame - now
@@ -127,7 +127,7 @@ class LiveScreen:
             tail.append(Text())
         tail += [Text(line, "dim", no_wrap=True, overflow="ellipsis") for line in lines]
         if typed := self._output.typed:
-            # Not cut: the end of a long line is the part that is being typed.
+            # The line is not cut, because its end is the part that is being typed.
             tail.append(Text(f"{MARK}{printable(typed)}", overflow="fold"))
         self._output.draw(self._settled, tail)
         self._settled = []
@@ -172,7 +172,7 @@ class LiveScreen:
             self._above, self._spoken = "words", True
 
     def _words(self, found: Sequence[Piece]) -> list[RenderableType]:
-        """The rendered pieces, with the blank lines between them."""
+        """Returns the rendered pieces, with the blank lines between them."""
         shown: list[RenderableType] = []
         for piece in found:
             first = not (self._spoken or shown)
@@ -219,7 +219,7 @@ def _tool(event: ToolFinished, label: str) -> Text:
 
 
 def _changed(line: str) -> Text:
-    """A line of a diff."""
+    """Formats a line of a diff."""
     style = DIFF_STYLES.get(line.removeprefix(DIFF_INDENT)[:1], "dim")
     return Text(line, style, no_wrap=True, overflow="ellipsis")
 

@@ -22,7 +22,8 @@ HEADINGS = ("bold underline", "bold")
 COLORS = "ansi_dark"
 """The theme for code, which uses the terminal's own colors."""
 CONTEXT = 100
-"""Lines of code before the new ones that are highlighted again, so that the new ones are right."""
+"""Number of lines before the new ones that are highlighted again, so that the new lines get the
+right colors."""
 INDENT = "  "
 BAR = "▌ "
 
@@ -35,7 +36,8 @@ def render(piece: Piece) -> RenderableType:
 
 
 class Margin:
-    """Puts one mark before the first line of its content and another one before the rest."""
+    """Puts one mark before the first line of its content, and another one before the other
+    lines."""
 
     def __init__(self, inside: RenderableType, first: Text, rest: Text) -> None:
         self._inside = inside
@@ -96,7 +98,7 @@ def _code(fence: nodes.Fence, shown: int = 0) -> RenderableType:
 
 @lru_cache(maxsize=64)
 def _syntax(language: str) -> Syntax:
-    # Cached, because the search for an unknown language takes long.
+    # Cached, because the search for an unknown language is slow.
     syntax = Syntax("", language, theme=COLORS, background_color="default")
     return syntax if syntax.lexer else Syntax("", "text", theme=COLORS, background_color="default")
 
@@ -151,7 +153,7 @@ def _inline(inline: nodes.Inline) -> Text:
 
 
 def _link(url: str, name: Text) -> Text:
-    # The URL is written out, because not every terminal has links that can be clicked.
+    # The URL is written out, because not every terminal supports links.
     if name.plain in (url, url.removeprefix("mailto:")):
         return name
     return name.append(f" ({url})", "dim not underline")

@@ -15,7 +15,7 @@ from hermes.streaming.stdout import JsonLines, Session, SplitStream, StdoutStrea
 from hermes.types.events import AgentEvent, Notice
 
 PASTE_SECONDS = 0.02
-"""Lines that follow this closely were pasted: they are one message."""
+"""Lines that follow another line within this time were pasted, and belong to the same message."""
 
 
 class PlainScreen:
@@ -71,7 +71,7 @@ class SplitScreen:
 
 
 class JsonScreen:
-    """Writes each event as a line of JSON, after one that names the session."""
+    """Writes each event as a line of JSON, after a line that names the session."""
 
     def __init__(self, session: str) -> None:
         self._lines = JsonLines()
@@ -97,7 +97,7 @@ class JsonScreen:
 
 
 def plain_screen(*, color: bool) -> AnswerScreen:
-    """The screen for plain text: one stream if stdout and stderr are both a terminal."""
+    """Returns the screen for plain text: one stream if stdout and stderr are both a terminal."""
     together = sys.stdout.isatty() and sys.stderr.isatty()
     return PlainScreen(color=color) if together else SplitScreen()
 
@@ -123,7 +123,7 @@ class PlainTerminal:
         return plain_screen(color=self._color)
 
     def show_context(self, use: ContextUse) -> None:
-        """Does nothing: a line that changes needs a cursor that moves."""
+        """Does nothing, because a status line needs cursor movement."""
 
     def skip_suggestion(self, text: str) -> None:
         """Does nothing: there are no suggestions."""
@@ -135,7 +135,7 @@ class PlainTerminal:
     async def read_ahead(
         self, send: Callable[[str], Awaitable[None]], stop: Callable[[], Awaitable[None]]
     ) -> None:
-        """Sends complete lines. A terminal that is read by lines has no Esc key."""
+        """Sends complete lines. There is no Esc key, because this terminal is read by lines."""
         while (typed := await read_lines(sys.stdin.fileno())) is not None:
             if typed.strip():
                 await send(typed.strip("\n"))
@@ -158,7 +158,8 @@ class PlainTerminal:
 
 
 async def read_lines(descriptor: int) -> str | None:
-    """The next line of input, with lines that were pasted after it; None at the end of input."""
+    """Returns the next line of input, with lines that were pasted after it; None at the end of
+    input."""
     read = b""
     while True:
         await anyio.wait_readable(descriptor)

@@ -1,4 +1,5 @@
-"""The protocols of a terminal: it reads a person's input and has a screen for each answer."""
+"""The protocols of a terminal, which reads a person's input, and of a screen, which shows one
+answer."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
@@ -8,7 +9,7 @@ from hermes.control.context_use import ContextUse
 from hermes.types.events import AgentEvent
 
 MARK = "› "
-"""Stands before everything that the person types."""
+"""The prompt before everything that the person types."""
 
 
 class AnswerScreen(Protocol):
@@ -25,7 +26,7 @@ class AnswerScreen(Protocol):
         ...
 
     def remark(self, text: str) -> None:
-        """Shows why there is no answer, or no more of it."""
+        """Shows the reason why there is no answer, or why it is incomplete."""
         ...
 
     def note(self, text: str) -> None:
@@ -33,12 +34,12 @@ class AnswerScreen(Protocol):
         ...
 
     def draw(self) -> float:
-        """Updates the screen; returns the seconds after which to call it again."""
+        """Updates the screen. Returns the seconds until the next call."""
         ...
 
 
 class ChatTerminal(Protocol):
-    """Reads what a person types, and shows answers."""
+    """Reads a person's input, and shows answers."""
 
     def greet(self, title: str, notes: Sequence[str]) -> None: ...
 
@@ -57,7 +58,7 @@ class ChatTerminal(Protocol):
         ...
 
     def skip_suggestion(self, text: str) -> None:
-        """Does not suggest a line that was typed: it is a command that failed."""
+        """Stops suggesting a line, because it is a command that failed."""
         ...
 
     def working(self) -> AbstractContextManager[None]:
@@ -69,12 +70,12 @@ class ChatTerminal(Protocol):
     ) -> None:
         """Reads keys while the agent works: sends complete lines, and calls `stop` for Esc.
 
-        `read` begins with a line that is not complete.
+        An incomplete line becomes the beginning of the next `read`.
         """
         ...
 
     async def read(self) -> str | None:
-        """The next input of the person; None when they leave."""
+        """Returns the next input of the person; None when they leave."""
         ...
 
     def leave(self) -> None:

@@ -1,4 +1,4 @@
-"""The status line: the model, and the share of its context window that the session takes."""
+"""The status line: the model, and the share of its context window in use."""
 
 from rich.cells import cell_len, set_cell_size
 
@@ -6,11 +6,12 @@ from hermes.control.context_use import ContextUse
 from hermes.text.console import printable_line
 
 SHORTEST_NAME = 8
-"""Columns that the name of the model keeps, where the line is too narrow for all of it."""
+"""Minimum number of columns for the model's name, if the line is too narrow for the whole name."""
 
 
 def status_line(use: ContextUse, columns: int, hint: str = "") -> str:
-    """The line in at most so many columns. The hint is left out if there is no room for it."""
+    """Returns the line in at most this many columns. The hint is left out if there is no room
+    for it."""
     name = printable_line(use.model) or "no model"
     share = f" · context {_percent(use.share)} of {_short_count(use.window)}" if use.parts else ""
     behind = f" · {hint}" if hint else ""

@@ -1,4 +1,4 @@
-"""Suggests the rest of a line from the history, but no command that failed."""
+"""Suggests the rest of a line from the history, except commands that failed."""
 
 from collections.abc import Collection, Mapping
 
@@ -18,7 +18,7 @@ class HistorySuggestions(AutoSuggest):
         self._failed: set[str] = set()
 
     def skip(self, text: str) -> None:
-        """Does not suggest this line again."""
+        """Stops suggesting this line."""
         self._failed.add(text.strip())
 
     def get_suggestion(self, buffer: Buffer, document: Document) -> Suggestion | None:
@@ -34,6 +34,6 @@ class HistorySuggestions(AutoSuggest):
         return None
 
     def _is_unknown(self, entry: str) -> bool:
-        """Whether the entry is a command that does not exist, or an ambiguous one."""
+        """Returns whether the entry is a command that does not exist or is ambiguous."""
         command = parse_command(entry)
         return command is not None and not isinstance(resolve(command.name, self._commands), str)

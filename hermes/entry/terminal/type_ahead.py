@@ -10,7 +10,7 @@ ESCAPE = b"\x1b"
 
 
 class TypeAhead:
-    """A line that is edited at its end only, key by key."""
+    """A line that can only be edited at its end, key by key."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -23,7 +23,7 @@ class TypeAhead:
         self._parser = Vt100Parser(self._press)
 
     def feed(self, keys: bytes) -> list[str]:
-        """Adds keys; returns the lines that they complete."""
+        """Adds keys. Returns the lines that they complete."""
         self._parser.feed(self._decoder.decode(keys))
         self.pending = keys.endswith(ESCAPE)
         sent, self._sent = self._sent, []

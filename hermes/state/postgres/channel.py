@@ -48,10 +48,11 @@ _LOADERS: dict[int, Callable[[bytes], object]] = {
     1043: bytes.decode,
     2278: bytes.decode,
 }
-"""By the object id of the column's type: boolean, bytea, integers, text, double precision, void."""
+"""Decoders by the object id of a column's type: boolean, bytea, integers, text, double
+precision, void."""
 
 
-class Reply:
+class StatementReply:
     """The result of a statement that was sent, once it has arrived."""
 
     __slots__ = ("result",)
@@ -79,7 +80,7 @@ class Channel:
 
     def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
         self.lost: Exception | None = None
-        """Why the connection can't be used any more."""
+        """The reason why the connection can't be used any more."""
         self._connection = connection
         self._libpq = connection.pgconn
         self._libpq.enter_pipeline_mode()
@@ -90,14 +91,14 @@ class Channel:
         self._count = 0
         self._unproven: list[PreparedSql] = []
         """Statements whose preparation may still fail."""
-        self._expected: deque[Reply] = deque()
+        self._expected: deque[StatementReply] = deque()
         """Results that have not arrived, in the order of their statements."""
         self._error: psycopg.Error | None = None
         """The first error since the last synchronization."""
         self._waiter: asyncio.Future[None] | None = None
         self._writing = False
 
-    def send(self, sql: PreparedSql, parameters: Sequence[object] = ()) -> Reply:
+    def send(self, sql: PreparedSql, parameters: Sequence[object] = ()) -> StatementReply:
         """Sends a statement; `settle` waits for its reply."""
         values, formats = encoded(parameters)
         name = self._names.get(sql)
@@ -107,12 +108,12 @@ class Channel:
                 name = self._names[sql] = b"s%d" % self._count
                 self._unproven.append(sql)
                 self._libpq.send_prepare(name, sql.text)
-                self._expected.append(Reply())
+                self._expected.append(StatementReply())
             self._libpq.send_query_prepared(name, values, formats, _BINARY)
         except psycopg.OperationalError as error:
             self._lose(error)
             raise ConnectionLost(f"the connection to the database was lost ({error})") from error
-        reply = Reply()
+        reply = StatementReply()
         self._expected.append(reply)
         return reply
 
@@ -123,7 +124,7 @@ class Channel:
         except psycopg.OperationalError as error:
             self._lose(error)
             raise ConnectionLost(f"the connection to the database was lost ({error})") from error
-        self._expected.append(Reply())
+        self._expected.append(StatementReply())
 
     async def settle(self) -> None:
         """Waits for everything that was sent.
@@ -139,11 +140,11 @@ class Channel:
             ) from self.lost
 
     async def drain(self) -> None:
-        """Waits for everything that was sent, whatever becomes of it."""
+        """Waits for everything that was sent, and ignores errors."""
         await self._settle()
 
     async def _settle(self) -> psycopg.Error | None:
-        """Waits for everything that was sent; the first error of a statement."""
+        """Waits for everything that was sent. Returns the first error of a statement."""
         if self._expected and self.lost is None:
             try:
                 self._libpq.send_flush_request()
@@ -226,10 +227,8 @@ class Channel:
 
 
 def encoded(parameters: Sequence[object]) -> tuple[list[bytes | None], list[int]]:
-    """The parameters in the text format, and bytes as they are.
-
-    The server finds the types from the statement, so that each text is prepared once.
-    """
+    """The parameters in the text format, and bytes as they are. The server finds the types from the
+    statement, so that the text of each statement is prepared once."""
     values: list[bytes | None] = []
     formats: list[int] = []
     for value in parameters:
@@ -253,6 +252,6 @@ def encoded(parameters: Sequence[object]) -> tuple[list[bytes | None], list[int]
 
 
 def text_bytes(text: str) -> bytes:
-    """UTF-8; UnicodeEncodeError if it can't be stored."""
+    """Encodes the text as UTF-8. Raises UnicodeEncodeError if it can't be stored."""
     require_storable(text)
     return text.encode()

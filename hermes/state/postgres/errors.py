@@ -26,18 +26,20 @@ _UNAVAILABLE = {
     "55",
 }
 ONE_OPEN_TURN = "one_open_turn"
-"""The index that only a transaction that has missed another one can violate."""
+"""A transaction violates this index only if it has not seen the commit of another transaction."""
 _READ_ONLY = "25006"
 _UNKNOWN_DATABASE = re.compile(r'database ".*" does not exist')
 _WRONG_PASSWORD = re.compile(r"authentication failed|no password supplied|role .* does not exist")
 
 
 class ConnectionLost(TransactionConflict):
-    """The connection was cut before the commit: nothing was changed, and a new one may work."""
+    """The connection was cut before the commit. Nothing was changed, and a new connection may
+    work."""
 
 
 def translated_error(error: psycopg.Error, *, reading: bool = False) -> Exception:
-    """Our error for one of the server's; the same one if the statement is wrong."""
+    """Translates an error of the server into one of ours. Returns the same error if the
+    statement is wrong."""
     code = error.sqlstate
     text = f"the database can't be used now ({_first_line(error)})"
     if code in _CONFLICTS or error.diag.constraint_name == ONE_OPEN_TURN:
@@ -50,9 +52,10 @@ def translated_error(error: psycopg.Error, *, reading: bool = False) -> Exceptio
 
 
 def connect_error(error: psycopg.Error | OSError, place: str, *, starting: bool) -> HermesError:
-    """Why there is no connection, and what to do. `place` names the server without its password.
+    """Returns the error for a failed connection, with advice. `place` names the server without
+    its password.
 
-    While a store is opened, a wrong setting is the operator's: ConfigError.
+    While a store is being opened, a wrong setting becomes a ConfigError for the operator.
     """
     reason = _first_line(error)
     wrong = ConfigError if starting else StoreUnavailable

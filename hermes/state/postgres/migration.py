@@ -15,7 +15,7 @@ async def migrate(connection: psycopg.AsyncConnection[Any]) -> None:
     """Runs the migrations that are missing, all in one transaction."""
     steps = migrations()
     try:
-        if await _version(connection) == len(steps):
+        if await schema_version(connection) == len(steps):
             return
         async with connection.transaction():
             await connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
@@ -30,7 +30,7 @@ async def migrate(connection: psycopg.AsyncConnection[Any]) -> None:
 
 
 async def _migrate(connection: psycopg.AsyncConnection[Any], steps: list[tuple[str, str]]) -> None:
-    done = await _version(connection)
+    done = await schema_version(connection)
     if done > len(steps):
         raise StoreUnavailable(
             f"the database was written by a newer version (schema {done}, this one knows"
@@ -44,8 +44,8 @@ async def _migrate(connection: psycopg.AsyncConnection[Any], steps: list[tuple[s
     await connection.execute("update hermes_schema set version = %s", (len(steps),))
 
 
-async def _version(connection: psycopg.AsyncConnection[Any]) -> int:
-    """How many migrations have run."""
+async def schema_version(connection: psycopg.AsyncConnection[Any]) -> int:
+    """Returns the number of migrations that have run."""
     found = await connection.execute("select to_regclass('hermes_schema') is not null")
     row = await found.fetchone()
     assert row is not None

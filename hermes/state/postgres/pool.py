@@ -13,7 +13,7 @@ from hermes.state.postgres.errors import connect_error
 from hermes.types.errors import ConfigError, StoreUnavailable
 
 CONNECTIONS = 8
-"""Most connections for transactions; the lock of the process has one more."""
+"""Maximum number of connections for transactions. The lock of the process uses one more."""
 CONNECT_SECONDS = 5
 _KEEPALIVE: dict[str, Any] = {
     "connect_timeout": CONNECT_SECONDS,
@@ -50,14 +50,15 @@ class Server(NamedTuple):
         try:
             return conninfo.conninfo_to_dict(self.url)
         except psycopg.Error:
-            # Not its own text, which quotes the password.
+            # The text of psycopg's error is left out, because it quotes the password.
             raise ConfigError(
                 "store.url can't be read: it has to look like postgresql://user:password@host/name,"
                 " with %40 for an @ in the password"
             ) from None
 
     async def connect(self, *, starting: bool = False) -> psycopg.AsyncConnection[Any]:
-        """A new connection. StoreUnavailable, or ConfigError while a store is being opened."""
+        """Opens a connection. Raises StoreUnavailable, or ConfigError while a store is being
+        opened."""
         given = {**_KEEPALIVE, **self._parts(), "application_name": self.application}
         complete = conninfo.make_conninfo(**given)
         try:
@@ -70,7 +71,7 @@ class Server(NamedTuple):
 
 
 class Pool:
-    """Lends connections. One that was lost is replaced when the next one is needed."""
+    """Lends connections. A connection that was lost is replaced when the next one is needed."""
 
     def __init__(self, server: Server, size: int = CONNECTIONS) -> None:
         self._server = server

@@ -1,7 +1,7 @@
 """Proves that this process is alive, and tells other processes about its commits.
 
 A process holds an advisory lock on a connection of its own. The server frees the lock when the
-connection ends, whatever ended it. The same connection receives the notifications of others.
+connection ends for any reason. The same connection receives the notifications of other processes.
 """
 
 import logging
@@ -36,8 +36,10 @@ STALE_SECONDS = 30.0
 """Age of the heartbeat at which other processes end a process's connections and take its work
 over, although it holds its lock."""
 RECONNECT_SECONDS = 0.5
+"""Pause between two attempts to connect; readers poll for changes as often meanwhile."""
 GRACE_SECONDS = 15.0
-"""How long after its start the server's locks prove nothing: processes have to take them again."""
+"""How long after a start the server's locks prove nothing, because processes must take them
+again."""
 ANNOUNCE_SECONDS = 0.05
 """Commits within this time are announced together."""
 CHANNEL = "hermes"
@@ -55,7 +57,7 @@ def held_locks() -> Work[dict[OwnerId, bool]]:
         " and l.database = (select d.oid from pg_database d where d.datname = current_database())"
         " and l.classid = cast(? as bigint)::oid"
         " and l.objid = (hashtext(o.id)::bigint & 4294967295)::oid)"
-        # A process that the server has not heard of since its start may have survived it.
+        # A process that has written no heartbeat since the start of the server may still be alive.
         " or (o.beat_at < extract(epoch from pg_postmaster_start_time())"
         " and pg_postmaster_start_time()"
         " > clock_timestamp() - make_interval(secs => cast(? as double precision))))",
@@ -99,13 +101,13 @@ def end_connections(owner: OwnerId) -> Work[None]:
 
 
 class Presence:
-    """The connection that stands for this process. It is opened again whenever it is lost."""
+    """The connection whose lock represents this process. It is reopened whenever it is lost."""
 
     def __init__(self, id: str, pool: Pool, direct: Server, group: anyio.abc.TaskGroup) -> None:
         self.trouble: str | None = None
-        """Why this process has no lock at the moment."""
+        """The reason why this process has no lock at the moment."""
         self._id = id
-        """Marks the notifications of this store, which it ignores itself."""
+        """Marks the notifications of this store, so that it can ignore its own."""
         self._owner: OwnerId | None = None
         self._kind: OwnerKind = "gateway"
         self._pool = pool
@@ -117,7 +119,7 @@ class Presence:
         self._permitted = True
         self._permission_changed = anyio.Event()
         self._uncommunicated = False
-        """Whether something was committed that other processes have not been told."""
+        """Whether a commit has not been announced to other processes yet."""
         self._announcing = False
         self._latest = 0
         """The highest number of a transaction that this store has committed."""
@@ -299,7 +301,7 @@ class Presence:
         self.trouble = f"the lock of this process is lost ({error})"
         lost = now - self._lost_at > LOST_SECONDS or self._stale
         if self._permitted and self._owner is not None and lost:
-            log.error("this process stops its turns: others may take it for dead")
+            log.error("this process stops its turns: others may consider it dead")
             self._set_permitted(permitted=False)
         self.bus.interrupted()
         self._changes.notice()

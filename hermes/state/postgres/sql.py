@@ -7,7 +7,7 @@ knows how they differ in PostgreSQL.
 import functools
 import re
 
-from hermes.state.search import BEST_FIRST, MATCHES, SNIPPET, SNIPPET_TOKENS
+from hermes.state.search import BEST_FIRST_SQL, MATCHES_SQL, SNIPPET_SQL, SNIPPET_TOKENS
 from hermes.state.session_lock import LOCK_SESSION
 from hermes.types.value import Value
 
@@ -21,11 +21,11 @@ _PARTS = re.compile(
 _LOCK_SESSION = "select pg_advisory_xact_lock(hashtextextended(?, 0))"
 _REPLACED = (
     (LOCK_SESSION, _LOCK_SESSION),
-    (SNIPPET, f"hermes_snippet(m.text, query, {SNIPPET_TOKENS})"),
-    (MATCHES, "messages m join hermes_query(?) query on m.words @@ query"),
-    (BEST_FIRST, "order by ts_rank(m.words, query) desc, m.id desc"),
+    (SNIPPET_SQL, f"hermes_snippet(m.text, query, {SNIPPET_TOKENS})"),
+    (MATCHES_SQL, "messages m join hermes_query(?) query on m.words @@ query"),
+    (BEST_FIRST_SQL, "order by ts_rank(m.words, query) desc, m.id desc"),
 )
-"""What PostgreSQL has instead: its locks, and its full-text search (see `ddl.py`)."""
+"""PostgreSQL's locks and full-text search, which replace those of SQLite (see `ddl.py`)."""
 
 
 class PreparedSql(Value):
@@ -33,13 +33,14 @@ class PreparedSql(Value):
 
     text: bytes
     returns_rows: bool
-    """Its rows are waited for; a statement without rows is sent together with the next one."""
+    """Whether the caller waits for the rows. A statement without rows is sent together with the
+    next one."""
     writes: bool
 
 
 @functools.lru_cache(maxsize=1024)
 def prepared(sql: str) -> PreparedSql:
-    """The statement for PostgreSQL; the text of each statement is translated once."""
+    """Translates the statement for PostgreSQL. Each text is translated once."""
     locks = sql == LOCK_SESSION
     for ours, theirs in _REPLACED:
         sql = sql.replace(ours, theirs)
@@ -54,7 +55,7 @@ def prepared(sql: str) -> PreparedSql:
 
     text = _PARTS.sub(replace, sql)
     words = re.sub(r"'(?:[^']|'')*'", "''", text).lower().split()
-    selects = words[0] == "select"
+    selects = words[0] in ("select", "with")
     return PreparedSql(
         text=text.encode(),
         returns_rows=(selects and not locks) or "returning" in words,

@@ -1,7 +1,6 @@
 """The store: transactions on PostgreSQL, side by side on a few connections."""
 
 import logging
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -11,6 +10,7 @@ import anyio
 
 from hermes.state import owners
 from hermes.state.postgres import transactions
+from hermes.state.postgres.copy_lock import require_no_copy
 from hermes.state.postgres.migration import migrate
 from hermes.state.postgres.pool import Pool, Server, application_name
 from hermes.state.postgres.presence import Presence, end_connections, held_locks
@@ -27,7 +27,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 LOOKUP_SECONDS = 0.2
-"""Pause between two attempts to look up what became of a commit."""
+"""Pause between two attempts to look up the outcome of a commit."""
 
 
 class PostgresStore:
@@ -103,21 +103,22 @@ class PostgresStore:
             doubtful = doubt
         finally:
             await self._pool.release(channel)
-        await self._look_up(doubtful.number, doubtful.begun_at)
+        await self._look_up(doubtful)
         result: T = doubtful.result  # type: ignore[assignment]  # of this very transaction
         return result, doubtful.number
 
-    async def _look_up(self, number: int, begun_at: float) -> None:
-        """Returns if the transaction was committed; TransactionConflict if it was rolled back.
+    async def _look_up(self, doubt: CommitDoubtful) -> None:
+        """Returns if the transaction was committed. Raises TransactionConflict if it was rolled
+        back.
 
-        Waits as long as the server can't be reached: any answer before that might be wrong.
+        Waits as long as the server can't be reached: any earlier answer might be wrong.
         """
         log.warning("the connection was lost during a commit: looking up its outcome")
         while True:
             try:
                 channel = await self._pool.acquire()
                 try:
-                    status = await outcome_of(channel, number, time.monotonic() - begun_at)
+                    status = await outcome_of(channel, doubt.number, doubt.at)
                 finally:
                     await self._pool.release(channel)
             except StoreUnavailable as error:
@@ -143,15 +144,26 @@ class PostgresStore:
 async def open_postgres(
     url: str, kind: OwnerKind | None = None, direct_url: str = ""
 ) -> AsyncIterator[PostgresStore]:
-    """The store at `url`, migrated, until the context ends.
+    """Opens and migrates the store at `url`, until the context ends.
 
-    A process that runs turns passes its kind and is registered; other processes are not.
-    `direct_url` reaches the server itself, where `url` is the address of a pooler.
+    A process that runs turns passes its kind and is registered; other processes are not. If `url`
+    is the address of a pooler, `direct_url` is the address of the server itself.
     """
+    async with await Server(direct_url or url).connect(starting=True) as connection:
+        await require_no_copy(connection)
+        await migrate(connection)
+    async with connected_store(url, kind, direct_url) as store:
+        yield store
+
+
+@asynccontextmanager
+async def connected_store(
+    url: str, kind: OwnerKind | None = None, direct_url: str = ""
+) -> AsyncIterator[PostgresStore]:
+    """Like `open_postgres`, for a database that is already migrated. It may be an unfinished
+    copy."""
     id = new_id()
     direct = Server(direct_url or url, application_name(id))
-    async with await direct.connect(starting=True) as connection:
-        await migrate(connection)
     pool = Pool(Server(url, application_name(id)))
     group = await anyio.create_task_group().__aenter__()
     presence = Presence(id, pool, direct, group)
@@ -167,5 +179,5 @@ async def open_postgres(
             await presence.close()
             await pool.close()
         group.cancel_scope.cancel()
-        # An error of the caller is not passed: the group would wrap it.
+        # The caller's error is not raised inside the group, because the group would wrap it.
         await group.__aexit__(None, None, None)

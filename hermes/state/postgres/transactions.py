@@ -1,12 +1,11 @@
-"""Runs a transaction on a connection, and finds out what became of a commit without an answer."""
+"""Runs a transaction on a connection, and looks up the outcome of a commit that got no answer."""
 
-import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import psycopg
 
-from hermes.state.postgres.channel import Channel, Reply
+from hermes.state.postgres.channel import Channel, StatementReply
 from hermes.state.postgres.errors import ConnectionLost, translated_error
 from hermes.state.postgres.sql import PreparedSql, prepared
 from hermes.types.errors import HermesError, StoreUnavailable
@@ -23,15 +22,19 @@ _BEGIN = _own("begin isolation level read committed")
 _BEGIN_READING = _own("begin isolation level repeatable read read only")
 _COMMIT = _own("commit")
 _ROLLBACK = _own("rollback")
-_NUMBER = _own("select pg_current_xact_id()::text", rows=True)
+_NUMBER = _own(
+    "select pg_current_xact_id()::text, extract(epoch from clock_timestamp())::double precision",
+    rows=True,
+)
 _NOTIFY = _own("select pg_notify($1, $2)")
 _STATUS = _own(
-    # After a crash, PostgreSQL gives the numbers of transactions again of which nothing had been
-    # written to the disk. The checkpoint at its start does not know those numbers.
-    "select case when pg_postmaster_start_time() > clock_timestamp() - make_interval(secs => $2)"
-    " and $1::xid8::text::numeric >= (select split_part(next_xid, ':', 1)::numeric * 4294967296"
-    " + split_part(next_xid, ':', 2)::numeric from pg_control_checkpoint())"
-    " then 'aborted' else pg_xact_status($1::xid8) end",
+    # After a crash, a number that no record on the disk has is given to another transaction. The
+    # checkpoint at the end of the recovery shows the first of these numbers.
+    "select case when (pg_postmaster_start_time() > to_timestamp($2)"
+    " or c.checkpoint_time > to_timestamp($2))"
+    " and (split_part(c.next_xid, ':', 1)::bigint << 32) + split_part(c.next_xid, ':', 2)::bigint"
+    " <= $1::text::bigint then 'aborted' else pg_xact_status($1::text::xid8) end"
+    " from pg_control_checkpoint() c",
     rows=True,
 )
 
@@ -39,22 +42,23 @@ _STATUS = _own(
 class CommitDoubtful(HermesError):
     """The connection was cut while a transaction was being committed."""
 
-    def __init__(self, number: int, result: object, begun_at: float) -> None:
+    def __init__(self, number: int, at: float, result: object) -> None:
         super().__init__("the connection to the database was lost during a commit")
-        self.begun_at = begun_at
-        """When the transaction began, on the monotonic clock."""
         self.number = number
         """The transaction's number in the database, by which its outcome can be looked up."""
+        self.at = at
+        """A time at which the transaction had this number, by the clock of the database."""
         self.result = result
         """The result of the transaction, if it was committed."""
 
 
 async def commit(channel: Channel, transaction: Callable[[], Work[T]]) -> tuple[T, int | None]:
-    """The transaction's result once it is committed, and its number if it has written anything.
+    """Returns the transaction's result after the commit, and its number if it has written
+    anything.
 
-    CommitDoubtful if that is not known. Every other error means that nothing was changed.
+    Raises CommitDoubtful if the outcome is unknown. Every other error means that nothing was
+    changed.
     """
-    begun_at = time.monotonic()
     try:
         channel.send(_BEGIN)
         result, number = await _drive(channel, transaction())
@@ -67,16 +71,19 @@ async def commit(channel: Channel, transaction: Callable[[], Work[T]]) -> tuple[
         if isinstance(error, psycopg.Error):
             raise translated_error(error) from error
         raise
-    written = int(number.rows()[0][0]) if number is not None else None
+    written, at = None, 0.0
+    if number is not None:
+        ((text, at),) = number.rows()
+        written = int(text)
     try:
         await channel.settle()
     except ConnectionLost:
         if written is None:
             raise
-        raise CommitDoubtful(written, result, begun_at) from None
+        raise CommitDoubtful(written, at, result) from None
     except psycopg.Error as error:
         if channel.lost is not None and written is not None:
-            raise CommitDoubtful(written, result, begun_at) from error
+            raise CommitDoubtful(written, at, result) from error
         await _roll_back(channel)
         raise translated_error(error) from error
     return result, written
@@ -98,13 +105,11 @@ async def read(channel: Channel, transaction: Callable[[], Work[T]]) -> T:
     return result
 
 
-async def outcome_of(channel: Channel, number: int, seconds: float) -> str | None:
-    """`committed`, `aborted` or `in progress`; None if the number is too old to be known.
-
-    The transaction began so many seconds ago.
-    """
+async def outcome_of(channel: Channel, number: int, at: float) -> str | None:
+    """Returns `committed`, `aborted` or `in progress`; None if the server no longer knows the
+    number."""
     try:
-        reply = channel.send(_STATUS, (number, seconds))
+        reply = channel.send(_STATUS, (number, at))
         channel.synchronize()
         await channel.settle()
     except psycopg.Error as error:
@@ -124,19 +129,20 @@ async def notify(channel: Channel, name: str, payloads: Sequence[str]) -> None:
         raise StoreUnavailable(f"a notification can't be sent ({error})") from error
 
 
-async def _drive(channel: Channel, work: Work[T]) -> tuple[T, Reply | None]:
+async def _drive(channel: Channel, work: Work[T]) -> tuple[T, StatementReply | None]:
     """The generator's result, and the reply with the transaction's number if it writes.
 
     Statements without rows are not waited for. Their errors come with a later reply.
     """
-    number: Reply | None = None
+    number: StatementReply | None = None
     try:
         sql, parameters = next(work)
         while True:
             statement = prepared(sql)
             reply = channel.send(statement, parameters)
             if statement.writes and number is None:
-                # Along with the first write, so that it seldom costs a round trip of its own.
+                # The number is requested along with the first write, so that the request seldom
+                # costs a round trip of its own.
                 number = channel.send(_NUMBER)
             if statement.returns_rows:
                 await channel.settle()
@@ -151,7 +157,7 @@ async def _drive(channel: Channel, work: Work[T]) -> tuple[T, Reply | None]:
 
 
 async def _roll_back(channel: Channel) -> None:
-    """Makes the connection usable again; otherwise it is lost."""
+    """Makes the connection usable again. If that fails, the connection is lost."""
     if channel.lost is not None:
         return
     try:

@@ -29,7 +29,8 @@ _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection in WAL mode whose commits survive a power cut. Never creates the file."""
+    """Opens a connection in WAL mode whose commits survive a power failure. Never creates the
+    file."""
     restrict(path)
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw",
@@ -68,7 +69,7 @@ def _use_wal(connection: sqlite3.Connection) -> None:
 
 
 def examine(path: Path) -> sqlite3.Connection:
-    """A connection that reads the file alone: no byte of it changes, and no file appears beside it.
+    """Opens a read-only connection that changes no byte of the file and creates no other file.
 
     The WAL is not read.
     """
@@ -76,12 +77,13 @@ def examine(path: Path) -> sqlite3.Connection:
 
 
 def drive(connection: sqlite3.Connection, work: Work[T]) -> T:
-    """Steps the generator through its statements to its result."""
+    """Runs the generator's statements and returns its result."""
     try:
         sql, parameters = next(work)
         while True:
             for parameter in parameters:
-                if isinstance(parameter, str):
+                # On the hot path: the function is called only to raise its error.
+                if type(parameter) is str and "\0" in parameter:
                     require_storable(parameter)
             cursor = connection.execute(sql, parameters)
             # Fetching from a statement that has no rows would take the GIL once more.
@@ -95,7 +97,7 @@ def drive(connection: sqlite3.Connection, work: Work[T]) -> T:
 
 @contextlib.contextmanager
 def translated() -> Iterator[None]:
-    """Raises our errors in place of SQLite's errors of the disk, the lock and the file."""
+    """Translates SQLite's errors about the disk, the lock and the file into ours."""
     try:
         yield
     except sqlite3.Error as error:
@@ -108,7 +110,8 @@ def translated() -> Iterator[None]:
 
 
 def error_class(error: BaseException) -> type[StoreUnavailable] | None:
-    """Which of our errors it is; None if the statement is wrong, not the disk, lock or file."""
+    """Returns our error for an error of SQLite; None if the statement is wrong, and not the disk,
+    the lock or the file."""
     if not isinstance(error, sqlite3.DatabaseError) or not hasattr(error, "sqlite_errorcode"):
         return None
     code = error.sqlite_errorcode & 0xFF

@@ -18,15 +18,17 @@ class FileWatch:
     """
 
     def __init__(self, path: Path) -> None:
-        """StoreUnavailable if the database or its WAL does not exist."""
+        """Remembers the files. Raises StoreUnavailable if the database or its WAL does not
+        exist."""
         self._path = path
         self._files = [_WatchedFile(one) for one in (path, wal_of(path))]
         self._truncated = False
         self._checking = threading.Lock()
 
     def check(self) -> None:
-        """StoreUnavailable unless the files are still those of this process, and whole."""
-        # One thread at a time: a size that another thread has read earlier looks like a truncation.
+        """Raises StoreUnavailable unless the files are still the ones that this process opened,
+        and complete."""
+        # One thread at a time: an older size from another thread would look like a truncation.
         with self._checking:
             sizes = [file.current_size() for file in self._files]
             for file, size in zip(self._files, sizes, strict=True):
@@ -39,7 +41,8 @@ class FileWatch:
             raise self._lost(f"{self._path} or its WAL was truncated")
 
     def _is_whole(self) -> bool:
-        """Whether every page can be read: `VACUUM` and a checkpoint may truncate files too."""
+        """Returns whether every page can be read: `VACUUM` and a checkpoint may also truncate
+        files."""
         if is_emptied(self._path):
             suspect(self._path)
             return False
@@ -72,7 +75,7 @@ class _WatchedFile:
         """Bytes at the last check."""
 
     def current_size(self) -> int | None:
-        """Bytes of the file now; None if its name is gone or belongs to another file."""
+        """Returns the size of the file in bytes; None if it was removed or replaced."""
         try:
             found = os.stat(self.path)  # noqa: PTH116  # half the time of Path.stat
         except OSError:

@@ -1,4 +1,4 @@
-"""The files around a database: their names and their access rights."""
+"""The files of a database: their names and their access rights."""
 
 import contextlib
 import os
@@ -36,24 +36,25 @@ def restrict(path: Path) -> None:
 
 
 def parts_of(path: Path) -> tuple[Path, Path]:
-    """The files that SQLite keeps beside a database: the WAL and the index of the WAL."""
+    """The files that SQLite keeps next to a database: the WAL and the index of the WAL."""
     return wal_of(path), path.with_name(path.name + "-shm")
 
 
 def is_emptied(path: Path) -> bool:
-    """Whether another program has truncated the database to nothing, beside its WAL.
+    """Returns whether another program has truncated the database to nothing and has left its
+    WAL.
 
-    Ask before SQLite opens the file: SQLite deletes the WAL of an empty database.
+    Call this before SQLite opens the file: SQLite deletes the WAL of an empty database.
     """
     return path.exists() and not path.stat().st_size and wal_of(path).exists()
 
 
 def suspicion(path: Path) -> Path:
-    """The mark that makes the next start check the whole database, however large it is."""
+    """The marker file that makes the next start check the whole database, whatever its size."""
     return path.with_name(path.name + "-suspect")
 
 
 def suspect(path: Path) -> None:
-    """Sets the mark, because a statement has met damage."""
+    """Creates the marker, because a statement has found damage."""
     with contextlib.suppress(OSError):
         suspicion(path).touch()

@@ -1,7 +1,7 @@
-"""Checks the database before it is opened, and has a damaged or missing one replaced.
+"""Checks the database before it is opened, and replaces it if it is damaged or missing.
 
-The file of a running process must not be replaced: each process holds a shared lock while it has
-the store open, and a replacement needs the lock exclusively. Only SQLite opens the database
+The file of a running process must not be replaced. Therefore each process holds a shared lock while
+it has the store open, and a replacement needs the exclusive lock. Only SQLite opens the database
 itself: closing any other descriptor of it would release the locks that SQLite holds.
 """
 
@@ -25,13 +25,19 @@ from hermes.types.errors import StoreDamaged, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
+SHARE_SECONDS = 5.0
+"""How long a start waits for a process that needs the database for itself."""
 CHECKED_BYTES = 256 << 20
-"""Bytes. A larger file is not checked completely at the start: damage is found in use."""
+"""Size in bytes above which a file is not checked completely at the start. Damage is then found
+in use."""
 
 
 @contextlib.contextmanager
-def guarded(home: Home) -> Iterator[None]:
-    """Makes sure that the database can be opened safely until the block ends."""
+def guarded(home: Home) -> Iterator[FileLock]:
+    """Makes sure that the database can be opened safely until the block ends.
+
+    Yields the shared lock that every process holds while it has the store open.
+    """
     try:
         home.run.mkdir(parents=True, exist_ok=True)
         lock = FileLock(home.run / "store.lock")
@@ -42,16 +48,20 @@ def guarded(home: Home) -> Iterator[None]:
             _make_sound(home, lock)
         except OSError as error:
             raise _not_opened(home, error) from error
-        yield
+        yield lock
     finally:
         _leave(home, lock)
 
 
 def _make_sound(home: Home, lock: FileLock) -> None:
     """Replaces the database if necessary. The lock is shared afterwards."""
-    lock.share()
+    if not lock.share_within(SHARE_SECONDS):
+        raise StoreUnavailable(
+            f"another hermes process repairs, upgrades or copies {home.store}: wait until it has"
+            " finished"
+        )
     rename_former(home, lock)
-    # Before the check of the file, which checkpoints the WAL and removes it.
+    # This must come before the check of the file, which checkpoints the WAL and removes it.
     lost = _lost_wal(home)
     sweep_up(home.run)
     if (damage := _damage(home)) is not None:
@@ -95,13 +105,13 @@ def _damage(home: Home) -> str | None:
 
 
 def damage_of(path: Path) -> str | None:
-    """A description of the damage to the file; None if it is sound or missing."""
+    """Returns a description of the damage to the file; None if it is sound or missing."""
     if not path.exists():
         return None
     if is_emptied(path):
         return f"{path} was truncated"
     closely = suspicion(path).exists()
-    # A process that is killed during a checkpoint may leave a part of a page, and a WAL.
+    # A process that is killed during a checkpoint may leave an incomplete page, and a WAL.
     size = 0 if wal_of(path).exists() else path.stat().st_size
     try:
         with translated(), contextlib.closing(connect(path)) as connection:
@@ -125,7 +135,7 @@ def damage_of(path: Path) -> str | None:
 
 
 def _reindex(connection: sqlite3.Connection) -> None:
-    """Rebuilds the full-text index: no check of the file finds all damage in it."""
+    """Rebuilds the full-text index, because no check of the file finds all damage in it."""
     connection.execute("begin immediate")
     connection.execute("insert into messages_fts (messages_fts) values ('delete-all')")
     connection.execute(
@@ -139,7 +149,7 @@ def _leave(home: Home, lock: FileLock) -> None:
     """Frees the shared lock.
 
     The last process to exit has checkpointed the WAL, so a missing WAL no longer means lost
-    commits: it removes the lock files of processes that were killed.
+    commits. Therefore that process removes the lock files of killed processes.
     """
     if lock.try_acquire() and not wal_of(home.store).exists():
         sweep_up(home.run)
@@ -147,5 +157,6 @@ def _leave(home: Home, lock: FileLock) -> None:
 
 
 def _lost_wal(home: Home) -> bool:
-    """Whether the WAL of a killed process is missing; a process that ends cleanly removes both."""
+    """Returns whether the WAL of a killed process is missing. A clean exit removes the WAL and
+    the lock file."""
     return home.store.exists() and bool(unclean(home.run)) and not wal_of(home.store).exists()

@@ -11,7 +11,7 @@ from hermes.types.errors import StoreUnavailable
 
 
 def prepare(path: Path) -> sqlite3.Connection:
-    """A connection to a database whose migrations have all run. Creates the file if necessary."""
+    """Opens a database and runs the missing migrations. Creates the file if necessary."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -28,16 +28,17 @@ def prepare(path: Path) -> sqlite3.Connection:
 
 
 def outdated(path: Path) -> bool:
-    """Whether an earlier version has written the database."""
-    return path.exists() and 0 < _version(path) < len(MIGRATIONS)
+    """Returns whether an earlier version has written the database."""
+    return path.exists() and 0 < schema_version(path) < len(MIGRATIONS)
 
 
 def is_blank(path: Path) -> bool:
-    """Whether no migration has run on the database."""
-    return _version(path) == 0
+    """Returns whether no migration has run on the database."""
+    return schema_version(path) == 0
 
 
-def _version(path: Path) -> int:
+def schema_version(path: Path) -> int:
+    """How many migrations have run on the database."""
     with translated(), closing(connect(path)) as connection:
         done: int = connection.execute("pragma user_version").fetchone()[0]
     return done
@@ -56,7 +57,7 @@ def migrate(connection: sqlite3.Connection) -> None:
     for _, script in MIGRATIONS[done:]:
         for statement in statements(script):
             connection.execute(statement)
-    # Written only if it changes: a start must not fail because the disk is full.
+    # Written only if it changes, because a start must also work on a full disk.
     if done < len(MIGRATIONS):
         connection.execute(f"pragma user_version = {len(MIGRATIONS)}")
         connection.execute(f"pragma application_id = {APPLICATION_ID}")
@@ -64,7 +65,7 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 
 def statements(script: str) -> list[str]:
-    """The statements of a script; `executescript` would commit before the first."""
+    """Splits a script into statements, because `executescript` would commit before the first."""
     found, current = [], ""
     for line in script.splitlines(keepends=True):
         current += line

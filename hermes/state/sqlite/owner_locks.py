@@ -1,7 +1,7 @@
 """Proves which processes are alive.
 
-Each process holds a lock on a file of its own. The kernel frees the lock when the process ends,
-whatever ended it, so neither clocks nor process ids have to be trusted.
+Each process holds a lock on a file of its own. The kernel frees the lock when the process ends for
+any reason, so neither clocks nor process ids have to be trusted.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from hermes.types.identity import OwnerId, new_id
 
 
 class OwnerLock:
-    """This process's proof that it is alive; held while the context is open."""
+    """Holds the lock that proves that this process is alive, while the context is open."""
 
     def __init__(self, folder: Path) -> None:
         self.id = OwnerId(new_id())
@@ -48,21 +48,22 @@ def lock_path(folder: Path, owner: OwnerId) -> Path:
 
 
 def is_alive(folder: Path, owner: OwnerId) -> bool:
-    """Whether the owner's lock is held. A process that ended cleanly has removed its file."""
+    """Returns whether the owner's lock is held. A process that ended cleanly has removed its
+    file."""
     return is_held(lock_path(folder, owner))
 
 
 def dead_among(folder: Path, owners: Iterable[OwnerId]) -> list[OwnerId]:
-    """The owners whose lock nobody holds."""
+    """Returns the owners whose lock is free."""
     return [owner for owner in owners if not is_alive(folder, owner)]
 
 
 def unclean(folder: Path) -> list[Path]:
-    """Lock files of processes that were killed: they exist, and nobody holds the lock."""
+    """Returns the lock files of killed processes: the file exists and its lock is free."""
     return [path for path in folder.glob("owner-*.lock") if not is_held(path)]
 
 
 def sweep_up(folder: Path) -> None:
-    """Removes the lock files of processes that were killed."""
+    """Removes the lock files of killed processes."""
     for path in folder.glob("owner-*.lock"):
         remove_if_free(path)

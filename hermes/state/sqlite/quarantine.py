@@ -23,10 +23,11 @@ log = logging.getLogger(__name__)
 
 
 def quarantine(home: Home, damage: str) -> None:
-    """Replaces a damaged or missing database by the newest sound snapshot, or by an empty one.
+    """Replaces a damaged or missing database by the newest sound snapshot, or by an empty
+    database.
 
-    The damaged files are kept in `backups/`. If this start is killed, or finds the disk full, the
-    next start does the same work or finishes it.
+    The damaged files are kept in `backups/`. If this start is killed or the disk is full, the next
+    start repeats or completes the work.
     """
     log.error("%s", damage)
     try:
@@ -66,7 +67,7 @@ def _is_sound(snapshot: Path) -> bool:
 
 
 def _prepare_copy(snapshot: Path, home: Home, age: str) -> RestoredWork:
-    """Makes the file that `finish_restore` puts in place."""
+    """Creates the file that `finish_restore` moves into place."""
     copy = home.store.with_suffix(".part")
     for old in (copy, *parts_of(copy)):
         old.unlink(missing_ok=True)
@@ -85,13 +86,13 @@ def _prepare_copy(snapshot: Path, home: Home, age: str) -> RestoredWork:
 
 
 def is_restore_pending(home: Home) -> bool:
-    """Whether a killed start has left a prepared copy that is not in place yet."""
+    """Returns whether a killed start has left a prepared copy that was not moved into place."""
     return _restored(home).exists()
 
 
 def finish_restore(home: Home) -> None:
-    """Puts the prepared copy in the place of the database."""
-    # First, because SQLite would apply the WAL of the old database to the new one.
+    """Moves the prepared copy to the place of the database."""
+    # The WAL goes first, because SQLite would apply the WAL of the old database to the new one.
     move_away(home, (home.store, *parts_of(home.store)))
     _restored(home).replace(home.store)
     suspicion(home.store).unlink(missing_ok=True)

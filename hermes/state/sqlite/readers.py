@@ -17,7 +17,7 @@ from hermes.types.store import Work
 T = TypeVar("T")
 
 READERS = 2
-"""Connections, and reads at the same time."""
+"""Number of connections, and therefore of reads at the same time."""
 
 
 class Readers:
@@ -31,7 +31,7 @@ class Readers:
         self._closed = False
 
     def __len__(self) -> int:
-        """Connections that wait for the next read."""
+        """Idle connections."""
         return len(self._idle)
 
     async def read(self, transaction: Callable[[], Work[T]]) -> T:
@@ -39,7 +39,7 @@ class Readers:
         return await anyio.to_thread.run_sync(self._read, transaction, limiter=self._slots)
 
     async def close(self) -> None:
-        """Waits for the reads that run, and closes the connections."""
+        """Waits for running reads, and closes the connections."""
         self._closed = True
         for _ in range(READERS):
             await self._slots.acquire_on_behalf_of(object())
@@ -72,7 +72,7 @@ class Readers:
         except IndexError:
             connection = connect(self._path)
         try:
-            # Again, because the file was found by its name.
+            # Checked again, because the file was opened by its name.
             self._watch.check()
             connection.execute("pragma query_only = on")
         except BaseException:

@@ -1,7 +1,8 @@
-"""Gives the database of an earlier version, `state.db`, and its snapshots their present names.
+"""Renames the database of an earlier version, `state.db`, and its snapshots to their present
+names.
 
-Hermes Agent keeps a database of its own under the same name. It is read to be recognised, and not
-changed in any way.
+Hermes Agent keeps a database of its own under the same name. That database is only read, and
+never changed.
 """
 
 import logging
@@ -28,10 +29,10 @@ OWN_TABLES = {"owners", "leases", "inbox", "turns", "deliveries", "run_events"}
 
 
 def rename_former(home: Home, lock: FileLock) -> None:
-    """Renames the database of an earlier version, if the home has one, and its snapshots.
+    """Renames the database of an earlier version and its snapshots, if the home has them.
 
-    `lock` is the lock of the home's store. It is held exclusively afterwards if there was a
-    database to rename.
+    `lock` is the lock of the home's store. If there was a database to rename, the lock is held
+    exclusively afterwards.
     """
     if not home.store.exists() and is_ours(home.former_store, home.run):
         if not lock.try_acquire():
@@ -56,7 +57,7 @@ def _rename_database(home: Home) -> None:
     try:
         with translated(), closing(connect(former)) as connection:
             connection.execute("pragma journal_mode = delete")
-        # SQLite would take a WAL that an earlier `hermes.db` has left for the one of this database.
+        # SQLite would apply a WAL that an earlier `hermes.db` has left to this database.
         move_away(home, parts_of(home.store))
         if suspicion(former).exists():
             suspicion(former).replace(suspicion(home.store))
@@ -71,16 +72,18 @@ def _rename_database(home: Home) -> None:
 
 
 def is_ours(path: Path, scratch: Path) -> bool:
-    """Whether a version of Hermes has written the database; False for a missing or damaged one.
+    """Returns whether a version of Hermes has written the database; False if it is missing or
+    damaged.
 
-    Neither the database nor a file beside it changes. `scratch` is a folder for temporary files.
+    Neither the database nor any other file of its folder changes. `scratch` is a folder for
+    temporary files.
     """
     if not path.is_file():
         return False
     try:
         if _looks_ours(path):
             return True
-        # The WAL of a young database may hold all of it.
+        # All tables of a young database may still be in its WAL.
         if not _is_blank(path) or not wal_of(path).exists():
             return False
         with TemporaryDirectory(dir=scratch) as folder:

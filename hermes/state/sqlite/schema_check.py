@@ -8,7 +8,7 @@ from hermes.state.sqlite.migration import statements
 
 
 def missing_part(connection: sqlite3.Connection) -> str | None:
-    """A description of a table or column of its schema version that the database lacks."""
+    """Describes a table or column that the schema version has and the database lacks."""
     version: int = connection.execute("pragma user_version").fetchone()[0]
     with contextlib.closing(sqlite3.connect(":memory:")) as pattern:
         for _, script in MIGRATIONS[:version]:

@@ -1,4 +1,4 @@
-"""Snapshots of the database, one of which replaces a damaged or missing file."""
+"""Takes snapshots of the database. The newest sound one replaces a damaged or missing database."""
 
 import contextlib
 import shutil
@@ -14,25 +14,26 @@ from hermes.state.sqlite.files import make_private, wal_of
 from hermes.types.errors import StoreUnavailable
 
 SNAPSHOTS = 3
-"""How many are kept, if there is room for them."""
+"""Maximum number of snapshots."""
 SNAPSHOT_PREFIX = "hermes-"
 DISK_SHARE = 0.1
-"""The part of the free disk that all snapshots together may use."""
+"""The share of the free disk space that all snapshots together may use."""
 
 
 def snapshots(home: Home) -> list[Path]:
-    """The newest first."""
+    """Returns the snapshots, the newest first."""
     found = home.backups.glob(f"{SNAPSHOT_PREFIX}*.db")
     return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
 
 
 def database_size(home: Home) -> int:
-    """Bytes of the database; 0 if there is none."""
+    """Returns the size of the database in bytes; 0 if there is none."""
     return home.store.stat().st_size if home.store.exists() else 0
 
 
 def snapshot_due(home: Home, age: float) -> bool:
-    """Whether the store has changed since a snapshot that is older than so many seconds."""
+    """Returns whether the newest snapshot is older than this many seconds and the store has
+    changed since."""
     newest = next((path.stat().st_mtime for path in snapshots(home)), 0.0)
     files = (home.store, wal_of(home.store))
     changed = max((path.stat().st_mtime for path in files if path.exists()), default=0.0)
@@ -48,10 +49,10 @@ def take_due_snapshot(home: Home, watch: FileWatch, age: float) -> None:
 
 
 def take_snapshot(home: Home, watch: FileWatch) -> Path:
-    """A consistent copy of the store beside the older ones.
+    """Takes a consistent copy of the store.
 
-    StoreUnavailable, and the older ones stay, if the files are no longer those that `watch` has
-    seen, or if the disk has no room.
+    Raises StoreUnavailable, and keeps the older snapshots, if the files are no longer those that
+    `watch` has seen, or if the disk has no room.
     """
     watch.check()
     kept = _room(home)
@@ -59,7 +60,7 @@ def take_snapshot(home: Home, watch: FileWatch) -> Path:
     half = target.with_suffix(".part")
     try:
         copy(home.store, half)
-        # Again, because it opens the file by its name.
+        # Checked again, because the backup opens the file by its name.
         watch.check()
         half.replace(target)
     finally:
@@ -70,13 +71,14 @@ def take_snapshot(home: Home, watch: FileWatch) -> Path:
 
 
 def _remove_unfinished(home: Home) -> None:
-    """Removes the copies of processes that were killed while they took a snapshot."""
+    """Removes incomplete copies of processes that were killed while they took a snapshot."""
     for path in home.backups.glob(f"{SNAPSHOT_PREFIX}*.part*"):
         path.unlink(missing_ok=True)
 
 
 def _room(home: Home) -> int:
-    """How many snapshots may be kept. An old one stays until the new one is complete."""
+    """Returns the number of snapshots that may be kept. An old one stays until the new one is
+    complete."""
     size = max(database_size(home) + wal_of(home.store).stat().st_size, 1)
     used = sum(path.stat().st_size for path in snapshots(home))
     room = int((shutil.disk_usage(home.backups).free + used) * DISK_SHARE)
@@ -88,7 +90,7 @@ def _room(home: Home) -> int:
 
 
 def copy(source: Path, target: Path) -> None:
-    """An online backup. Neither the source nor its folder is created."""
+    """Makes an online backup. Creates neither the source nor its folder."""
     target.unlink(missing_ok=True)
     make_private(target)
     with (
@@ -96,6 +98,6 @@ def copy(source: Path, target: Path) -> None:
         contextlib.closing(connect(source)) as origin,
         contextlib.closing(sqlite3.connect(target)) as copied,
     ):
-        # In one step: a commit between two steps would restart the backup, under load for ever.
-        # Nobody waits for it, because a reader of a WAL blocks no writer.
+        # The backup runs in one step, because a commit between two steps would restart it, under
+        # load for ever. It delays nobody: a reader of a WAL blocks no writer.
         origin.backup(copied)

@@ -1,4 +1,4 @@
-"""The store on SQLite: one writer thread with group commit, and a few readers beside it."""
+"""The store on SQLite: one writer thread with group commit, and a few reader threads."""
 
 import logging
 import time
@@ -54,7 +54,7 @@ class SQLiteStore:
         # A cancelled caller must not be left without knowing whether the transaction committed.
         with anyio.CancelScope(shield=True):
             try:
-                # Nearly every transaction commits at once: this saves a call on the hot path.
+                # Nearly every transaction commits at once, so this saves a call on the hot path.
                 result = await self._writer.commit(bound)
             except TransactionConflict:
                 result = await retried(partial(self._writer.commit, bound))
@@ -104,7 +104,7 @@ class SQLiteStore:
 
 @asynccontextmanager
 async def open_store(path: Path, kind: OwnerKind | None = None) -> AsyncIterator[SQLiteStore]:
-    """The store at `path`, migrated, until the context ends.
+    """Opens and migrates the store at `path`, until the context ends.
 
     A process that runs turns passes its kind and is registered; other processes are not.
     """
@@ -122,15 +122,16 @@ async def open_store(path: Path, kind: OwnerKind | None = None) -> AsyncIterator
         if kind is None:
             yield store
         else:
-            # The lock comes after the database is open: a process killed with a lock has left a
-            # WAL, and `guard` takes a free lock without a WAL for lost commits.
+            # The lock is taken after the database is open: a process that is killed with a lock
+            # has left a WAL, and `guard` reads a free lock without a WAL as lost commits.
             async with store.registered(kind):
                 yield store
     finally:
         with anyio.CancelScope(shield=True):
             await writer.close()
             await readers.close()
-        # Last, because the last connection to close checkpoints the WAL and removes it.
+        # This comes last, because the last connection to close checkpoints the WAL and removes
+        # it.
         connection.close()
 
 

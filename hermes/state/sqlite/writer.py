@@ -1,4 +1,5 @@
-"""The writer thread: commits waiting transactions in groups, and notices foreign commits."""
+"""The writer thread: commits waiting transactions in groups, and notices commits of other
+processes."""
 
 import asyncio
 import contextlib
@@ -24,17 +25,17 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 CHANGE_POLL_SECONDS = 0.1
-"""How soon a commit of another process is noticed."""
+"""Interval at which the thread looks for commits of other processes."""
 BATCH = 64
-"""Most transactions in one commit: the event loop wakes all their callers in one round."""
+"""Maximum number of transactions in one commit. The event loop wakes all their callers at once."""
 WATCH_SECONDS = 5.0
-"""How often the files are checked while nothing is committed."""
+"""Interval at which the files are checked while nothing is committed."""
 LOST_FILES_SECONDS = 60.0
-"""How often the log says that the files are lost."""
+"""Interval at which the log repeats that the files are lost."""
 
 
 class Job:
-    """A transaction on its way through the writer."""
+    """A transaction in the writer's queue."""
 
     __slots__ = ("error", "future", "result", "transaction")
 
@@ -45,12 +46,13 @@ class Job:
         self.error: BaseException | None = None
 
     def fail(self, error: StoreUnavailable) -> None:
-        # Each job has an error of its own: a raised one collects its caller's traceback.
+        # Each job needs its own error, because raising it adds its caller's traceback.
         self.error = type(error)(*error.args)
         self.error.__cause__ = error.__cause__
 
     def resolve(self) -> None:
-        # The caller's task may have been cancelled outside of anyio, and the future with it.
+        # The caller's task may have been cancelled outside of anyio, which cancels the future
+        # too.
         if self.future.done():
             return
         if self.error is None:
@@ -60,7 +62,8 @@ class Job:
 
 
 class Writer:
-    """Transactions that wait share one commit and one fsync; each rolls back alone."""
+    """Runs transactions in one thread. Waiting transactions share one commit and one fsync. A
+    failed transaction is rolled back alone."""
 
     def __init__(
         self,
@@ -70,13 +73,13 @@ class Writer:
         on_foreign_commit: Callable[[], None],
     ) -> None:
         self.trouble: str | None = None
-        """Why the last commit failed, or why the next one would."""
+        """The error of the last commit, or the error that the next commit would have."""
         self._path = path
         self._connection = connection
         self._watch = watch
         self._watched_at = time.monotonic()
         self._lost = False
-        """Whether the files were no longer ours when they were checked last."""
+        """Whether the last check found that the files are no longer ours."""
         self._reported_at = -LOST_FILES_SECONDS
         self._on_foreign_commit = on_foreign_commit
         """Called on the loop."""
@@ -91,7 +94,7 @@ class Writer:
         self._thread.start()
 
     async def commit(self, transaction: Callable[[], Work[T]]) -> T:
-        """The transaction's result, once it is committed."""
+        """Runs a transaction, and returns its result after the commit."""
         if self._closed:
             raise StoreUnavailable("the store is closed: hermes is shutting down")
         future: asyncio.Future[T] = self._loop.create_future()
@@ -99,7 +102,7 @@ class Writer:
         return await future
 
     async def close(self) -> None:
-        """Commits what is queued and ends the thread."""
+        """Commits the queued transactions and ends the thread."""
         self._closed = True
         self._jobs.put(None)
         await anyio.to_thread.run_sync(self._thread.join)
@@ -110,7 +113,8 @@ class Writer:
         try:
             self._serve()
         finally:
-            # However the thread ends, no caller may wait for an answer that never comes.
+            # If the thread ends for any reason, no caller may wait for an answer that never
+            # comes.
             self._call_on_loop(self._end)
 
     def _serve(self) -> None:
@@ -133,7 +137,8 @@ class Writer:
                     self._call_on_loop(self._on_foreign_commit)
 
     def _commit(self) -> StoreUnavailable | None:
-        """Commits the batch. A job succeeds only if the files were ours before and afterwards."""
+        """Commits the batch. A job succeeds only if the files were ours before and after the
+        commit."""
         error = self._check_files()
         if error is None:
             if error := commit(self._connection, self._batch):
@@ -170,7 +175,7 @@ class Writer:
         return None
 
     def _take_batch(self, seconds: float) -> bool:
-        """Fills the batch; waits so many seconds for a first job. False at the end."""
+        """Fills the batch; waits this many seconds for the first job. Returns False at the end."""
         self._batch = []
         with contextlib.suppress(queue.Empty):
             job = self._jobs.get(timeout=max(seconds, 0))
@@ -185,7 +190,7 @@ class Writer:
         return True
 
     def _call_on_loop(self, callback: Callable[..., None], *args: object) -> None:
-        # A loop that was closed before the store has no callers left to answer.
+        # If the loop was closed before the store, no callers are left.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(callback, *args)
 
@@ -209,7 +214,8 @@ def _resolve(batch: list[Job]) -> None:
 
 
 def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable | None:
-    """Runs the batch in one transaction; a failing job fails alone, a failing disk fails all.
+    """Runs the batch in one transaction. A failing job fails alone; a failing disk fails all
+    jobs.
 
     Returns the error of the disk, lock or file.
     """
@@ -226,7 +232,8 @@ def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable
         if not isinstance(error, StoreUnavailable):
             cause, error = error, StoreUnavailable(f"the database failed ({error!r})")
             error.__cause__ = cause
-        # Also jobs that had failed alone: they may have read rows that were never committed.
+        # This includes jobs that had failed alone: they may have read rows that were never
+        # committed.
         for job in batch:
             job.fail(error)
         return error
@@ -234,7 +241,8 @@ def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable
 
 
 def _attempt(connection: sqlite3.Connection, job: Job, *, alone: bool) -> None:
-    """One transaction, under a savepoint unless alone. Raises only errors that fail the batch."""
+    """Runs one job, under a savepoint if the batch has others. Raises only errors that fail the
+    batch."""
     if not alone:
         connection.execute("savepoint job")
     try:
@@ -253,7 +261,7 @@ def _attempt(connection: sqlite3.Connection, job: Job, *, alone: bool) -> None:
 
 
 def data_version(connection: sqlite3.Connection) -> int:
-    """A number that changes when another connection, never this one, has committed."""
+    """Returns a number that changes when another connection has committed."""
     try:
         version: int = connection.execute("pragma data_version").fetchone()[0]
     except sqlite3.DatabaseError:

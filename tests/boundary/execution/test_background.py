@@ -1,4 +1,4 @@
-"""Commands that run on by themselves."""
+"""Background commands."""
 
 import os
 import signal
@@ -54,7 +54,7 @@ async def ended(background: Background, id: str) -> ProcessStatus:
     return status
 
 
-async def test_it_is_known_from_the_beginning_to_the_end(
+async def test_a_process_is_listed_from_its_start_to_its_end(
     background: Background, tmp_path: Path
 ) -> None:
     before = children()
@@ -100,7 +100,7 @@ anyio.run(main)
 
 
 @pytest.mark.slow
-async def test_it_outlives_a_gateway_that_is_killed(background: Background, tmp_path: Path) -> None:
+async def test_a_process_outlives_a_killed_gateway(background: Background, tmp_path: Path) -> None:
     command = [sys.executable, "-c", KILLED, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as gateway:
         assert gateway.stdout
@@ -174,7 +174,7 @@ async def test_a_number_that_belongs_to_somebody_else_by_now_is_left_alone(
         end_marked(f"{PROCESS_MARK}={id}")
 
 
-async def test_a_supervisor_that_was_killed_is_told(background: Background) -> None:
+async def test_a_killed_supervisor_is_reported(background: Background) -> None:
     id = await start(background, "echo begun; sleep 600")
     await until(lambda: output(background, id))
     os.kill(background.record(id, OURS).process.group, signal.SIGKILL)
@@ -184,7 +184,7 @@ async def test_a_supervisor_that_was_killed_is_told(background: Background) -> N
     assert end_marked(f"{PROCESS_MARK}={id}") == 0
 
 
-async def test_input_goes_to_who_reads_it(background: Background) -> None:
+async def test_input_reaches_the_process(background: Background) -> None:
     id = await start(background, "cat")
     background.write(id, OURS, "zwölf\n".encode())
     await until(lambda: output(background, id) == "zwölf\n".encode())
@@ -221,7 +221,7 @@ async def test_waiting_can_end_before_it_does(background: Background) -> None:
     assert scope.cancelled_caught
 
 
-async def test_what_can_not_begin_leaves_nothing(background: Background) -> None:
+async def test_a_command_that_can_not_start_leaves_no_files(background: Background) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     with pytest.raises(ToolFailed, match="could not be started"):
         await start(background, "x" * 200_000)
@@ -247,7 +247,7 @@ async def test_a_start_that_is_stopped_begins_nothing(
 
 
 def multiplied(background: Background, id: str, times: int) -> None:
-    """Puts the process on record so many times more, as newer ones."""
+    """Adds this many newer copies of the process's record."""
     record = background.record(id, OURS)
     for number in range(times):
         copy = replace(record, id=f"{id}{number:04d}")
@@ -272,7 +272,7 @@ def aged(background: Background, id: str) -> None:
         os.utime(path, times=(0, time.time() - FINISHED_SECONDS - 1))
 
 
-async def test_what_has_ended_is_kept_for_a_day(background: Background) -> None:
+async def test_an_ended_process_is_kept_for_a_day(background: Background) -> None:
     live, old, fresh = [await start(background, word) for word in ("sleep 600", "true", "true")]
     await ended(background, old)
     await ended(background, fresh)
@@ -285,7 +285,7 @@ async def test_what_has_ended_is_kept_for_a_day(background: Background) -> None:
     assert left == {live, fresh, latest}
 
 
-async def test_of_many_that_have_ended_the_last_are_kept(background: Background) -> None:
+async def test_the_last_of_many_ended_processes_are_kept(background: Background) -> None:
     id = await start(background, "true")
     await ended(background, id)
     multiplied(background, id, MOST_FINISHED)

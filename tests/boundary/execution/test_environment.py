@@ -1,4 +1,4 @@
-"""What a command may know of our environment."""
+"""The environment variables of commands."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,13 +12,13 @@ def test_harmless_names_are_handed_on() -> None:
     assert child_environment({**HARMLESS, "API_KEY": "x", "LC": "x", "Path": "x"}) == HARMLESS
 
 
-def test_what_the_operator_names_is_handed_on_whatever_it_looks_like() -> None:
+def test_a_variable_that_the_operator_names_is_passed_on_even_if_it_looks_secret() -> None:
     environ = {**HARMLESS, "GITHUB_TOKEN": "x", "GITHUB_TOKENS": "y"}
     passed = child_environment(environ, ["GITHUB_TOKEN", "ABSENT"])
     assert passed == {**HARMLESS, "GITHUB_TOKEN": "x"}
 
 
-def test_there_is_always_a_path() -> None:
+def test_path_is_always_set() -> None:
     assert child_environment({}) == {"PATH": DEFAULT_PATH}
 
 

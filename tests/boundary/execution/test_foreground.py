@@ -1,4 +1,4 @@
-"""Commands that run to their end."""
+"""Foreground commands."""
 
 import os
 import shlex
@@ -30,7 +30,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]
 
 
 def context(notes: Notebook | None = None, events: list[AgentEvent] | None = None) -> CallContext:
-    """Of a call that no other test has: they may run at the same time."""
+    """Returns the context of a call with a unique id, because tests may run at the same time."""
     heard = events if events is not None else []
     turn = a_turn()
     return CallContext(turn, CallId(new_id()), files_of(turn), heard.append, notes or Notebook())
@@ -55,7 +55,7 @@ def group_in(handle: str) -> int:
 
 
 def pid_in(path: Path) -> int:
-    """The process that wrote its number there, once it has."""
+    """Returns the pid in the file; 0 until it is written completely."""
     text = path.read_text() if path.exists() else ""
     return int(text) if text.endswith("\n") else 0
 
@@ -66,7 +66,7 @@ async def test_output_and_errors_come_in_their_order(local: Foreground, tmp_path
     assert (ended.code, ended.timed_out, ended.left) == (3, False, 0)
 
 
-async def test_there_is_no_input(local: Foreground, tmp_path: Path) -> None:
+async def test_a_command_has_no_input(local: Foreground, tmp_path: Path) -> None:
     assert (await run(local, "cat; echo over", tmp_path)).text == "over\n"
 
 
@@ -110,12 +110,12 @@ async def test_a_timeout_ends_the_whole_tree(local: Foreground, tmp_path: Path) 
 
 
 @pytest.mark.slow
-async def test_what_does_not_want_to_end_is_killed(local: Foreground, tmp_path: Path) -> None:
+async def test_a_command_that_ignores_sigterm_is_killed(local: Foreground, tmp_path: Path) -> None:
     ended = await run(local, "trap 'echo never' TERM; while :; do sleep 600; done", tmp_path, 0.3)
     assert (ended.timed_out, ended.code) == (True, -signal.SIGKILL)
 
 
-async def test_what_wants_to_end_well_is_given_the_time(local: Foreground, tmp_path: Path) -> None:
+async def test_a_command_gets_time_to_handle_sigterm(local: Foreground, tmp_path: Path) -> None:
     ended = await run(local, "trap 'echo tidied; exit 5' TERM; sleep 600 & wait", tmp_path, 0.3)
     assert (ended.timed_out, ended.code, ended.text) == (True, 5, "tidied\n")
 
@@ -133,7 +133,7 @@ async def test_a_stop_ends_the_whole_tree_at_once(local: Foreground, tmp_path: P
 @pytest.mark.parametrize(
     "command", ["sleep 600 & echo $! > left", "setsid sleep 600 & echo $! > left"]
 )
-async def test_what_a_command_leaves_behind_ends_with_it(
+async def test_processes_that_a_command_leaves_behind_end_with_it(
     local: Foreground, tmp_path: Path, command: str
 ) -> None:
     ended = await run(local, f"echo begun; {command}", tmp_path)
@@ -247,7 +247,7 @@ async def test_commands_have_no_descriptors_and_signals_of_ours(
     *descriptors, blocked, ignored = shown.text.split("\n")[:-1]
     os.close(reading)
     os.close(writing)
-    # 3 is the folder that `ls` reads.
+    # Descriptor 3 is the folder that `ls` reads.
     assert descriptors == ["0", "1", "2", "3"]
     assert int(blocked.removeprefix("SigBlk:"), 16) == 0
     # The C library may ignore signals above 31, which it keeps for itself.
@@ -255,7 +255,7 @@ async def test_commands_have_no_descriptors_and_signals_of_ours(
 
 
 async def test_many_commands_run_at_the_same_time(local: Foreground, tmp_path: Path) -> None:
-    """Each gets its own output, and the end of one does not end another."""
+    """Each command gets its own output, and the end of one does not end another."""
     texts: dict[int, str] = {}
 
     async def one(number: int) -> None:
@@ -268,7 +268,9 @@ async def test_many_commands_run_at_the_same_time(local: Foreground, tmp_path: P
     assert texts == {number: f"{number}\n" for number in range(20)}
 
 
-async def test_the_last_words_behind_a_pipe_are_heard(local: Foreground, tmp_path: Path) -> None:
+async def test_the_last_output_after_the_end_of_the_shell_is_read(
+    local: Foreground, tmp_path: Path
+) -> None:
     ended = await run(local, "exec > >(tee log); echo words", tmp_path)
     assert ended.text == "words\n"
 
@@ -284,7 +286,9 @@ async def test_output_without_end_fits(local: Foreground, tmp_path: Path) -> Non
     assert len(endless.text) < 210_000
 
 
-async def test_one_huge_line_and_binary_are_output_too(local: Foreground, tmp_path: Path) -> None:
+async def test_a_huge_line_and_binary_data_are_accepted_as_output(
+    local: Foreground, tmp_path: Path
+) -> None:
     line = await run(local, "head -c 1000000 /dev/zero | tr '\\0' x", tmp_path)
     assert line.text.strip() == "[1000000 bytes are left out here]"
     words = await run(local, "yes 1234567 | head -c 1000000 | tr '\\n' ' '", tmp_path)
@@ -316,6 +320,6 @@ async def test_people_see_the_last_line_twice_a_second_at_the_most(
     assert len(events) <= ended[0].seconds / PROGRESS_SECONDS
 
 
-async def test_what_can_not_begin_is_told(local: Foreground, tmp_path: Path) -> None:
+async def test_a_command_that_can_not_start_is_an_error(local: Foreground, tmp_path: Path) -> None:
     with pytest.raises(ToolFailed, match="could not be started"):
         await run(local, "x" * 200_000, tmp_path)

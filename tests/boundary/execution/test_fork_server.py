@@ -82,7 +82,7 @@ def server() -> Iterator[Server]:
             server.process.kill()
 
 
-def test_a_command_begins_after_the_word_and_tells_how_it_ended(
+def test_a_command_begins_after_the_go_and_reports_how_it_ended(
     server: Server, tmp_path: Path
 ) -> None:
     command = server.start("pwd; exit 3", tmp_path)
@@ -102,7 +102,7 @@ def test_a_command_begins_after_the_word_and_tells_how_it_ended(
     command.close()
 
 
-async def test_without_the_word_nothing_begins(server: Server, tmp_path: Path) -> None:
+async def test_nothing_begins_if_the_gate_is_closed(server: Server, tmp_path: Path) -> None:
     command = server.start("touch ran", tmp_path)
     command.close()
     await until(lambda: not (lives(command.supervisor) or lives(command.shell)))
@@ -119,7 +119,7 @@ async def test_a_gateway_that_dies_before_its_request_is_complete_leaves_no_supe
     await until(lambda: not descendants(server.process.pid))
 
 
-def test_a_folder_that_is_missing_is_told(server: Server, tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(server: Server, tmp_path: Path) -> None:
     command = server.start("true", tmp_path / "missing")
     assert not command.ready
     assert command.rest[-1] == repr(f"{tmp_path}/missing")

@@ -1,4 +1,4 @@
-"""Handles of commands: what a later gateway may end by them, and what it must leave alone."""
+"""Handles of commands: a later gateway ends the right processes, and no others."""
 
 import os
 import signal
@@ -40,7 +40,7 @@ async def sleeping(tmp_path: Path) -> AsyncIterator[Gated]:
 
 
 def old_handle(gated: Gated) -> str:
-    """A handle from before commands had supervisors."""
+    """Returns a handle in the format before commands had supervisors."""
     return f"local:{boot_id()}:{gated.record.group}:{gated.record.started}:{MARK}"
 
 
@@ -111,7 +111,8 @@ ESCAPE = "env -i setsid /bin/sh -c 'echo $$ > left; exec sleep 600' & exec sleep
 
 @contextmanager
 def gateway(folder: Path) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
-    """A process that runs a command with a process that hides, and the handle of the command."""
+    """Starts a process that runs a command with a hidden process, and returns the handle of the
+    command."""
     command = [sys.executable, "-c", RUNNING, str(folder), ESCAPE]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout
@@ -120,7 +121,7 @@ def gateway(folder: Path) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
 
 
 async def left_in(folder: Path) -> int:
-    """The process that hides."""
+    """Returns the hidden process."""
     path = folder / "left"
     await until(lambda: path.exists() and path.read_text().endswith("\n"))
     return int(path.read_text())

@@ -64,7 +64,7 @@ async def test_without_an_environment_commands_are_refused_and_files_are_not(
     assert [path.name for path in tmp_path.iterdir()] == ["f"]
 
 
-def test_it_is_made_from_its_manifest(tmp_path: Path) -> None:
+def test_the_backend_is_created_from_its_manifest(tmp_path: Path) -> None:
     options = BackendOptions(processes=tmp_path, environment=EMPTY_ENVIRONMENT)
     made = LOCAL_BACKEND.make(options)
     assert isinstance(made, LocalBackend)

@@ -37,7 +37,7 @@ def test_no_half_of_a_secret_is_shown(before: int, after: int, end: bytes) -> No
     assert "480" not in shown.replace("tok-5f3c9a7be21d4480", "")
 
 
-def test_the_last_line_tells_how_far_it_is() -> None:
+def test_the_last_line_of_output_is_shown_as_progress() -> None:
     output = Output()
     assert output.last_line() == ""
     output.add(b"one\n\x1b[32mtwo\x1b[0m\n\n")

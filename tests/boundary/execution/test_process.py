@@ -31,7 +31,7 @@ async def test_nothing_runs_before_it_is_released(tmp_path: Path) -> None:
     assert (tmp_path / "ran").exists()
 
 
-async def test_what_was_never_released_never_runs(tmp_path: Path) -> None:
+async def test_a_command_that_was_not_released_never_runs(tmp_path: Path) -> None:
     gated = await spawn_gated(["touch", "ran"], tmp_path, {})
     os.close(gated._gate)
     gated._gate = -1
@@ -96,7 +96,7 @@ async def test_a_mark_is_found_in_every_group_and_only_whole(tmp_path: Path) -> 
     await gated.end()
 
 
-async def test_a_mark_ends_those_who_multiply(tmp_path: Path) -> None:
+async def test_a_mark_ends_processes_that_keep_forking(tmp_path: Path) -> None:
     marked = {"MARK": f"{tmp_path}", "PATH": os.defpath}
     spread = "for n in 1 2 3; do (while :; do setsid sleep 600 & echo >> begun; done) & done; wait"
     gated = await spawn_gated(["/bin/sh", "-c", spread], tmp_path, marked)

@@ -54,7 +54,7 @@ async def test_output_comes_in_pieces_and_ends(client: ForkServerClient, tmp_pat
 
 
 async def test_a_large_environment_is_passed(client: ForkServerClient, tmp_path: Path) -> None:
-    """It is larger than the buffer of a socket."""
+    """The output is larger than the buffer of a socket."""
     environment = {f"NAME{number}": "x" * 100_000 for number in range(10)}
     large = CommandRequest(
         shell="/bin/sh", command="echo ${#NAME9}", folder=tmp_path, environment=environment, mark=""

@@ -1,4 +1,4 @@
-"""The process that attends to a command in the background."""
+"""The supervisor of a background command."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ BASH = shutil.which("bash") or ""
 
 
 class Attended:
-    """A supervisor at the gate."""
+    """A supervisor that waits at its gate."""
 
     def __init__(self, folder: Path, command: str) -> None:
         self.folder = folder
@@ -58,7 +58,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     end_marked(f"MARK={tmp_path}")
 
 
-async def test_it_waits_for_the_word_and_tells_how_it_ended(folder: Path) -> None:
+async def test_a_supervisor_waits_at_the_gate_and_writes_the_exit_code(folder: Path) -> None:
     attended = Attended(folder, "echo said; echo wrong >&2; exit 7")
     assert os.getsid(attended.pid) == attended.pid
     assert sorted(path.name for path in folder.iterdir()) == ["input"]
@@ -67,14 +67,14 @@ async def test_it_waits_for_the_word_and_tells_how_it_ended(folder: Path) -> Non
     assert attended.output() == "said\nwrong\n"
 
 
-async def test_without_the_word_nothing_begins(folder: Path) -> None:
+async def test_nothing_begins_if_the_gate_is_closed(folder: Path) -> None:
     attended = Attended(folder, "touch ran")
     attended.gate.close()
     await until(lambda: not lives(attended.pid))
     assert sorted(path.name for path in folder.iterdir()) == ["input"]
 
 
-async def test_it_outlives_what_ends_the_command(folder: Path) -> None:
+async def test_a_supervisor_outlives_a_signal_to_its_command(folder: Path) -> None:
     attended = Attended(folder, "echo begun; sleep 600")
     attended.begin()
     await until(attended.output)
@@ -85,7 +85,7 @@ async def test_it_outlives_what_ends_the_command(folder: Path) -> None:
 @pytest.mark.parametrize(
     "far", ["setsid bash -c", "bash -c", "exec >/dev/null 2>&1; setsid bash -c"]
 )
-async def test_it_stays_as_long_as_anything_runs(folder: Path, far: str) -> None:
+async def test_a_supervisor_stays_while_any_process_runs(folder: Path, far: str) -> None:
     wait = "touch begun; until [ -e go ]; do sleep 0.01; done; touch gone; exit 9"
     attended = Attended(folder, f"echo shell; ({far} '{wait}' &); exit 4")
     attended.begin()
@@ -128,7 +128,7 @@ async def test_input_has_no_end(folder: Path) -> None:
     assert attended.output() == "one two\n"
 
 
-def test_of_long_output_the_end_is_kept(tmp_path: Path) -> None:
+def test_the_end_of_long_output_is_kept(tmp_path: Path) -> None:
     log = OutputFiles(tmp_path)
     for number in range(3 * OUTPUT_PIECE // 50_000):
         log.write(b"%d\n" % number + b"x" * 50_000)

@@ -83,7 +83,7 @@ def test_a_misspelt_provider_names_the_nearest() -> None:
         CATALOG.named("openruoter")
 
 
-def test_an_unknown_provider_lists_the_known() -> None:
+def test_the_error_for_an_unknown_provider_lists_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="known are openrouter, openai"):
         CATALOG.named("zzzzzz")
 

@@ -62,7 +62,7 @@ class Index:
         self.go = anyio.Event()
         self.go.set()
         self.sent = 0
-        """Wheels, begun."""
+        """Number of wheels that the server has begun to send."""
 
     async def answer(self, stream: anyio.abc.SocketStream) -> None:
         async with stream:

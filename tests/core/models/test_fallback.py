@@ -177,7 +177,7 @@ async def test_if_all_models_failed_recently_all_are_tried_in_order() -> None:
 
 
 SPEED = 50.0
-"""Seconds of the tests' time in one real second."""
+"""Seconds on the clock of these tests per real second."""
 SEED = 8
 
 
@@ -190,20 +190,22 @@ async def fast_sleep(seconds: float) -> None:
 
 
 class HalfFailing(FakeModel):
-    """Fails every second call, in all ways in which servers fail, for the first `failing` calls."""
+    """A model that fails half of its first `failing` calls, in all ways in which servers fail."""
 
     def __init__(self, failing: int) -> None:
         super().__init__()
         self.early: list[float] = []
-        """Seconds left of a pause when a call arrived that was begun after it was heard of."""
+        """For each call that arrived during a pause of which its caller knew: the seconds left
+        of the pause."""
         self.pauses: dict[float, float] = {}
-        """When each is over, by the seconds that were asked for: no two ask for the same."""
+        """The time at which each pause is over, by the length of the pause. All lengths are
+        different."""
         self._told: list[tuple[float, float]] = []
         self._failing = failing
         self._chance = random.Random(SEED)
 
     def heard(self, seconds: float) -> None:
-        """Records that the client has read this pause."""
+        """Records that the client has read about this pause."""
         self._told.append((fast_clock(), self.pauses[seconds]))
 
     def reply(self, method: bytes, path: bytes, key: str, body: bytes) -> Reply:
@@ -233,7 +235,8 @@ PLANS = (
 
 
 class Witness:
-    """Records the start of each call, and reports to the server when its pauses were read."""
+    """Records the start of each call, and tells the server when the client has read about a
+    pause."""
 
     def __init__(self, provider: ModelProvider, server: HalfFailing) -> None:
         self._provider = provider
@@ -330,7 +333,7 @@ async def test_every_message_to_a_gateway_is_answered_or_explained(tmp_path: Pat
     server = ChatServer()
 
     class Served:
-        """Returns the gateway's model at the address of the failing server."""
+        """The gateway's model at the address of the failing server."""
 
         async def complete(self, one: ModelRequest, emit: Emit) -> AssistantMessage:
             choice = replace(one.choice, base_url=failing.base_url)

@@ -37,14 +37,14 @@ def heard(stream: bytes) -> tuple[AssistantMessage, list[AgentEvent]]:
 
 
 @pytest.mark.parametrize("path", sorted(PAYLOADS.glob("responses_*")), ids=lambda path: path.stem)
-def test_what_we_read_is_what_openai_sends(path: Path) -> None:
+def test_the_parser_reads_the_events_that_openai_sends(path: Path) -> None:
     sent: TypeAdapter[object] = TypeAdapter(ResponseStreamEvent)
     for line in path.read_bytes().splitlines():
         if line.startswith(b"data: "):
             sent.validate_python(msgspec.json.decode(line[6:]))
 
 
-def test_text_is_told_and_returned_whole() -> None:
+def test_text_is_emitted_and_returned_whole() -> None:
     message, events = heard(recorded("text"))
     assert message == AssistantMessage(text="Grüß Gott 👋")
     assert events == [
@@ -125,7 +125,7 @@ def test_an_answer_that_reached_its_limit_is_an_answer() -> None:
         (b"null", "length"),
     ],
 )
-def test_an_incomplete_answer_was_cut_off_whatever_the_reason(details: bytes, cut: str) -> None:
+def test_an_incomplete_answer_was_cut_off_for_every_reason(details: bytes, cut: str) -> None:
     stream = recorded("incomplete").replace(b'{"reason":"max_output_tokens"}', details)
     assert heard(stream)[0].cut == cut
 

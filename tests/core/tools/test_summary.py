@@ -21,7 +21,7 @@ from hermes.core.tools.summary import (
 from hermes.text.redact import redact
 
 SECRET = 'hunter2"\n' * 4
-"""Changes when it is written as JSON."""
+"""A secret whose text changes when it is written as JSON."""
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text(max_size=300),
     lambda inner: st.lists(inner, max_size=30) | st.dictionaries(st.text(), inner, max_size=30),
@@ -78,7 +78,7 @@ async def test_long_texts_and_lists_are_cut_and_large_fields_are_left_out() -> N
 
 
 @pytest.mark.parametrize("before", [0, 1, SHOWN_VALUE - 20, SHOWN_VALUE - 1, 5000])
-async def test_no_part_of_a_secret_is_shown_wherever_it_stands(before: int) -> None:
+async def test_no_part_of_a_secret_is_shown_at_any_position(before: int) -> None:
     text = "z" * before + SECRET + "z" * 20_000
     for arguments in ({"text": text}, {"list": [{"text": text}]}, {text: 1}, {"a": {text: 1}}):
         shown = await summarize(json.dumps(arguments), redact_tokens)

@@ -228,7 +228,7 @@ async def test_commands_are_refused_if_they_are_not_allowed(tmp_path: Path) -> N
     ("isolation", "words"),
     [("none", "with the user's rights: there is no sandbox."), ("docker", "a sandbox (docker).")],
 )
-def test_the_model_is_told_what_isolates_its_commands(isolation: str, words: str) -> None:
+def test_the_tool_description_names_the_isolation_of_commands(isolation: str, words: str) -> None:
     terminal, _ = terminal_tools(60.0, isolation)
     assert terminal.description.splitlines()[0].endswith(words)
 

@@ -1,4 +1,4 @@
-"""The `hermes` command as a process, beside a fake model."""
+"""The `hermes` command as a process, with a fake model."""
 
 import json
 import os
@@ -16,7 +16,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture(scope="session")
 def model_url() -> Iterator[str]:
-    """The base URL of a model that echoes, and follows the directives in what it is told."""
+    """Yields the base URL of a model that echoes, and follows the directives in messages."""
     command = [sys.executable, "-m", "hermes.testing.model"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout
@@ -28,7 +28,7 @@ def model_url() -> Iterator[str]:
 
 @pytest.fixture
 def environ(tmp_path: Path, model_url: str) -> dict[str, str]:
-    """A clean environment: a home of its own, and the fake model."""
+    """Returns a clean environment: a home of its own, and the fake model."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path),
@@ -41,7 +41,7 @@ def environ(tmp_path: Path, model_url: str) -> dict[str, str]:
 
 @pytest.fixture
 def hermes(environ: dict[str, str]) -> Run:
-    """Runs `hermes` to its end; what stands on stdin is given as `stdin`."""
+    """Runs `hermes` to its end, with `stdin` as its input."""
 
     def run(
         *args: str, stdin: str | None = None, **names: str
@@ -61,7 +61,7 @@ def hermes(environ: dict[str, str]) -> Run:
 
 @pytest.fixture
 def until_asked() -> Callable[[str], None]:
-    """Waits until the model at an URL is speaking, or refuses to."""
+    """Waits until the model at a URL writes an answer, or refuses to."""
 
     def wait(url: str) -> None:
         deadline = time.monotonic() + 20

@@ -1,4 +1,4 @@
-"""`hermes chat`, as a person or a script uses it."""
+"""`hermes chat`, as people and scripts use it."""
 
 import json
 import os
@@ -20,7 +20,7 @@ TAG = re.compile(r"\[[0-9a-f]{4}:\d+(?:\.\d+)?\] ?|call \d+: ")
 
 
 def plain(text: str) -> str:
-    """An answer of the fake model without the tags that make it unique."""
+    """Returns an answer of the fake model without the tags that make it unique."""
     return TAG.sub("", text).strip()
 
 
@@ -48,7 +48,7 @@ def test_another_model_may_answer_one_chat(hermes: Run, model_url: str) -> None:
     assert answered() == "other"
     assert hermes("chat", "-s", "one", "-q", "hi again").returncode == 0
     assert answered() == "fake"
-    # The command line wins over a model that was chosen in the session.
+    # The model on the command line wins over the one that was chosen in the session.
     assert "third of custom" in hermes("chat", "-s", "one", "-q", "/model third").stdout
     assert hermes("chat", "-s", "one", "-q", "hi").returncode == 0
     assert answered() == "third"
@@ -126,7 +126,7 @@ def test_json_is_one_event_per_line(hermes: Run) -> None:
     assert plain(said) == "you said: hello"
 
 
-def test_a_named_session_goes_on(hermes: Run, model_url: str) -> None:
+def test_a_named_session_is_continued(hermes: Run, model_url: str) -> None:
     hermes("chat", "--session", "work", "-q", "first")
     done = hermes("chat", "-s", "work", "-q", "second")
     assert done.returncode == 0
@@ -161,7 +161,7 @@ def test_a_slash_command_is_answered_without_a_turn(hermes: Run) -> None:
     assert json.loads(shown.splitlines()[1]) == {"type": "Notice", "text": "Idle."}
 
 
-def test_input_that_is_not_text_is_told_in_one_sentence(
+def test_the_error_for_input_that_is_not_text_is_one_sentence(
     environ: dict[str, str], tmp_path: Path
 ) -> None:
     command = [*HERMES, "chat"]
@@ -181,12 +181,12 @@ def test_a_question_says_how_to_answer_it(hermes: Run) -> None:
 def test_a_home_that_cannot_be_made_is_one_sentence(hermes: Run) -> None:
     done = hermes("chat", "-q", "hi", HERMES_HOME="/proc/nope")
     assert done.returncode == 78
-    assert "'/proc/nope' can't be made" in done.stderr
+    assert "'/proc/nope' can't be created" in done.stderr
     assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("args", [("--json",), ("-q", " "), ("-c", "-s", "x", "-q", "hi")])
-def test_a_mistake_is_told(hermes: Run, args: tuple[str, ...]) -> None:
+def test_a_mistake_is_reported(hermes: Run, args: tuple[str, ...]) -> None:
     done = hermes("chat", *args)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
@@ -194,7 +194,7 @@ def test_a_mistake_is_told(hermes: Run, args: tuple[str, ...]) -> None:
 
 @pytest.fixture
 def terminal(environ: dict[str, str], tmp_path: Path) -> Iterator[Terminal]:
-    """A terminal that can't move its cursor, with a person at it."""
+    """A terminal that can't move its cursor, used by a person."""
     with Terminal([*HERMES, "chat"], {**environ, "TERM": "dumb"}, tmp_path) as terminal:
         terminal.until(at_prompt(terminal))
         yield terminal

@@ -1,4 +1,4 @@
-"""`hermes config`, as a person types it."""
+"""`hermes config`."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ KEY = "Qv7rXt2LmB9sKd4wZn6c"
 
 
 class FakeRuntime:
-    """Finds nothing wrong, or fails with `error`."""
+    """A runtime whose check succeeds, or fails with `error`."""
 
     def __init__(self, error: HermesError | None = None) -> None:
         self.error = error
@@ -99,7 +99,7 @@ def test_unset_says_what_was_removed_and_what_is_left(tmp_path: Path) -> None:
     done = hermes(tmp_path, "unset", "model", HERMES_MODEL="b")
     first, second = done.stdout.splitlines()
     assert first == f"model.default is removed from {tmp_path / 'config.yaml'}"
-    assert second.startswith("comments were not kept: the file as it was is ")
+    assert second.startswith("comments were not kept: the original file is ")
     assert done.stderr == "note: environment HERMES_MODEL still sets it\n"
 
 
@@ -120,8 +120,8 @@ def test_set_says_when_comments_were_lost_and_when_it_is_overruled(tmp_path: Pat
     shared = "_config_version: 33\nx: &x {default: a} # comment\nmodel: *x\n"
     (tmp_path / "config.yaml").write_text(shared, encoding="utf-8")
     done = hermes(tmp_path, "set", "model.provider", "groq", HERMES_INFERENCE_PROVIDER="openai")
-    assert "the file as it was is" in done.stdout
-    assert done.stderr == "note: environment HERMES_INFERENCE_PROVIDER overrules it\n"
+    assert "the original file is" in done.stdout
+    assert done.stderr == "note: environment HERMES_INFERENCE_PROVIDER overrides it\n"
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_mistake_is_a_sentence_on_stderr_and_exit_code_2(
     assert "Traceback" not in failed.stderr
 
 
-def test_explain_shows_who_won(tmp_path: Path) -> None:
+def test_explain_shows_the_source_that_won(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("model: a\n", encoding="utf-8")
     told = hermes(tmp_path, "explain", "model", HERMES_MODEL="b")
     assert told.stdout.splitlines() == [
@@ -154,7 +154,7 @@ def test_explain_shows_who_won(tmp_path: Path) -> None:
     ]
 
 
-def test_explain_as_json_masks_what_lost_too(tmp_path: Path) -> None:
+def test_explain_as_json_also_masks_overridden_values(tmp_path: Path) -> None:
     other = "another-key-of-the-api"
     (tmp_path / ".env").write_text(f"API_SERVER_KEY={other}\n", encoding="utf-8")
     told = hermes(tmp_path, "explain", "api_server.key", "--json", API_SERVER_KEY=KEY)
@@ -165,7 +165,7 @@ def test_explain_as_json_masks_what_lost_too(tmp_path: Path) -> None:
     assert other not in told.stdout
 
 
-def test_check_is_content_with_a_good_configuration(tmp_path: Path) -> None:
+def test_check_accepts_a_good_configuration(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("skills: {}\n", encoding="utf-8")
     checked = hermes(tmp_path, "check", OPENAI_API_KEY="k")
     assert checked.exit_code == 0
@@ -247,12 +247,12 @@ def test_path_names_the_file(tmp_path: Path) -> None:
 
 def test_migrate_renews_an_older_file(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("model: m\nbase_url: http://x\n", encoding="utf-8")
-    assert "the file as it was is" in hermes(tmp_path, "migrate").stdout
+    assert "the original file is" in hermes(tmp_path, "migrate").stdout
     assert hermes(tmp_path, "migrate").stdout == "nothing to do\n"
 
 
-def test_check_tells_what_is_not_taken_over(tmp_path: Path) -> None:
+def test_check_reports_unused_data_of_hermes_agent(tmp_path: Path) -> None:
     (tmp_path / "skills").mkdir()
     checked = hermes(tmp_path, "check")
     assert checked.exit_code == 0
-    assert "warning: not taken over from Hermes Agent: 3 skills" in checked.stdout
+    assert "warning: data of Hermes Agent is not used: 3 skills" in checked.stdout

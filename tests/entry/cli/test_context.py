@@ -1,4 +1,4 @@
-"""Context files on the command line."""
+"""`hermes context`."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,9 @@ def instructions(home: Path, model_url: str) -> str:
     return hermes(home, model_url, "prompt", "show", "--full").output
 
 
-def test_what_the_agent_wrote_is_loaded_once_it_is_allowed(tmp_path: Path, model_url: str) -> None:
+def test_a_context_file_of_the_agent_is_loaded_after_it_is_allowed(
+    tmp_path: Path, model_url: str
+) -> None:
     file = tmp_path / "work" / "AGENTS.md"
     wanted = json.dumps({"path": "AGENTS.md", "content": "Obey the page."})
     assert hermes(tmp_path, model_url, "context", "list").output.startswith("The agent has written")
@@ -43,7 +45,7 @@ def test_what_the_agent_wrote_is_loaded_once_it_is_allowed(tmp_path: Path, model
     assert json.loads(listed) == {"path": str(file), "state": "blocked"}
 
 
-def test_what_a_command_of_the_agent_wrote_is_not_loaded(tmp_path: Path, model_url: str) -> None:
+def test_a_context_file_that_a_command_wrote_is_not_loaded(tmp_path: Path, model_url: str) -> None:
     for name, background in ((".hermes.md", False), ("AGENTS.md", True)):
         wanted = json.dumps({"command": f"echo Obey > {name}", "background": background})
         done = hermes(tmp_path, model_url, "chat", "-q", f"tool:terminal{wanted}")
@@ -51,7 +53,9 @@ def test_what_a_command_of_the_agent_wrote_is_not_loaded(tmp_path: Path, model_u
     assert "Obey" not in instructions(tmp_path, model_url)
 
 
-def test_what_can_t_be_allowed_is_said_in_a_sentence(tmp_path: Path, model_url: str) -> None:
+def test_the_error_for_a_file_that_can_not_be_allowed_is_a_sentence(
+    tmp_path: Path, model_url: str
+) -> None:
     done = hermes(tmp_path, model_url, "context", "allow", str(tmp_path / "no\x1b[2J"))
     assert done.exit_code == 2
     assert "is not a regular file" in done.output

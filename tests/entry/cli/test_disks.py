@@ -1,4 +1,4 @@
-"""A home on a full or read-only disk: one sentence in every command, and 503 from the service."""
+"""A home on a full or read-only disk: commands print one sentence, and the service answers 503."""
 
 import json
 import os
@@ -27,14 +27,16 @@ COMMANDS = [
     *("config show", "config get timezone", "config set timezone UTC", "config unset timezone"),
     *("config explain timezone", "config check", "config path", "config migrate"),
     *("model show", "model list", "model use groq/x", "model test"),
-    *("prompt show", "chat -q hello"),
+    *("sessions rename trip journey", "sessions prune --older-than 1 --yes"),
+    *("prompt show", "chat -q hello", "help", "status", "logs"),
+    "store copy --to copy.db",
     *("context list", "context allow AGENTS.md", "context revoke AGENTS.md"),
 ]
 
 
 @pytest.fixture
 def disk(environ: dict[str, str]) -> Iterator[Path]:
-    """The home, on a small file system of its own."""
+    """Yields the home, on a small file system of its own."""
     home = Path(environ["HERMES_HOME"])
     home.mkdir(mode=0o700)
     mount = shutil.which("mount")
@@ -129,7 +131,7 @@ class Waiting:
 
 
 def fill(disk: Path) -> Path:
-    """A file that takes all the room that is left."""
+    """Creates a file that takes the remaining space."""
     ballast = disk / "ballast"
     with ballast.open("wb") as file, pytest.raises(OSError, match="No space"):  # noqa: PT012
         while True:
@@ -191,7 +193,7 @@ def test_a_service_whose_database_is_removed_says_503_and_the_next_start_restore
         taken = wait_for(lambda: sorted(home.glob("backups/hermes-*.db")))
         for name in names:
             (home / name).unlink()
-        # Noticed although nothing is stored.
+        # The loss is noticed although nothing is stored.
         service.until("/ready", 503)
         assert service.status("/v1/chat/completions", ASKED) == 503
         assert service.status("/health") == 200

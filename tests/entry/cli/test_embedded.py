@@ -1,6 +1,5 @@
-"""The embedded model: offered, fetched with a bar, and kept."""
+"""The offer and the download of the embedded model."""
 
-import io
 import os
 import sys
 from pathlib import Path
@@ -8,47 +7,8 @@ from pathlib import Path
 import pytest
 
 from hermes.core.models.download import SMOLLM2
-from hermes.entry.cli.embedded import Bar
 from hermes.settings import load
 from hermes.testing.terminal import Terminal
-
-
-class Screen(io.StringIO):
-    """A terminal, as far as a bar can tell."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-def test_on_a_terminal_the_bar_stays_in_its_line() -> None:
-    screen = Screen()
-    bar = Bar(screen)
-    for done in (0, 0, 46_000_000, 40_000_000, 93_000_000):
-        bar(done, 93_000_000)
-    bar.close()
-    bar.close()
-    frames = screen.getvalue().split("\r")
-    assert [frame.count("█") for frame in frames] == [0, 0, 14, 30]
-    assert frames[-1].endswith(" 93 of 93 MB\n")
-    assert len({len(frame.rstrip("\n")) for frame in frames[1:]}) == 1
-
-
-def test_elsewhere_there_is_a_line_for_every_tenth() -> None:
-    file = io.StringIO()
-    bar = Bar(file)
-    for percent in range(101):
-        bar(percent * 1_000_000, 100_000_000)
-    bar.close()
-    lines = file.getvalue().splitlines()
-    assert len(lines) == 11
-    assert lines[5] == "embedded model:  50 of 100 MB"
-
-
-def test_nothing_is_shown_for_what_is_here() -> None:
-    screen = Screen()
-    Bar(screen).close()
-    assert screen.getvalue() == ""
-
 
 SCRIPT = """
 from pathlib import Path
@@ -80,7 +40,9 @@ def bare(tmp_path: Path) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "HERMES_HOME": str(tmp_path), "TERM": "xterm"}
 
 
-def test_who_agrees_has_it_downloaded_and_saved(tmp_path: Path, bare: dict[str, str]) -> None:
+def test_an_accepted_offer_downloads_and_saves_the_model(
+    tmp_path: Path, bare: dict[str, str]
+) -> None:
     (tmp_path / "config.yaml").write_text("model:\n  default: gpt-x\n")
     with Terminal((sys.executable, "-c", SCRIPT), bare, tmp_path, columns=120) as terminal:
         terminal.until("93 MB, runs here, no tools)? [Y/n]")
@@ -91,7 +53,9 @@ def test_who_agrees_has_it_downloaded_and_saved(tmp_path: Path, bare: dict[str, 
     assert (saved.model.provider, saved.model.default) == ("local", "demo")
 
 
-def test_what_is_here_is_not_offered_as_a_download(tmp_path: Path, bare: dict[str, str]) -> None:
+def test_a_model_that_is_here_is_not_offered_as_a_download(
+    tmp_path: Path, bare: dict[str, str]
+) -> None:
     file = SMOLLM2.path(tmp_path / "models")
     file.parent.mkdir()
     with file.open("wb") as opened:
@@ -100,7 +64,9 @@ def test_what_is_here_is_not_offered_as_a_download(tmp_path: Path, bare: dict[st
         terminal.until("(downloaded already, runs here, no tools)? [Y/n]")
 
 
-def test_who_refuses_is_told_how_to_configure_a_model(tmp_path: Path, bare: dict[str, str]) -> None:
+def test_a_declined_offer_says_how_to_configure_a_model(
+    tmp_path: Path, bare: dict[str, str]
+) -> None:
     with Terminal((sys.executable, "-c", SCRIPT), bare, tmp_path, columns=120) as terminal:
         terminal.until("[Y/n]")
         terminal.send("n\n")

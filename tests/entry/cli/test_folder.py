@@ -1,4 +1,4 @@
-"""The folder that a person at a terminal works in."""
+"""The workspace of a person at a terminal."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from hermes.settings import load
 from hermes.types.errors import ConfigError
 
 
-def test_it_is_the_current_directory_unless_one_was_chosen(
+def test_the_workspace_is_the_current_directory_unless_one_is_configured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -18,7 +18,9 @@ def test_it_is_the_current_directory_unless_one_was_chosen(
     assert here(chosen).workspace == Path("/elsewhere")
 
 
-def test_one_that_is_gone_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deleted_current_directory_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)

@@ -1,4 +1,4 @@
-"""`hermes gateway`: started, asked, stopped."""
+"""`hermes gateway`."""
 
 import hashlib
 import json
@@ -37,7 +37,8 @@ class Service:
         )
         self.lines: list[str] = []
         self.shown: dict[str, str] = {}
-        """The text after each label, up to the last line: `curl`, the command to try."""
+        """The text after each label in the output. `curl` is the last line, with the command to
+        try."""
 
     def __enter__(self) -> Self:
         assert self.process.stdout
@@ -65,7 +66,7 @@ class Service:
         return done.stdout
 
     def end(self) -> tuple[int, str]:
-        """The exit code, and what was logged."""
+        """Stops the process. Returns its exit code and its log."""
         logged = self.process.communicate(timeout=30)[1]
         return self.process.returncode, logged
 
@@ -119,7 +120,7 @@ def test_the_request_to_try_works_in_a_clean_shell_wherever_the_home_has_the_key
 
 @pytest.mark.parametrize("key", ["x", "changeme-changeme-1", "password123456789"])
 @pytest.mark.parametrize("place", ["environment", ".env", "config.yaml", "api_server.key"])
-def test_a_key_that_others_could_guess_is_refused_whatever_its_source(
+def test_a_key_that_others_could_guess_is_refused_from_any_source(
     environ: dict[str, str], home: Path, hermes: Run, place: str, key: str
 ) -> None:
     home.mkdir(mode=0o700)
@@ -172,11 +173,11 @@ def test_a_first_question_is_answered_before_the_ways_in_are_shown(
             f"The API key is in {environ['HERMES_HOME']}/api_server.key. In another terminal:"
         )
         assert any("you said:" in line and "good morning" in line for line in service.lines)
-        # The flag is for those who have no model.
+        # The flag has no effect if a model is configured.
         assert service.shown["model"].startswith("fake (custom")
 
 
-def test_no_line_of_the_log_stands_between_the_words_of_the_first_answer(
+def test_no_log_line_appears_inside_the_first_answer(
     environ: dict[str, str],
 ) -> None:
     asked = ("--hello", "tokens:20 delay:0.02")
@@ -197,7 +198,7 @@ def test_a_first_question_that_fails_does_not_end_the_service(environ: dict[str,
 
 @pytest.fixture
 def offline(environ: dict[str, str]) -> dict[str, str]:
-    """No model is configured and no package can be had."""
+    """No model is configured and no package can be downloaded."""
     kept = {name: value for name, value in environ.items() if name.startswith(("PATH", "HERMES_H"))}
     return {**kept, "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1"}
 
@@ -263,7 +264,7 @@ def test_a_used_hermes_agent_home_starts_and_stays_as_it_is(
     assert code == 0
     assert {name: digest for name, digest in digests(home).items() if name in before} == before
     assert len([*service.lines, *logged.splitlines()]) <= 15
-    (found,) = (line for line in logged.splitlines() if "not taken over" in line)
+    (found,) = (line for line in logged.splitlines() if "that is not used" in line)
     assert found.endswith("3 sessions, 2 cron jobs, 1 skill, tokens for telegram")
     assert "keys are ignored; `hermes config check` lists them" in logged
     assert "agent main runs commands on this machine" in logged
@@ -329,9 +330,7 @@ def test_status_and_stop_find_the_running_service(environ: dict[str, str], herme
     assert hermes("gateway", "status").returncode == 1
 
 
-def test_of_two_services_the_one_on_the_port_is_stopped(
-    environ: dict[str, str], hermes: Run
-) -> None:
+def test_only_the_service_on_the_port_is_stopped(environ: dict[str, str], hermes: Run) -> None:
     with Service(environ, "--port", "0") as one, Service(environ, "--port", "0") as other:
         told = json.loads(hermes("gateway", "status", "--json").stdout)["gateways"]
         ports = {gateway["pid"]: str(gateway["port"]) for gateway in told}
@@ -447,7 +446,7 @@ def register_agents(home):
 
 @pytest.fixture
 def plugged(environ: dict[str, str], home: Path, tmp_path: Path) -> dict[str, str]:
-    """A plugin with a platform and a second agent is installed; both are configured."""
+    """Installs and configures a plugin with a platform and a second agent."""
     site = tmp_path / "site"
     info = site / "chat_plugin-1.0.dist-info"
     info.mkdir(parents=True)
@@ -458,6 +457,27 @@ def plugged(environ: dict[str, str], home: Path, tmp_path: Path) -> dict[str, st
     (home / "second" / ".env").write_text("GROQ_API_KEY=gsk-of-the-second-agent\n")
     root = Path(__file__).parents[3]
     return {**environ, "CHAT_BOT_TOKEN": "t", "PYTHONPATH": f"{site}{os.pathsep}{root}"}
+
+
+def test_with_everything_on_a_service_listens_on_this_machine_only_and_wants_its_key(
+    plugged: dict[str, str], home: Path
+) -> None:
+    (home / "config.yaml").write_text("platforms: {chat: {mode: push}}\n")
+    with Service(plugged, "--port", "0") as service:
+        started = psutil.Process(service.process.pid)
+        listening = [
+            connection.laddr.ip
+            for process in (started, *started.children(recursive=True))
+            for connection in process.net_connections("inet")
+            if connection.status == psutil.CONN_LISTEN
+        ]
+        url = service.lines[0].rpartition(" ")[2]
+        for path in ("/v1/models", "/v1/runs/run_1/events", "/v1/chat/completions"):
+            with pytest.raises(HTTPError) as refused:
+                urlopen(f"{url}{path}")
+            with refused.value as answer:
+                assert answer.code == 401
+    assert listening == ["127.0.0.1"]
 
 
 def test_webhooks_without_the_api_are_refused_at_the_start(

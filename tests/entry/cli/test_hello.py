@@ -1,4 +1,4 @@
-"""What a newcomer is told, and the first question."""
+"""The text for new users, and the first question."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`hermes chat` at a terminal, as a person uses it: keys are typed, the screen is read."""
+"""`hermes chat` in a terminal: the test types keys and reads the screen."""
 
 import json
 import os
@@ -42,7 +42,7 @@ The end.
 
 
 class Person:
-    """Somebody at `hermes chat`, in a folder of their own."""
+    """A person at `hermes chat`, in a folder of their own."""
 
     def __init__(self, root: Path, model_url: str) -> None:
         self.folder = root / "project"
@@ -64,13 +64,13 @@ class Person:
         return Terminal([*HERMES, "chat", *args], environ, self.folder, columns=columns)
 
     def hears(self, plan: Plan) -> None:
-        """From now on the model answers like this."""
+        """Sets the next answers of the model."""
         address = self.model_url.removesuffix("/v1") + "/_ctl"
         with urlopen(Request(address, msgspec.json.encode({"default": plan}))):
             pass
 
     def asked(self) -> str:
-        """What the model heard last."""
+        """Returns the last message that the model received."""
         with urlopen(self.model_url.removesuffix("/v1") + "/_last") as reply:
             said: str = json.load(reply)["messages"][-1]["content"]
         return said
@@ -89,7 +89,7 @@ def running(person: Person) -> Iterator[Terminal]:
 
 @pytest.fixture
 def terminal(running: Terminal, person: Person) -> Terminal:
-    """At an empty prompt, with a model that echoes."""
+    """Starts a chat with a model that echoes, and waits for the empty prompt."""
     person.hears(Plan())
     running.until(at_prompt(running))
     return running
@@ -100,15 +100,15 @@ def at_prompt(terminal: Terminal) -> Callable[[], bool]:
 
 
 def ask(terminal: Terminal, text: str) -> list[str]:
-    """What stands for the question at the end of its turn."""
+    """Sends a question, and returns the lines on the screen from the question on."""
     before = terminal.text.count("\n")
     terminal.send(text + ENTER)
-    terminal.until(lambda: not at_prompt(terminal)())
-    terminal.until(at_prompt(terminal))
+    # A reply of the terminal itself may come before the prompt was ever seen to be gone.
+    terminal.until(lambda: terminal.text.count("\n") > before and at_prompt(terminal)())
     return terminal.text.split("\n")[before:]
 
 
-def test_the_first_line_says_who_answers_and_where(terminal: Terminal) -> None:
+def test_the_first_line_names_the_model_and_the_workspace(terminal: Terminal) -> None:
     title, hint, *_ = terminal.lines
     assert re.fullmatch(r"Hermes \S+ · fake \(custom\) · ~/project", title)
     assert "/help" in hint
@@ -185,7 +185,7 @@ def test_a_status_line_shows_the_model_and_the_share_of_its_window(terminal: Ter
     terminal.until(lambda: any(line == f"{above} · Esc stops" for line in terminal.lines))
     terminal.send(CTRL_C)
     terminal.until(at_prompt(terminal))
-    # It is not left above messages that were sent.
+    # The status line is not left above sent messages.
     assert terminal.text.count("fake · context") == 1
 
 
@@ -233,7 +233,9 @@ def test_the_hint_after_ctrl_c_is_cleared(terminal: Terminal) -> None:
     assert "Ctrl-C again leaves" not in terminal.text
 
 
-def test_a_long_answer_scrolls_and_nothing_stands_twice(terminal: Terminal, person: Person) -> None:
+def test_a_long_answer_scrolls_and_no_line_is_shown_twice(
+    terminal: Terminal, person: Person
+) -> None:
     code = "".join(f"step_{number} = {number}\n" for number in range(40))
     listed = "".join(f"- item {number} of it\n" for number in range(40))
     person.hears(Plan(text=f"```py\n{code}```\n\n{listed}\nEnd.", delay=0.002))
@@ -301,7 +303,7 @@ def test_ctrl_c_stops_the_turn_and_not_the_program(terminal: Terminal) -> None:
     assert "still here" in " ".join(ask(terminal, "still here"))
 
 
-def test_what_is_typed_ahead_waits_for_the_prompt(terminal: Terminal, person: Person) -> None:
+def test_text_that_is_typed_ahead_waits_for_the_prompt(terminal: Terminal, person: Person) -> None:
     terminal.send("tokens:30 delay:0.03" + ENTER)
     terminal.until("you said:")
     terminal.send("typed ahead")
@@ -348,7 +350,7 @@ def test_help_names_the_words_that_leave(terminal: Terminal) -> None:
     assert any(line.startswith("/exit: ") for line in lines)
 
 
-def test_ctrl_d_leaves_and_continue_goes_on(terminal: Terminal, person: Person) -> None:
+def test_ctrl_d_leaves_and_continue_resumes_the_session(terminal: Terminal, person: Person) -> None:
     person.hears(Plan(text="The answer was **42**."))
     ask(terminal, "what was the answer?")
     terminal.send(CTRL_D)
@@ -380,7 +382,7 @@ def test_ctrl_c_twice_leaves_and_colors_can_be_off(person: Person) -> None:
         assert not COLOR.search(terminal.written)
 
 
-def test_a_question_is_asked_again_when_the_conversation_goes_on(person: Person) -> None:
+def test_a_question_is_asked_again_when_the_conversation_is_resumed(person: Person) -> None:
     person.hears(Plan())
     asks = 'tool:clarify{"question":"Which color?","choices":["red","blue"]}'
     with person.starts() as terminal:

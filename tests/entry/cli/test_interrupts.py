@@ -1,4 +1,4 @@
-"""Signals interrupt the code that waits, not the process."""
+"""Signals interrupt the waiting code, not the process."""
 
 import os
 import signal

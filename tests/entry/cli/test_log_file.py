@@ -1,4 +1,4 @@
-"""The log file is private and bounded, whoever else writes to it."""
+"""The log file is private and bounded, also with several writers."""
 
 import shutil
 import stat
@@ -75,7 +75,7 @@ def test_a_full_file_is_rotated_by_one_of_two_processes(tmp_path: Path) -> None:
     for _ in range(5):
         one.write(LINE)
         other.write(LINE)
-    # Both see that the file is full, one after the other.
+    # Both writers see that the file is full, one after the other.
     for file in (one, other):
         for _ in range(6):
             file.write(LINE)

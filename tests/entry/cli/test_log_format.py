@@ -20,7 +20,7 @@ def record(message: str, *args: object) -> logging.LogRecord:
 
 
 def failed(text: str) -> logging.LogRecord:
-    """The record of an exception with this text."""
+    """Returns the record of an exception with this text."""
     error = ValueError(text)
     info = (ValueError, error, None)
     made = logging.LogRecord("hermes.test", logging.ERROR, "", 0, "broke", (), info)
@@ -71,7 +71,7 @@ def test_json_has_the_fields_of_a_record() -> None:
     }
 
 
-def test_json_is_one_line_whatever_it_says() -> None:
+def test_json_is_one_line_with_any_message() -> None:
     line = json_format(record("%s", FORGED))
     assert json.loads(line)["message"] == FORGED
     assert len(line.splitlines()) == 1

@@ -1,4 +1,4 @@
-"""While a fault lasts, the log has one line a minute."""
+"""While a fault lasts, the log has one line per minute."""
 
 import logging
 import weakref
@@ -9,12 +9,12 @@ from hermes.testing.running import until
 
 
 class Log:
-    """A limited log on a clock of its own."""
+    """A limited log with a clock of its own."""
 
     def __init__(self, seconds: float = SAME_FAULT_SECONDS) -> None:
         self.now = 1000.0
         self.written: list[tuple[str, int | None]] = []
-        """Messages, and how many like each were left out before it."""
+        """The messages, each with the number of similar records that were left out before it."""
         self.limit = RepeatedFaults(self._write, seconds)
 
     def __call__(self, message: str, *args: object, level: int = logging.WARNING) -> None:
@@ -56,7 +56,7 @@ def test_other_faults_have_lines_of_their_own() -> None:
     ]
 
 
-def test_what_is_no_fault_is_never_left_out() -> None:
+def test_records_below_a_warning_are_never_left_out() -> None:
     log = Log()
     for _ in range(5):
         log("accepted", level=logging.INFO)
@@ -95,7 +95,7 @@ async def test_a_fault_that_ended_is_reported_when_its_minute_is_over() -> None:
 
 
 class Large(Exception):
-    """Stands for an exception that keeps much alive."""
+    """An exception that would keep much memory alive."""
 
 
 def test_a_record_that_is_left_out_keeps_no_stack_alive() -> None:

@@ -109,13 +109,13 @@ def test_a_fault_has_one_line_a_minute_unless_everything_is_wanted(
     start_service_log(replace(settings, logging=LoggingSettings(level="DEBUG")), ())
     for number in range(50):
         log.error("message %s can't be stored", number)
-    # The end of the first log has told how many were left out.
+    # The end of the first log has reported how many were left out.
     assert "[48 more like this" in lines_of(settings)[1]
     assert len(lines_of(settings)) == 52
     assert len(capsys.readouterr().err.splitlines()) == 52
 
 
-def test_without_its_file_the_log_goes_on(
+def test_the_log_continues_without_its_file(
     settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings.home.logs.rmdir()
@@ -136,7 +136,7 @@ def test_without_its_file_the_log_goes_on(
 
 @pytest.fixture
 def written() -> Iterator[list[str]]:
-    """What the logger `hermes.test` has written, in one text for each time."""
+    """Yields the texts that the logger `hermes.test` has written, one for each write."""
     texts: list[str] = []
     writer = LogWriter([texts.append], text_format)
     log.addHandler(writer)
@@ -177,7 +177,7 @@ def test_a_message_that_does_not_fit_its_arguments_is_no_error_of_the_caller(
 
 
 def test_the_two_lines_of_a_turn_cost_little(settings: Settings) -> None:
-    """The bound is generous, because machines differ: about 16 µs were measured."""
+    """The limit is generous, because machines differ: about 16 µs were measured."""
     start_service_log(settings, ["a" * 32])
     accepted = {
         "message_id": "m" * 32,

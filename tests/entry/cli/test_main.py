@@ -1,4 +1,4 @@
-"""The command line as a whole: what it costs, what it lists, how it fails."""
+"""The command line as a whole: its start time, its list of commands and its errors."""
 
 import subprocess
 import sys
@@ -50,12 +50,12 @@ def test_version_is_quick(hermes: Run) -> None:
         done = hermes("--version")
         took.append(time.monotonic() - since)
         assert done.stdout == f"hermes {__version__}\n"
-    # Alone it takes a twentieth of a second; a loaded machine gets the benefit of the doubt.
+    # Alone it takes a twentieth of a second. The limit allows for a loaded machine.
     assert min(took) < 0.5
 
 
 @pytest.mark.parametrize("name", SUBCOMMANDS)
-def test_the_list_says_what_the_commands_say(name: str) -> None:
+def test_the_list_of_commands_has_the_help_of_each_command(name: str) -> None:
     module, _, attribute = SUBCOMMANDS[name].place.partition(":")
     command: click.Command = vars(import_module(module))[attribute]
     assert command.get_short_help_str(100).startswith(SUBCOMMANDS[name].help.removesuffix("."))

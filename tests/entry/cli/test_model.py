@@ -1,4 +1,4 @@
-"""`hermes model`, as a person and as a bridge types it."""
+"""`hermes model`."""
 
 import json
 from pathlib import Path
@@ -73,7 +73,7 @@ def test_without_a_model_it_says_how_to_get_one(tmp_path: Path) -> None:
     assert "No model is configured" in shown.stderr
 
 
-def test_it_shows_what_answers_and_why_but_not_the_key(tmp_path: Path) -> None:
+def test_show_prints_the_model_and_its_source_but_not_the_key(tmp_path: Path) -> None:
     shown = hermes(tmp_path, OPENAI_API_KEY=KEY)
     assert shown.exit_code == 0
     assert shown.stdout.splitlines() == [
@@ -88,7 +88,7 @@ def test_it_shows_what_answers_and_why_but_not_the_key(tmp_path: Path) -> None:
     ]
 
 
-def test_it_shows_what_is_beside_and_what_is_not_known(tmp_path: Path) -> None:
+def test_show_prints_the_other_models_and_unknown_facts(tmp_path: Path) -> None:
     text = "model: {default: m, base_url: 'http://x/v1', max_tokens: 5000, fallbacks: [ollama/l]}\n"
     (tmp_path / "config.yaml").write_text(f"{text}auxiliary: {{model: a}}\n", encoding="utf-8")
     lines = hermes(tmp_path).stdout.splitlines()
@@ -100,7 +100,7 @@ def test_it_shows_what_is_beside_and_what_is_not_known(tmp_path: Path) -> None:
     assert lines[-1] == "fallback   l of ollama  (model.fallbacks)"
 
 
-def test_it_shows_json(tmp_path: Path) -> None:
+def test_show_prints_json(tmp_path: Path) -> None:
     shown = hermes(tmp_path, "--json", OPENAI_API_KEY=KEY, HERMES_AUXILIARY_PROVIDER="openai")
     found = json.loads(shown.stdout)
     assert found["model"] == "gpt-5.6-terra"
@@ -124,7 +124,7 @@ def test_a_plain_name_changes_the_model(tmp_path: Path, args: tuple[str, ...]) -
     assert done.exit_code == 0
     assert done.stdout.splitlines() == [
         "model.default = gpt-x",
-        "gpt-x of openai answers; a running gateway asks it after its next start",
+        "gpt-x of openai is selected; a running gateway uses it after a restart",
     ]
     assert config(tmp_path) == "model:\n  default: gpt-x\n"
 
@@ -160,7 +160,7 @@ def test_an_endpoint_of_ones_own_is_kept_for_the_way_back(tmp_path: Path) -> Non
     (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
     keys = {"GROQ_API_KEY": KEY, "HERMES_CUSTOM_API_KEY": "of-x"}
     away = hermes(tmp_path, "groq/a/b", runtime=None, **keys)
-    assert "`hermes model custom/m` goes back to it" in away.stdout
+    assert "`hermes model custom/m` switches back" in away.stdout
     elsewhere = models_of(load(tmp_path, keys)).main()
     assert elsewhere
     assert (elsewhere.provider, elsewhere.api_key) == ("groq", KEY)
@@ -192,17 +192,17 @@ def test_a_key_in_the_file_is_not_handed_to_another_provider(tmp_path: Path) -> 
     assert config(tmp_path) == text
 
 
-def test_it_says_when_the_environment_overrules_the_change(tmp_path: Path) -> None:
+def test_use_says_that_the_environment_overrides_the_change(tmp_path: Path) -> None:
     done = hermes(tmp_path, "gpt-x", OPENAI_API_KEY=KEY, HERMES_MODEL="gpt-y")
     assert done.exit_code == 0
-    assert done.stderr == "note: environment HERMES_MODEL overrules it\n"
+    assert done.stderr == "note: environment HERMES_MODEL overrides it\n"
 
 
 def test_comments_that_were_lost_are_in_a_backup(tmp_path: Path) -> None:
     shared = "_config_version: 33\nx: &x {default: a} # mine\nmodel: *x\n"
     (tmp_path / "config.yaml").write_text(shared, encoding="utf-8")
     done = hermes(tmp_path, "groq/a/b", GROQ_API_KEY=KEY)
-    assert "the file as it was is" in done.stdout
+    assert "the original file is" in done.stdout
 
 
 def test_a_name_that_the_list_does_not_have_needs_force(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_name_that_the_list_does_not_have_needs_force(tmp_path: Path) -> None:
     refused = hermes(tmp_path, "gtp-5.6-luna", OPENAI_API_KEY=KEY)
     assert refused.exit_code == 2
     expected = "openai does not list 'gtp-5.6-luna': did you mean 'gpt-5.6-luna'?"
-    assert refused.stderr == f"{expected} (--force takes it anyway)\n"
+    assert refused.stderr == f"{expected} (--force accepts it anyway)\n"
     assert not (tmp_path / "config.yaml").exists()
     assert hermes(tmp_path, "gtp-5.6-luna", "--force", OPENAI_API_KEY=KEY).exit_code == 0
     assert "gtp-5.6-luna" in config(tmp_path)
@@ -262,7 +262,7 @@ def test_the_context_length_is_the_same_in_the_list_and_once_the_model_is_chosen
     assert models.named("openai/gpt-5.6-luna").window == sizes["gpt-5.6-luna"] > 128_000
 
 
-def test_refresh_asks_everybody_who_can_be_asked(tmp_path: Path) -> None:
+def test_refresh_requests_the_lists_of_all_configured_providers(tmp_path: Path) -> None:
     runtime = FakeRuntime()
     environ = {"GROQ_API_KEY": KEY, "OPENAI_API_KEY": KEY}
     hermes(tmp_path, "list", "--refresh", runtime=runtime, **environ)
@@ -278,18 +278,18 @@ def test_a_list_that_can_not_be_refreshed_is_shown_as_it_was(tmp_path: Path) -> 
     assert "groq/plain" in shown.stdout
 
 
-def test_a_provider_without_a_list_is_told(tmp_path: Path) -> None:
+def test_a_provider_without_a_list_is_reported(tmp_path: Path) -> None:
     away = FakeRuntime(Disconnected("groq is out of reach"))
     shown = hermes(tmp_path, "list", "groq", runtime=away, GROQ_API_KEY=KEY)
     assert shown.exit_code == 2
     assert shown.stderr.splitlines() == [
         "note: groq is out of reach",
-        "Groq has not said which models it has",
+        "Groq: no list of models is available",
     ]
     assert hermes(tmp_path, "list", "gorq").exit_code == 2
 
 
-def test_what_runs_here_is_listed_and_nothing_else_can_be_used(tmp_path: Path) -> None:
+def test_local_models_are_listed_and_no_others_can_be_used(tmp_path: Path) -> None:
     assert hermes(tmp_path, "use", "local").exit_code == 0
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "own.gguf").touch()
@@ -303,16 +303,16 @@ def test_what_runs_here_is_listed_and_nothing_else_can_be_used(tmp_path: Path) -
     assert load(tmp_path, {}).model.default == "own.gguf"
 
 
-def test_a_key_beats_the_demo_model_and_that_is_said(tmp_path: Path) -> None:
+def test_a_key_wins_over_the_demo_model_and_a_notice_says_so(tmp_path: Path) -> None:
     used = hermes(tmp_path, "use", "local", OPENAI_API_KEY=KEY)
-    assert "gpt-5.6-terra of openai answers" in used.stdout
+    assert "gpt-5.6-terra of openai is selected" in used.stdout
     assert "environment OPENAI_API_KEY, instead of the demo model of" in used.stderr
     assert "instead of the demo model" in hermes(tmp_path, OPENAI_API_KEY=KEY).stdout
     hermes(tmp_path, "use", "gpt-x", OPENAI_API_KEY=KEY)
     assert load(tmp_path, {}).model.provider == "openai"
 
 
-def test_a_model_without_a_provider_is_told_what_is_missing(tmp_path: Path) -> None:
+def test_the_error_for_a_model_without_a_provider_says_what_is_missing(tmp_path: Path) -> None:
     assert "hermes model use local" in hermes(tmp_path, "use", "gpt-x").stderr
 
 
@@ -368,10 +368,10 @@ def test_a_test_that_fails_is_a_sentence_and_exit_code_1(tmp_path: Path) -> None
 def test_help_teaches_by_example(tmp_path: Path) -> None:
     shown = hermes(tmp_path, "--help")
     assert "hermes model groq/openai/gpt-oss-120b" in shown.stdout
-    assert "Let another model answer." in shown.stdout
+    assert "Use another model." in shown.stdout
 
 
-def test_a_process_asks_a_real_server(hermes: Run, tmp_path: Path) -> None:
+def test_model_commands_work_with_a_real_server(hermes: Run, tmp_path: Path) -> None:
     listed = hermes("model", "list", "custom")
     assert listed.stdout == "custom/fake  128,000 tokens (assumed)\n"
     assert (tmp_path / "home" / "cache" / "models" / "custom.json").exists()
@@ -380,4 +380,4 @@ def test_a_process_asks_a_real_server(hermes: Run, tmp_path: Path) -> None:
     assert "tokens read" in tested.stdout
     used = hermes("model", "other", "--force")
     assert used.returncode == 0
-    assert used.stderr == "note: environment HERMES_MODEL overrules it\n"
+    assert used.stderr == "note: environment HERMES_MODEL overrides it\n"

@@ -1,4 +1,4 @@
-"""A model that is named on the command line."""
+"""The model on the command line of `hermes chat`."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ KEYS = {"GROQ_API_KEY": "sk-0123456789", "OPENAI_API_KEY": "sk-9876543210"}
 
 
 def chosen(home: Path, name: str, **environ: str) -> tuple[str, str, str]:
-    """The provider, the model and the address that a name leads to."""
+    """Returns the provider, the model and the address for a name."""
     settings = with_model(load(home, environ), Application(), name, environ)
     found = models_of(settings).main()
     assert found

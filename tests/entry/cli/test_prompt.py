@@ -1,4 +1,4 @@
-"""What the model is told first, on the command line."""
+"""`hermes prompt`."""
 
 import json
 from pathlib import Path
@@ -26,5 +26,5 @@ def test_without_a_model_it_says_what_to_do(hermes: Run) -> None:
     assert "No model is configured" in done.stderr
 
 
-def test_it_is_what_chat_sends_in_this_folder(hermes: Run) -> None:
+def test_the_prompt_equals_the_one_that_chat_sends_in_this_folder(hermes: Run) -> None:
     assert str(Path.cwd()) in hermes("prompt", "show", "--full").stdout

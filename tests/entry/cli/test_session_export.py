@@ -1,4 +1,4 @@
-"""Conversations as text."""
+"""Exports of conversations."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Earlier conversations on the command line."""
+"""`hermes sessions`."""
 
 import json
 import shutil
@@ -30,7 +30,7 @@ def hermes(home: Path, model_url: str, *args: str) -> Result:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory, model_url: str) -> Path:
-    """Two conversations: one about a trip, in which a tool was used, and one about bread."""
+    """Creates two conversations: one about a trip, with a tool call, and one about bread."""
     made = tmp_path_factory.mktemp("talked")
     for session, text in (
         ("trip", "A trip to Oslo"),
@@ -100,7 +100,7 @@ def test_conversations_are_listed_newest_first_with_their_first_words(talked: Ru
     assert talked("sessions", "list", "--limit", "0").exit_code == 2
 
 
-def test_a_conversation_is_shown_as_it_was_said(talked: Run) -> None:
+def test_the_messages_of_a_conversation_are_shown_unchanged(talked: Run) -> None:
     shown = talked("sessions", "show", "tr").stdout
     assert "you: A trip to Oslo" in shown
     assert "hermes: " in shown
@@ -190,7 +190,7 @@ def test_old_conversations_are_pruned(talked: Run) -> None:
     assert talked("sessions", "list").stdout.startswith("No conversations yet")
 
 
-def test_words_are_found_in_all_of_them(talked: Run) -> None:
+def test_search_finds_messages_in_all_conversations(talked: Run) -> None:
     found = talked("sessions", "search", "rye")
     assert found.exit_code == 0
     assert "agent:main:cli:private:bread" in found.stdout
@@ -245,7 +245,7 @@ def test_a_name_that_fits_none_or_several_is_explained(talked: Run) -> None:
     assert "A trip to Oslo" in talked("sessions", "show", "trip").stdout
 
 
-def test_what_was_never_summarised_needs_no_restoring(talked: Run) -> None:
+def test_a_conversation_without_summaries_needs_no_restoring(talked: Run) -> None:
     assert talked("sessions", "restore", "trip").stdout == "there was no summary\n"
 
 

@@ -1,4 +1,4 @@
-"""`hermes status`: what is configured and what runs."""
+"""`hermes status`."""
 
 import json
 import subprocess
@@ -27,7 +27,7 @@ def test_a_used_home_is_shown(hermes: Run, environ: dict[str, str], model_url: s
     assert (found["model"], found["provider"], found["gateways"]) == ("fake", "custom", [])
 
 
-def test_a_home_without_a_model_is_told_how_to_get_one(hermes: Run) -> None:
+def test_status_says_how_to_get_a_model(hermes: Run) -> None:
     done = hermes("status", HERMES_CUSTOM_BASE_URL="", HERMES_MODEL="")
     assert done.returncode == 1
     assert "model     none is configured; `hermes model` says how to choose one" in done.stdout

@@ -1,4 +1,4 @@
-"""A session: words go in, a screen shows what comes of them."""
+"""A terminal session sends messages and shows their turns on a screen."""
 
 import math
 import os
@@ -35,7 +35,7 @@ COLORS = calls(("ask", {"question": "Which?", "choices": ["red", "blue", "3"]}))
 
 
 class Heard:
-    """A screen that remembers."""
+    """A screen that records its content."""
 
     def __init__(self) -> None:
         self.events: list[AgentEvent] = []
@@ -72,7 +72,7 @@ class Stage:
         self.model = model
         self.screen = Heard()
         self.used: list[ContextUse] = []
-        """What the status line was given."""
+        """The texts of the status line."""
         self.session = TerminalSession(gateway, "s", lambda: self.screen, folder, self.used.append)
 
     async def say(self, text: str, piped: str = "") -> TurnEnding:
@@ -81,7 +81,7 @@ class Stage:
 
     @property
     def results(self) -> list[str]:
-        """What the tools told the model in its last call."""
+        """Returns the tool results in the last model call."""
         last = self.model.requests[-1].messages
         return [message.text for message in last if isinstance(message, ToolMessage)]
 
@@ -93,7 +93,7 @@ async def conversing(home: Path, *answers: Answer) -> AsyncIterator[Stage]:
         yield Stage(gateway, model, home)
 
 
-async def test_an_answer_is_shown_and_a_command_told(tmp_path: Path) -> None:
+async def test_answers_and_replies_to_commands_are_shown(tmp_path: Path) -> None:
     async with conversing(tmp_path, says("Hello there.")) as stage:
         assert await stage.say("hi") == "completed"
         assert stage.screen.text == "Hello there."
@@ -125,7 +125,9 @@ async def test_a_number_after_a_question_is_gone_is_just_a_message(tmp_path: Pat
         assert stage.screen.text == "One what?"
 
 
-async def test_a_number_that_is_no_choice_is_told_and_the_question_stays(tmp_path: Path) -> None:
+async def test_a_number_without_a_choice_is_reported_and_the_question_stays_open(
+    tmp_path: Path,
+) -> None:
     asked = calls(("ask", {"question": "Which?", "choices": ["red", "blue"]}))
     async with conversing(tmp_path, asked, says("Blue it is.")) as stage:
         await stage.say("paint it")
@@ -135,7 +137,7 @@ async def test_a_number_that_is_no_choice_is_told_and_the_question_stays(tmp_pat
         assert stage.results == ["the person said: blue"]
 
 
-async def test_what_is_added_while_a_turn_runs_is_queued_and_commands_act_at_once(
+async def test_messages_during_a_turn_are_queued_and_commands_act_at_once(
     tmp_path: Path,
 ) -> None:
     async with conversing(tmp_path, hangs(), says("Second.")) as stage:
@@ -256,7 +258,7 @@ def test_words_of_a_choice_count_before_numbers() -> None:
 
 
 class Waiting:
-    """A turn that somebody waits for, while signals come."""
+    """Waits for a turn while signals arrive."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage

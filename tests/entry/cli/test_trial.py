@@ -1,4 +1,4 @@
-"""One small question to a model."""
+"""The trial of a model."""
 
 import anyio
 import pytest
@@ -33,7 +33,7 @@ async def test_the_first_thought_counts_as_the_first_word() -> None:
     assert (measured["answer"], measured["prompt_tokens"], measured["cost"]) == ("ready", 12, 0.5)
 
 
-async def test_an_answer_without_usage_costs_nobody_knows_what() -> None:
+async def test_the_cost_of_an_answer_without_usage_is_unknown() -> None:
     async def answers(_choice: ModelChoice, _text: str, _emit: Emit) -> AssistantMessage:
         return AssistantMessage(text="ready")
 
@@ -50,7 +50,7 @@ async def test_an_empty_answer_is_none() -> None:
         await Trial().run(says_nothing, CHOICE)
 
 
-async def test_a_model_that_is_silent_is_not_waited_for_for_ever() -> None:
+async def test_waiting_for_a_silent_model_has_a_time_limit() -> None:
     async def hangs(_choice: ModelChoice, _text: str, _emit: Emit) -> AssistantMessage:
         await anyio.sleep_forever()
         raise AssertionError("unreachable")

@@ -1,4 +1,4 @@
-"""Keys: one is right, and guessing is slowed down."""
+"""Keys are checked, and guesses are delayed."""
 
 import time
 

@@ -68,7 +68,7 @@ async def test_a_stream_adds_up_to_one_whole_answer(tmp_path: Path, usage: bool)
     assert [c.usage.total_tokens > 0 for c in chunks if c.usage] == ([True] if usage else [])
 
 
-async def test_a_session_remembers_and_takes_only_what_is_new(tmp_path: Path) -> None:
+async def test_a_session_remembers_and_accepts_only_new_messages(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         first = await client.chat.completions.create(
             model="main", messages=says("my name is Ada"), extra_headers=SESSION
@@ -137,7 +137,7 @@ async def test_the_only_agent_answers_to_a_name_that_means_nothing_here(tmp_path
 
 
 class SecondAgent:
-    """Hosts an agent beside the default one."""
+    """A plugin that hosts an agent in addition to the default one."""
 
     @hookimpl
     def register_agents(self, home: Path) -> Sequence[AgentHome]:
@@ -183,7 +183,7 @@ async def test_a_wrong_key_is_an_authentication_error(tmp_path: Path) -> None:
         assert service.model.stats.calls == 0
 
 
-async def test_who_guesses_keys_is_slowed_down_but_not_the_right_key(
+async def test_guesses_of_keys_are_delayed_but_the_right_key_is_not(
     tmp_path: Path,
 ) -> None:
     async with serving(tmp_path) as service:
@@ -464,7 +464,7 @@ async def test_a_stateless_request_is_stopped_when_its_client_has_gone(tmp_path:
     assert states == [("stopped",)]
 
 
-async def test_a_request_with_a_session_goes_on_without_its_client(tmp_path: Path) -> None:
+async def test_a_request_with_a_session_continues_without_its_client(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         with anyio.move_on_after(0.2):
             await client.chat.completions.create(
@@ -475,7 +475,7 @@ async def test_a_request_with_a_session_goes_on_without_its_client(tmp_path: Pat
     assert states == [("completed",)]
 
 
-async def test_a_stop_from_elsewhere_ends_the_request_with_what_was_said(tmp_path: Path) -> None:
+async def test_a_stop_from_elsewhere_ends_the_request_with_the_text_so_far(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         said: list[str] = []
 

@@ -1,4 +1,4 @@
-"""The messages of a request: history, what is new in a session, and results of tools."""
+"""The messages of a request: history, new messages of a session, and results of tools."""
 
 import msgspec
 import pytest
@@ -21,7 +21,7 @@ TURN = new_id()
 
 
 def messages(*given: object) -> list[RequestMessage]:
-    """The messages as a request has them: (role, content) pairs or whole objects."""
+    """Returns the messages of a request from (role, content) pairs or whole objects."""
     built = [{"role": m[0], "content": m[1]} if isinstance(m, tuple) else m for m in given]
     return msgspec.json.decode(msgspec.json.encode(built), type=list[RequestMessage])
 
@@ -127,7 +127,7 @@ def test_results_may_come_alone_in_a_session() -> None:
     )
 
 
-def test_calls_that_were_answered_are_plain_history_whoever_made_them() -> None:
+def test_answered_calls_of_any_gateway_are_plain_history() -> None:
     ours = f"{TURN}_0_0"
     said = read(
         ("user", "go"),
@@ -193,7 +193,7 @@ def test_calls_of_unknown_types_and_names_are_refused() -> None:
     assert refused(("user", "x"), {"role": "assistant", "tool_calls": [named]})[1] == "invalid_tool"
 
 
-def test_the_model_is_told_the_name_of_a_participant() -> None:
+def test_the_model_sees_the_name_of_a_participant() -> None:
     said = read({"role": "user", "content": "hi", "name": "Ada"})
     assert said.messages == (UserMessage(text="hi", sender="Ada"),)
 
@@ -220,7 +220,9 @@ ANY = st.lists(
 
 
 @given(ANY, st.booleans())
-def test_whatever_is_read_is_paired_or_resumes_one_step(said: list[object], session: bool) -> None:
+def test_calls_of_any_request_have_results_or_the_results_resume_one_step(
+    said: list[object], session: bool
+) -> None:
     try:
         found = read(*said, in_session=session)
     except ApiError:

@@ -1,9 +1,11 @@
-"""Our subclass of uvicorn's protocol: what it relies on in uvicorn is there."""
+"""Our subclass of uvicorn's protocol, and the parts of uvicorn on which it relies."""
 
 import asyncio
+import gc
 import inspect
 import re
 import socket
+import weakref
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -29,7 +31,7 @@ REQUEST = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
 class Served:
-    """A connection over a pair of sockets, and the scopes of the requests that came on it."""
+    """A connection over a pair of sockets, and the scopes of its requests."""
 
     def __init__(self) -> None:
         self.scopes: list[Scope] = []
@@ -41,11 +43,11 @@ class Served:
 
     @property
     def lost(self) -> bool:
-        """The connection is closed, and no request runs."""
+        """Returns whether the connection is closed and no request runs."""
         return not self.state.connections and not self.state.tasks
 
     def answer(self) -> bytes:
-        """What the client is sent next; empty at the end."""
+        """Returns the next data for the client; empty at the end."""
         self.far.settimeout(5)
         return self.far.recv(65_536)
 
@@ -129,7 +131,7 @@ async def test_a_lost_connection_is_reported_to_the_request_that_waits(served: S
     await until(lambda: lost)
 
 
-async def test_a_cut_closes_at_once_without_what_was_not_read(served: Served) -> None:
+async def test_a_cut_closes_at_once_and_drops_unread_data(served: Served) -> None:
     listening = socket.create_server(("127.0.0.1", 0))
     with listening, socket.create_connection(listening.getsockname()) as client:
         served.near.close()
@@ -146,7 +148,7 @@ async def test_a_cut_closes_at_once_without_what_was_not_read(served: Served) ->
 
 
 def state_of(served: Served) -> ClientState | None:
-    """The one state in which the table has the connection; None while its request runs."""
+    """Returns the state of the connection in the table; None while its request runs."""
     states = [
         state for state, waiting in served.table._waiting.items() if served.connection in waiting
     ]
@@ -232,7 +234,7 @@ async def test_a_header_that_is_too_large_is_refused_and_nothing_behind_it_is_re
             served.far.sendall(request_data[start : start + piece])
         found = served.answer()
         assert served.answer() == b""
-        # The client may go on sending: it is not reset before it has read its answer.
+        # The client may continue to send: it is not reset before it has read its answer.
         served.far.sendall(b"x" * 3_000_000)
         return found
 
@@ -246,7 +248,7 @@ async def test_a_header_that_is_too_large_is_refused_and_nothing_behind_it_is_re
 
 
 @pytest.mark.parametrize("piece", [1 << 20, 5_000])
-async def test_a_header_below_the_limit_is_served_whatever_comes_before_and_after(
+async def test_a_header_below_the_limit_is_served_with_any_data_before_and_after_it(
     served: Served, piece: int
 ) -> None:
     await served.open()
@@ -279,7 +281,7 @@ async def test_trailers_that_are_too_large_are_refused_too(served: Served) -> No
     assert b"431" in await anyio.to_thread.run_sync(served.answer)
 
 
-async def test_what_is_not_http_is_refused_in_the_usual_shape(served: Served) -> None:
+async def test_data_that_is_not_http_is_refused_in_the_usual_format(served: Served) -> None:
     await served.open()
     served.far.sendall(b"HELLO\r\n\r\n")
     answer = await anyio.to_thread.run_sync(served.answer)
@@ -336,10 +338,29 @@ async def test_a_request_says_while_it_waits_for_its_body(served: Served) -> Non
     await until(lambda: connection.body_ready)
 
 
-async def test_a_client_for_whom_there_is_no_room_is_told_so(served: Served) -> None:
+async def test_a_client_without_room_gets_an_error(served: Served) -> None:
     served.table = ConnectionTable(0)
     await served.open()
     answer = await anyio.to_thread.run_sync(served.answer)
     assert answer.startswith(b"HTTP/1.1 503 ")
     assert await anyio.to_thread.run_sync(served.answer) == b""
     assert len(served.table) == 0
+
+
+async def test_a_lost_connection_is_freed_without_the_garbage_collector() -> None:
+    served = Served()
+    await served.open()
+    waiting = REQUEST.replace(b"/ ", b"/wait ")
+    served.far.sendall(waiting * 2)
+    await until(lambda: bool(served.scopes))
+    freed = weakref.ref(served.connection)
+    del served.connection
+    gc.disable()
+    try:
+        served.far.close()
+        served.let_go.set()
+        await until(lambda: served.lost)
+        served.scopes.clear()
+        await until(lambda: freed() is None)
+    finally:
+        gc.enable()

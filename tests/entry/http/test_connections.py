@@ -1,4 +1,4 @@
-"""The table of connections: who is closed when, and who is closed to let others in."""
+"""The table of connections: time limits, and closing one connection to make room for another."""
 
 import logging
 
@@ -67,7 +67,7 @@ def test_a_request_that_runs_is_never_closed(state: ClientState | None) -> None:
     assert closed(connection) == [False]
 
 
-def test_the_time_begins_anew_when_the_state_changes() -> None:
+def test_the_time_is_reset_when_the_state_changes() -> None:
     clients = Clients()
     connection = clients.connect("idle")
     clients.pass_time(59)

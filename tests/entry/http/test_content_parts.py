@@ -102,7 +102,7 @@ def test_broken_base64_is_a_bad_request(data: bytes, at: int, wrong: str) -> Non
 
 
 class Shelf:
-    """Keeps what it is given, and knows the files of some URLs."""
+    """Stores files in memory, and knows the files of some URLs."""
 
     def __init__(self, files: Mapping[str, WebFile] | None = None) -> None:
         self._files = files or {}
@@ -279,7 +279,9 @@ async def test_an_image_on_the_web_is_fetched(tmp_path: Path) -> None:
             await client.chat.completions.create(model="main", messages=asks(image(f"{url}x")))
 
 
-async def test_a_private_address_is_not_visited_and_nothing_is_told_of_it(tmp_path: Path) -> None:
+async def test_a_private_address_is_not_visited_and_the_error_reveals_nothing(
+    tmp_path: Path,
+) -> None:
     async with serving_site({"/cat.png": answer(PNG, media_type="image/png")}) as site:
         async with serving(tmp_path) as service, client_of(service) as client:
             told = set[str]()

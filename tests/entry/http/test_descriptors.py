@@ -1,4 +1,4 @@
-"""The number of connections follows from the descriptors, and clients can't use up the rest."""
+"""The number of connections follows from the descriptors, and clients can't use up the others."""
 
 import resource
 import socket

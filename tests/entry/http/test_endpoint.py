@@ -1,4 +1,4 @@
-"""One path and method as an ASGI app."""
+"""Endpoints as ASGI apps."""
 
 import pytest
 from starlette.requests import ClientDisconnect, Request

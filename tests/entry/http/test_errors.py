@@ -1,10 +1,28 @@
-"""Errors in the shape that OpenAI's clients know."""
+"""Errors in the format of OpenAI's API."""
+
+import io
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
+from hermes.entry.cli.logs import start_logging
 from hermes.entry.http.errors import ApiError, bad_request, error_response, failed_turn
-from hermes.types.errors import HermesError, IntakeClosed, RateLimited, StoreDamaged, TooBusy
+from hermes.testing.bare import request
+from hermes.testing.running import TroubledStore
+from hermes.testing.service import TEST_OVERRIDES, serving
+from hermes.types.errors import (
+    HermesError,
+    IntakeClosed,
+    RateLimited,
+    StoreDamaged,
+    StoreUnavailable,
+    TooBusy,
+)
 from hermes.types.events import TurnFinished
 
 
@@ -52,12 +70,47 @@ def test_the_operators_files_are_not_told_to_clients() -> None:
     assert "hermes.db" not in str(told["message"])
 
 
+@contextmanager
+def logged() -> Iterator[io.StringIO]:
+    """The log of the process, with its limit, while the block lasts."""
+    before, out = (logging.root.handlers[:], logging.root.level), io.StringIO()
+    start_logging("INFO", (), out)
+    try:
+        yield out
+    finally:
+        logging.root.handlers[:], logging.root.level = before
+
+
+async def test_while_the_store_fails_the_log_has_one_line_for_all_refused_requests(
+    tmp_path: Path,
+) -> None:
+    failures = 0
+
+    async def fail(transaction: str) -> None:
+        nonlocal failures
+        if transaction == "Intake.take":
+            failures += 1
+            raise StoreUnavailable(f"the database can't be used now (error {failures})")
+
+    overrides = replace(TEST_OVERRIDES, wrap_store=lambda store: TroubledStore(store, fail))
+    said = b'{"model":"main","messages":[{"role":"user","content":"hi"}]}'
+    async with serving(tmp_path, overrides=overrides) as service:
+        with logged() as out:
+            for _ in range(20):
+                status, _, _ = await request(service.port, "POST", "/v1/chat/completions", said)
+                assert status == 503
+    assert failures == 20
+    refused = [line for line in out.getvalue().splitlines() if "database can't be used" in line]
+    assert len(refused) == 1
+    assert "a request was refused" in refused[0]
+
+
 def test_a_request_that_is_not_read_to_its_end_closes_the_connection() -> None:
     assert "connection" not in headers(ApiError(413, "large", "large"))
     assert headers(ApiError(413, "large", "large", close=True))["connection"] == "close"
 
 
-def test_a_failed_turn_says_what_its_end_says() -> None:
+def test_the_error_of_a_failed_turn_is_the_one_in_its_last_event() -> None:
     failed = TurnFinished(
         outcome="failed", text="Busy.", code="rate_limited", status=429, retry_after=9.0
     )

@@ -1,4 +1,4 @@
-"""Health and readiness, for supervisors and load balancers."""
+"""Health and readiness."""
 
 from pathlib import Path
 
@@ -24,11 +24,11 @@ async def test_the_process_says_that_it_answers_and_which_version_it_is() -> Non
 
 
 @pytest.mark.parametrize("trouble", [None, "the disk is full"])
-async def test_it_is_ready_while_messages_can_be_stored(
+async def test_the_gateway_is_ready_while_messages_can_be_stored(
     tmp_path: Path, trouble: str | None
 ) -> None:
     class Failing(TroubledStore):
-        """A store whose last commit has failed, or not."""
+        """A store whose last commit has failed or succeeded."""
 
         @property
         def trouble(self) -> str | None:

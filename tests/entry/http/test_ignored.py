@@ -1,11 +1,11 @@
-"""The header that names what had no effect."""
+"""The header with the ignored parts of a request."""
 
 import pytest
 
 from hermes.entry.http.ignored import IGNORED_HEADER, MOST_NAMES, ignored_header
 
 
-def test_nothing_ignored_is_no_header() -> None:
+def test_there_is_no_header_if_nothing_was_ignored() -> None:
     assert ignored_header([]) == {}
 
 

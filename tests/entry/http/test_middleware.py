@@ -1,4 +1,4 @@
-"""Every route and every mounted app is behind the same guards."""
+"""Every route and every mounted app is behind the same middleware."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -33,7 +33,7 @@ LIMIT = 1000
 
 
 class Echo:
-    """A mounted app: answers with the body it was sent, and counts the requests that reach it."""
+    """A mounted app that echoes the body, and counts the requests that reach it."""
 
     def __init__(self) -> None:
         self.reached = 0
@@ -57,7 +57,7 @@ class Guarded:
 
 @pytest.fixture
 async def guarded(tmp_path: Path) -> AsyncIterator[Guarded]:
-    """The whole API with an app mounted at /extra."""
+    """Yields the whole API with an app mounted at /extra."""
     options = ApiOptions(key=KEY, most_bytes=LIMIT, cors_origins=(PAGE,))
     echo = Echo()
     async with running(tmp_path, [], ScriptedModel([])) as gateway:
@@ -169,7 +169,7 @@ async def test_an_error_of_ours_is_answered_with_its_status_and_code(
     assert b"/secret/path" not in response.body
 
 
-async def test_a_bug_is_logged_with_the_request_and_told_without_details(
+async def test_a_bug_is_logged_with_the_request_and_the_client_gets_no_details(
     guarded: Guarded, caplog: pytest.LogCaptureFixture
 ) -> None:
     guarded.echo.error = ValueError("details")
@@ -296,7 +296,7 @@ async def test_a_slow_body_is_waited_for_while_it_makes_progress() -> None:
     assert (sent[0]["status"], sent[1]["body"]) == (200, b"abcd")
 
 
-async def test_a_body_that_has_come_is_not_timed_any_more() -> None:
+async def test_a_complete_body_has_no_time_limit() -> None:
     async def lingers(scope: Scope, receive: Receive, send: Send) -> None:
         await receive()
         with anyio.move_on_after(0.1):

@@ -1,4 +1,4 @@
-"""The models of the API: the agents that are listed, and what a request's `model` means."""
+"""The models of the API: the listed agents, and the meaning of a request's `model`."""
 
 import msgspec
 import pytest

@@ -50,7 +50,7 @@ def test_too_many_messages_are_a_bad_request_with_a_code_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("end", [b"", b"]", b',"x"]}', b"\xff"])
-def test_a_large_body_that_is_not_json_is_told_so(end: bytes) -> None:
+def test_a_large_body_that_is_not_json_is_refused(end: bytes) -> None:
     with pytest.raises(ApiError) as caught:
         parse_chat(body(MOST_REQUEST_MESSAGES + 1).removesuffix(b"]}") + end)
     assert caught.value.status == 400
@@ -72,7 +72,7 @@ def test_nine_megabytes_of_tiny_messages_are_refused_faster_than_they_are_decode
 
 
 def best(function: object) -> float:
-    """Seconds of the fastest of three calls."""
+    """Returns the seconds of the fastest of three calls."""
     assert callable(function)
     times = []
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""`response_format` as OpenAI's own client uses it, and the mistakes that it can have."""
+"""`response_format` as OpenAI's own client uses it, and invalid values."""
 
 import json
 from pathlib import Path
@@ -45,7 +45,7 @@ def schema() -> Any:
 
 
 async def created(client: openai.AsyncOpenAI, text: str) -> str:
-    """The answer in the form of a recipe."""
+    """Returns the answer in the format of a recipe."""
     answer = await client.chat.completions.create(
         model="main", messages=says(text), response_format=schema(), extra_headers=SESSION
     )
@@ -53,7 +53,7 @@ async def created(client: openai.AsyncOpenAI, text: str) -> str:
 
 
 async def streamed(client: openai.AsyncOpenAI, text: str, said: list[str]) -> None:
-    """Adds the pieces of the answer to `said`, as far as they come."""
+    """Adds the received pieces of the answer to `said`."""
     stream = await client.chat.completions.create(
         model="main",
         messages=says(text),

@@ -1,4 +1,4 @@
-"""Responses in one piece: JSON with the headers that every one has."""
+"""JSON responses and their headers."""
 
 from hermes.entry.http.health import Readiness
 from hermes.entry.http.responses import JsonResponse, json_response, raw
@@ -23,5 +23,5 @@ async def test_a_value_is_encoded() -> None:
     assert (response.status, response.body) == (202, b'{"status":"ready"}')
 
 
-def test_what_a_header_can_not_carry_is_replaced() -> None:
+def test_characters_that_a_header_can_not_contain_are_replaced() -> None:
     assert raw({"x-name": "caf\u00e9 \u2713"}) == [(b"x-name", b"caf\xe9 ?")]

@@ -1,4 +1,4 @@
-"""Reading a run again: from any event, while it goes on, and after a restart."""
+"""Reading a run again: from any event, while it runs, and after a restart."""
 
 import socket
 import time
@@ -68,7 +68,7 @@ async def test_a_finished_run_can_be_read_from_every_event_on(tmp_path: Path) ->
         assert tail == whole[position:]
 
 
-async def test_a_reader_can_go_on_in_the_middle_of_what_was_kept_as_one_piece(
+async def test_a_reader_can_continue_in_the_middle_of_a_stored_piece(
     tmp_path: Path,
 ) -> None:
     async with serving(tmp_path) as service:
@@ -82,7 +82,7 @@ async def test_a_reader_can_go_on_in_the_middle_of_what_was_kept_as_one_piece(
     assert all(part[-1][2]["output"] == text(whole) for part in parts)
 
 
-async def test_a_run_is_read_live_while_it_goes_on(tmp_path: Path) -> None:
+async def test_a_run_is_read_live_while_it_runs(tmp_path: Path) -> None:
     async with serving(tmp_path) as service:
         found: list[Event] = []
 
@@ -110,7 +110,7 @@ async def until_turn(service: Service) -> TurnId:
 
 
 async def test_a_run_outlives_the_process_that_began_it(tmp_path: Path) -> None:
-    """The words of a cut call are discarded by number, and what is kept adds up."""
+    """The text of an interrupted model call is discarded by number, and the rest is the answer."""
     async with serving(tmp_path) as service:
         with anyio.move_on_after(0.5):
             await run_of(service, "tokens:60 delay:0.02", x_hermes_session_id="s")
@@ -144,7 +144,7 @@ async def test_a_strange_event_id_is_refused(tmp_path: Path) -> None:
             assert status == 400
 
 
-async def test_a_reader_that_stalls_is_cut_and_goes_on_without_a_gap(tmp_path: Path) -> None:
+async def test_a_reader_that_stalls_is_cut_off_and_continues_without_a_gap(tmp_path: Path) -> None:
     options = replace(OPTIONS, limits=ClientLimits(unread=0.5))
     async with serving(tmp_path, options) as service:
         body = (
@@ -187,16 +187,16 @@ def drained(slow: socket.socket) -> bytes:
 
 
 def unchunked_lines(data: bytes) -> bytes:
-    """Whole frames only: the last may be cut."""
+    """Returns complete frames only, because the last one may be cut."""
     return data.rpartition(b"\n\n")[0]
 
 
 LONG_TOKENS = 120_000
-"""Words of an answer of about a megabyte."""
+"""Number of words of an answer of about a megabyte."""
 
 
 async def stored_run(port: int) -> str:
-    """The path of the events of a long run that is over."""
+    """Returns the path of the events of a long run that has ended."""
     said = f"tokens:{LONG_TOKENS}".encode()
     body = b'{"model":"main","messages":[{"role":"user","content":"%b"}]}' % said
     status, headers, answer = await request(port, "POST", "/v1/chat/completions", body)
@@ -254,7 +254,7 @@ async def test_slow_readers_cost_little_memory(tmp_path: Path) -> None:
             for _ in range(100):
                 assert (await request(gateway.port, "GET", "/health"))[0] == 200
                 peak = max(peak, process.memory_info().rss)
-            # The run is about 1 MB: in memory for every reader, it would cost 150 MB.
+            # The run has about 1 MB. If each reader had it in memory, the copies would cost 150 MB.
             assert peak - before < 40_000_000
         finally:
             for reader in readers:

@@ -1,4 +1,4 @@
-"""The HTTP server against clients that misbehave."""
+"""The HTTP server with clients that misbehave."""
 
 import time
 from pathlib import Path
@@ -59,7 +59,7 @@ async def test_every_other_route_needs_the_key(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "path"), [("GET", "/"), ("GET", "/v1/nothing"), ("GET", CHAT), ("DELETE", "/health")]
 )
-async def test_what_is_not_there_is_said_in_the_usual_shape(
+async def test_an_unknown_path_is_an_error_in_the_usual_format(
     tmp_path: Path, method: str, path: str
 ) -> None:
     async with serving(tmp_path) as service:
@@ -89,17 +89,33 @@ async def test_hostile_bodies_are_bad_requests(tmp_path: Path, body: bytes) -> N
         assert (await request(service.port, "POST", CHAT, HELLO))[0] == 200
 
 
-async def test_a_body_without_a_length_is_cut_at_the_limit(tmp_path: Path) -> None:
-    options = ApiOptions(key=SERVICE_KEY, port=0, most_bytes=100_000)
+HEAD_OF_CHAT = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {SERVICE_KEY}\r\n"
+
+
+@pytest.mark.parametrize(
+    ("framing", "part"),
+    [
+        ("transfer-encoding: chunked", b"ffff\r\n" + b"x" * 0xFFFF + b"\r\n"),
+        ("content-length: 1000000000", b"x" * 0xFFFF),
+    ],
+)
+async def test_a_client_that_sends_too_much_is_told_so_and_then_cut(
+    tmp_path: Path, framing: str, part: bytes
+) -> None:
+    limits = ClientLimits(sending=1.0)
+    options = ApiOptions(key=SERVICE_KEY, port=0, most_bytes=100_000, limits=limits)
     async with serving(tmp_path, options) as service:
         stream = await anyio.connect_tcp("127.0.0.1", service.port)
         async with stream:
-            head = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\n"
-            head += f"authorization: Bearer {SERVICE_KEY}\r\n"
-            await stream.send(f"{head}transfer-encoding: chunked\r\n\r\n".encode())
-            chunk = b"ffff\r\n" + b"x" * 0xFFFF + b"\r\n"
-            with anyio.fail_after(5), pytest.raises(anyio.BrokenResourceError):
-                await send_times(stream, chunk, 1000)
+            await stream.send(f"{HEAD_OF_CHAT}{framing}\r\n\r\n".encode())
+            # The answer comes long before the end of the body. It must not be lost when the client
+            # sends more.
+            await send_times(stream, part, 100)
+            answer = await stream.receive()
+            assert answer.startswith(b"HTTP/1.1 413 ")
+            assert b"body_too_large" in answer
+            with anyio.fail_after(20), pytest.raises(anyio.BrokenResourceError):
+                await send_times(stream, part, 10_000_000)
         assert (await request(service.port, "POST", CHAT, HELLO))[0] == 200
 
 
@@ -151,7 +167,9 @@ async def test_every_response_carries_the_id_of_its_request(tmp_path: Path) -> N
             assert headers["x-request-id"] == "r-7", (path, body)
 
 
-async def test_while_the_disk_is_full_503_and_then_service_resumes_alone(tmp_path: Path) -> None:
+async def test_requests_get_503_while_the_disk_is_full_and_then_the_service_continues(
+    tmp_path: Path,
+) -> None:
     full = True
 
     async def before(name: str) -> None:
@@ -202,7 +220,8 @@ async def read_to_the_end(stream: anyio.abc.ByteReceiveStream) -> bytes:
 
 
 async def closed_after(port: int, sent: bytes) -> tuple[float, bytes]:
-    """Seconds until the server closes a connection on which this was sent, and its answer."""
+    """Sends the data. Returns the seconds until the server closes the connection, and its
+    answer."""
     async with await anyio.connect_tcp("127.0.0.1", port) as stream:
         begun = time.monotonic()
         if sent:
@@ -218,7 +237,7 @@ UPLOAD = (
 ).encode()
 
 
-async def test_a_client_that_does_not_go_on_is_disconnected(tmp_path: Path) -> None:
+async def test_a_client_that_stops_sending_is_disconnected(tmp_path: Path) -> None:
     limits = ClientLimits(idle=3.0, sending=0.1, body=0.1)
     async with serving(tmp_path, replace(OPTIONS, limits=limits)) as service:
         for begun in (b"G", b"GET /health HTTP/1.1\r\n", b"GET /health HTTP/1.1\r\nhost: x"):
@@ -228,7 +247,7 @@ async def test_a_client_that_does_not_go_on_is_disconnected(tmp_path: Path) -> N
         assert seconds < 2.5
         assert answer.startswith(b"HTTP/1.1 408 ")
         assert b'"code":"body_timeout"' in answer
-        # The key is wrong: the answer comes at once, and the rest of the body has a time limit.
+        # The key is wrong, so the answer comes at once, and the rest of the body has a time limit.
         seconds, answer = await closed_after(service.port, UPLOAD.replace(b"Bearer", b"Basic"))
         assert seconds < 2.5
         assert answer.startswith(b"HTTP/1.1 401 ")
@@ -357,7 +376,7 @@ async def test_head_does_not_wait_for_the_end_of_a_run(tmp_path: Path) -> None:
 
 
 async def send_header(gateway: GatewayProcess, size: int) -> bytes:
-    """Sends a header of so many bytes; the answer to it."""
+    """Sends a header of this size. Returns the answer."""
     async with await anyio.connect_tcp("127.0.0.1", gateway.port) as stream:
         await stream.send(b"GET /health HTTP/1.1\r\nhost: localhost\r\nx-padding: ")
         sent, part = 0, b"x" * 1_000_000
@@ -419,7 +438,7 @@ async def test_a_request_of_9_mb_delays_nobody(tmp_path: Path, messages: int) ->
                     assert (await request(gateway.port, "GET", "/health"))[0] == 200
                     slowest = max(slowest, time.monotonic() - begun)
                 delays.append(slowest)
-            # The best of some: the machine may be busy with something else.
+            # Takes the best of several runs, because the machine may be busy.
             if slowest < 0.2:
                 break
     assert set(answers) == {400 if messages > 10_000 else 200}

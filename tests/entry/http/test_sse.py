@@ -1,4 +1,4 @@
-"""Server-sent events to one client: in order, in slices, with comments while there is nothing."""
+"""Server-sent events to one client: their order, their size, and comments during pauses."""
 
 from pathlib import Path
 

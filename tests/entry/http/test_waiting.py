@@ -1,4 +1,4 @@
-"""While the store can't be opened, the service is healthy and takes nothing in."""
+"""While the store can't be opened, the service is healthy but accepts nothing."""
 
 import msgspec
 import pytest
@@ -17,7 +17,7 @@ async def test_the_process_answers(path: str) -> None:
     assert (await call(APP, http_scope(path=path))).status == 200
 
 
-async def test_it_is_not_ready_and_says_why() -> None:
+async def test_a_waiting_gateway_is_not_ready_and_says_why() -> None:
     response = await call(APP, http_scope(path="/ready"))
     assert response.status == 503
     assert msgspec.json.decode(response.body)["reason"] == "the disk is full"
@@ -27,12 +27,12 @@ async def test_it_is_not_ready_and_says_why() -> None:
     ("method", "path"),
     [("POST", "/v1/chat/completions"), ("GET", "/v1/models"), ("GET", "/v1/runs/1/events")],
 )
-async def test_other_requests_are_told_to_come_again(method: str, path: str) -> None:
+async def test_other_requests_get_503_and_a_pause(method: str, path: str) -> None:
     response = await call(APP, http_scope(method, path, authorization=BEARER))
     assert (response.status, response.code) == (503, "store_unavailable")
     assert response.headers["retry-after"] == "5"
 
 
-async def test_a_request_without_the_key_is_told_nothing() -> None:
+async def test_a_request_without_the_key_learns_nothing() -> None:
     response = await call(APP, http_scope("POST", "/v1/chat/completions"))
     assert response.status == 401

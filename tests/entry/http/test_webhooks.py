@@ -1,4 +1,5 @@
-"""Platforms deliver messages over HTTP: without our key, behind our other guards."""
+"""Platforms deliver messages by webhook requests, which need no key but pass our other
+middleware."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -32,7 +33,7 @@ async def receive(request: WebhookRequest, accept: Accept) -> WebhookResponse:
 
 
 class Delivered:
-    """An API with a webhook, and the platform that its answers go to."""
+    """An API with a webhook, and the platform that receives its answers."""
 
     def __init__(self, app: ASGIApp, server: ChatServer) -> None:
         self.app = app
@@ -67,7 +68,7 @@ async def test_the_handler_verifies_its_requests_itself(delivered: Delivered) ->
         ("POST", {"content_length": "101"}, 413),
     ],
 )
-async def test_the_other_guards_stand_before_it(
+async def test_a_webhook_is_behind_the_other_middleware(
     delivered: Delivered, method: str, headers: dict[str, str], status: int
 ) -> None:
     scope = http_scope(method, PATH, x_secret=SECRET, **headers)

@@ -1,4 +1,4 @@
-"""What the agent is doing, in a line."""
+"""The line about the agent's activity."""
 
 import pytest
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ RUN = ToolStarted(call=TWO, name="terminal", label="make\n  all")
 
 
 def line(*events: AgentEvent, after: float = 0.5) -> str:
-    """What is shown so many seconds after the events."""
+    """Returns the line that is shown this many seconds after the events."""
     status = Activity(100.0)
     for event in events:
         status.feed(event, 100.0)
@@ -45,11 +45,11 @@ def line(*events: AgentEvent, after: float = 0.5) -> str:
         ([TextDelta(text="Hi"), SegmentEnded()], "thinking"),
     ],
 )
-def test_the_line_says_what_is_going_on(events: list[AgentEvent], wanted: str) -> None:
+def test_the_line_names_the_current_activity(events: list[AgentEvent], wanted: str) -> None:
     assert line(*events) == wanted
 
 
-def test_seconds_are_counted_from_the_beginning_of_what_is_going_on() -> None:
+def test_seconds_are_counted_from_the_start_of_the_current_task() -> None:
     assert line(READ, after=3.2) == "read_file todo.txt · 3 s"
     status = Activity(0.0)
     status.feed(ReasoningDelta(text="hm"), 5.0)
@@ -58,7 +58,7 @@ def test_seconds_are_counted_from_the_beginning_of_what_is_going_on() -> None:
     assert status.line(9.0).endswith("waiting · 2 s")
 
 
-def test_words_speak_for_themselves_until_they_stall() -> None:
+def test_the_spinner_is_hidden_while_text_arrives() -> None:
     assert line(TextDelta(text="Hi"), after=STALL - 0.1) == ""
     assert line(TextDelta(text="Hi"), after=STALL + 1) == "waiting for the model · 2 s"
 
@@ -72,7 +72,7 @@ def test_a_label_cannot_steer_the_terminal() -> None:
     assert "\x1b" not in line(ToolStarted(call=ONE, name="read_file", label="\x1b[2J"))
 
 
-def test_a_turn_ends_with_what_it_took() -> None:
+def test_a_turn_ends_with_its_duration_and_cost() -> None:
     used = UsageReported(prompt_tokens=12_345, completion_tokens=67)
     assert spent(None, 1.24) == "1.2 s"
     assert spent(used, 2.0) == "2.0 s · 12,345 tokens in · 67 out"

@@ -1,4 +1,4 @@
-"""The terminal of a person, without a program around it."""
+"""The interactive terminal, without a program around it."""
 
 import logging
 import os
@@ -19,7 +19,7 @@ from hermes.testing.running import until
 
 
 class Seat:
-    """The other end of a terminal that stands for ours."""
+    """The other end of a pseudo-terminal."""
 
     def __init__(self, descriptor: int, terminal: InteractiveTerminal) -> None:
         self._descriptor = descriptor
@@ -29,7 +29,7 @@ class Seat:
         os.write(self._descriptor, text.encode())
 
     def shown(self) -> str:
-        """What was written since the last look."""
+        """Returns the output since the last call."""
         text = b""
         while select.select([self._descriptor], [], [], 0)[0]:
             text += os.read(self._descriptor, 65536)
@@ -47,7 +47,7 @@ def seat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seat]:
 
 
 class Broken(LineEditor):
-    """A prompt that the terminal refuses."""
+    """A prompt that fails because of the terminal."""
 
     def __init__(self) -> None:
         pass
@@ -64,11 +64,11 @@ def test_keys_are_not_echoed_into_an_answer(seat: Seat) -> None:
     assert termios.tcgetattr(sys.stdin.fileno())[3] & termios.ECHO
 
 
-async def test_a_prompt_that_does_not_work_gives_way_to_plain_lines(seat: Seat) -> None:
+async def test_plain_input_replaces_a_line_editor_that_does_not_work(seat: Seat) -> None:
     seat.terminal._reader = Broken()
     seat.types("hello\n")
     assert await seat.terminal.read() == "hello\n"
-    assert "The prompt does not work here (Operation not permitted)" in seat.shown()
+    assert "The line editor does not work here (Operation not permitted)" in seat.shown()
     seat.types("again\n")
     assert await seat.terminal.read() == "again\n"
     assert "does not work" not in seat.shown()

@@ -35,7 +35,7 @@ async def prompting(file: Path) -> AsyncIterator[tuple[LineEditor, PipeInput]]:
 
 
 async def read(file: Path, *typed: str) -> list[str | None]:
-    """What each of these readings, one after the other, returns."""
+    """Types the keys, and returns the result of each `read`."""
     found = []
     async with prompting(file) as (prompt, keys):
         for text in typed:
@@ -65,7 +65,7 @@ async def test_keys_do_what_a_terminal_user_expects(
     assert await read(file, typed) == [wanted]
 
 
-async def test_what_was_typed_comes_back_in_the_next_run(file: Path) -> None:
+async def test_typed_messages_are_in_the_history_of_the_next_run(file: Path) -> None:
     await read(file, f"first{ENTER}", f"second{ENTER}")
     assert await read(file, f"{UP}{UP}{ENTER}") == ["first"]
     assert await read(file, f"{CTRL_R}sec{ENTER}{ENTER}") == ["second"]

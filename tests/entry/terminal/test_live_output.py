@@ -1,4 +1,4 @@
-"""A page: each line is written once, the tail again and again."""
+"""Permanent lines are written once, and the tail is redrawn."""
 
 import os
 from io import StringIO
@@ -14,7 +14,7 @@ line_lists = st.lists(st.text("ab 文", max_size=30), max_size=6)
 
 
 class Sheet:
-    """A page on a terminal of the test."""
+    """A live output on a terminal of the test."""
 
     def __init__(self, columns: int = 20, rows: int = 8) -> None:
         self.size = os.terminal_size((columns, rows))
@@ -25,7 +25,7 @@ class Sheet:
         self.page.draw([*map(Text, lines)], [*map(Text, tail)])
 
     def lines(self) -> list[str]:
-        """All that can be seen, by scrolling back too."""
+        """Returns all visible lines, including those that were scrolled away."""
         screen = pyte.HistoryScreen(*self.size, history=1000)
         pyte.Stream(screen).feed(self.out.getvalue().replace("\n", "\r\n"))
         columns = range(screen.columns)
@@ -33,7 +33,7 @@ class Sheet:
         return "\n".join(row.rstrip() for row in [*gone, *screen.display]).rstrip().split("\n")
 
 
-def test_the_tail_gives_way_to_what_is_written_for_good() -> None:
+def test_permanent_lines_replace_the_tail() -> None:
     sheet = Sheet()
     sheet.draw([], ["thinking"])
     sheet.draw(["one"], ["two gr"])
@@ -44,7 +44,7 @@ def test_the_tail_gives_way_to_what_is_written_for_good() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(line_lists, line_lists), max_size=8))
-def test_each_line_stands_once_whatever_the_tail_was(
+def test_each_permanent_line_is_shown_once_with_any_tail(
     frames: list[tuple[list[str], list[str]]],
 ) -> None:
     sheet, plain = Sheet(), Sheet()
@@ -65,7 +65,7 @@ def test_a_tail_higher_than_the_screen_shows_its_end() -> None:
     assert sheet.lines() == ["above", "done"]
 
 
-def test_what_has_not_changed_is_not_written_again() -> None:
+def test_unchanged_lines_are_not_written_again() -> None:
     sheet = Sheet()
     sheet.draw(["one"], ["two"])
     written = sheet.out.getvalue()

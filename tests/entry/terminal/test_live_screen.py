@@ -1,4 +1,4 @@
-"""A turn as a person sees it."""
+"""The screen of a turn."""
 
 import os
 from io import StringIO
@@ -42,7 +42,7 @@ parts = st.lists(st.sampled_from(PARTS), max_size=20)
 
 
 class Watched:
-    """A screen, what stands on it, and a clock."""
+    """A screen, its content and a clock."""
 
     def __init__(self, columns: int = 40, rows: int = 12) -> None:
         self.now = 0.0
@@ -89,7 +89,7 @@ def test_words_are_shown_as_they_come() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(parts)
-def test_what_stands_at_the_end_is_one_rendering_of_the_whole(bits: list[str]) -> None:
+def test_the_final_screen_equals_one_rendering_of_the_whole_answer(bits: list[str]) -> None:
     live, once = Watched(), Watched()
     live.show(*map(says, bits), DONE)
     once.show(says("".join(bits)), DONE)
@@ -97,7 +97,7 @@ def test_what_stands_at_the_end_is_one_rendering_of_the_whole(bits: list[str]) -
     assert live.lines == [*once.lines[:-1], once_taken]
 
 
-def test_a_tool_has_a_line_with_what_it_took() -> None:
+def test_a_tool_has_a_line_with_its_duration() -> None:
     failed = ToolFinished(call=ONE, name="read_file", seconds=2, failed=True)
     events = (says("Let me see."), SegmentEnded(), READ, READ_DONE, READ, failed, says("Done."))
     assert shown(*events) == [
@@ -151,7 +151,7 @@ def test_a_running_tool_is_in_the_last_line() -> None:
     assert last[2:] == "read_file todo.txt"
 
 
-def test_reasoning_is_only_said_to_go_on() -> None:
+def test_reasoning_is_shown_only_as_activity() -> None:
     assert [line[2:] for line in shown(ReasoningDelta(text="secret"))] == ["thinking"]
 
 
@@ -221,7 +221,7 @@ def test_a_question_has_its_choices_numbered() -> None:
     )
 
 
-def test_what_was_cut_leaves_no_trace_if_nothing_of_it_stands() -> None:
+def test_a_cut_answer_leaves_no_trace_if_no_line_of_it_is_permanent() -> None:
     discarded = SegmentDiscarded(from_seq=1)
     assert shown(says("Hel"), discarded, says("Hi"), DONE)[0] == "Hi"
     lines = shown(says("One.\n\nTwo.\n\nThr"), discarded, says("Hi"), DONE)
@@ -288,7 +288,7 @@ def test_a_reply_of_the_gateway_is_markdown_too() -> None:
     assert watched.lines == ["Idle.", "/stop: end it"]
 
 
-def test_what_the_model_says_cannot_steer_the_terminal() -> None:
+def test_text_of_the_model_cannot_control_the_terminal() -> None:
     watched = Watched()
     watched.show(says("a\x1b]0;title\x07b\x1b[2J"), DONE)
     assert watched.lines[0] == "ab"

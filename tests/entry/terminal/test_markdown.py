@@ -45,7 +45,7 @@ def test_each_kind_of_block_has_its_look(text: str, wanted: str) -> None:
     assert shown(text) == wanted
 
 
-def test_what_is_meant_can_be_seen() -> None:
+def test_formatting_is_visible() -> None:
     assert shown("**loud**", color=True) == "\x1b[1mloud\x1b[0m"
     assert "\x1b[1;36mcode\x1b[0m" in shown("`code`", color=True)
 
@@ -80,7 +80,7 @@ def test_long_text_is_broken_at_words_under_its_own_mark() -> None:
     assert shown("> one two three four", width=12) == "▌ one two\n▌ three four"
 
 
-def test_a_table_stands_straight_with_wide_characters() -> None:
+def test_a_table_is_aligned_with_wide_characters() -> None:
     text = "| a | 数 |\n|---|--:|\n| 漢字 | 1 |\n| 🙂 | 22 |\n"
     lines = shown(text).splitlines()
     assert [line.split() for line in lines[::2]] == [["a", "数"], ["漢字", "1"]]

@@ -45,7 +45,7 @@ async def test_a_line_may_come_in_pieces(pipe: tuple[int, int]) -> None:
         assert await read_lines(out) == "hello\n"
 
 
-async def test_the_end_is_none_and_what_came_before_it_counts() -> None:
+async def test_the_end_of_input_is_none_and_an_incomplete_last_line_is_read() -> None:
     out, into = os.pipe()
     os.write(into, b"half")
     os.close(into)
@@ -67,7 +67,7 @@ def test_words_and_events(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_what_is_not_the_answer_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+def test_everything_except_the_answer_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     screen = SplitScreen()
     screen.show(Notice(text="a pause"))
     screen.show(TextDelta(text="Hi"))
@@ -77,6 +77,6 @@ def test_what_is_not_the_answer_goes_to_stderr(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr() == ("Hi\n", "[a pause]\n[Queued]\nNo key.\nLeft.\n")
 
 
-def test_what_was_said_before_looks_as_it_did(capsys: pytest.CaptureFixture[str]) -> None:
+def test_earlier_messages_are_shown_again_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
     PlainTerminal(color=False).show_exchange("how many?", "Two.")
     assert capsys.readouterr().out == "› how many?\nTwo.\n"

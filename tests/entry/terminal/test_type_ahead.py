@@ -1,4 +1,4 @@
-"""What is typed while the agent works."""
+"""Text that is typed while the agent works."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""PostgreSQL's errors become ours: retried, waited for, or the operator's."""
+"""PostgreSQL's errors become ours: some are retried, some are waited for, and some need the
+operator."""
 
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from hermes.types.errors import ConfigError, HermesError, StoreUnavailable, Tran
         ("23505", psycopg.Error),
     ],
 )
-def test_a_code_decides_what_becomes_of_the_transaction(code: str, kind: type[Exception]) -> None:
+def test_the_code_of_the_server_determines_our_error(code: str, kind: type[Exception]) -> None:
     error = translated_error(psycopg.errors.lookup(code)("some text"))
     assert type(error) is kind if issubclass(kind, HermesError) else isinstance(error, kind)
 
@@ -48,7 +49,7 @@ def test_a_wrong_setting_is_the_operators(reason: str, hint: str) -> None:
     error = psycopg.OperationalError(reason)
     with pytest.raises(ConfigError, match=hint):
         raise connect_error(error, "the database", starting=True)
-    # A gateway that runs waits for the operator to put it right.
+    # A running gateway waits for the operator to fix the problem.
     assert type(connect_error(error, "the database", starting=False)) is StoreUnavailable
 
 

@@ -1,11 +1,16 @@
 """Faults of PostgreSQL and of the connection to it: every message is answered once."""
 
 import signal
+import subprocess
+import sys
 from collections import Counter
+from contextlib import suppress
+from os import defpath
 from pathlib import Path
 
 import aiohttp
 import anyio
+import anyio.abc
 import anyio.to_thread
 import pytest
 
@@ -79,7 +84,8 @@ async def test_the_connection_may_be_cut_at_every_statement_of_a_turn(
                 for number in range(1, count + 1):
                     proxy.arm(number, moment)
                     await one_turn(server, f"m{number}")
-                    # The statements after the answer, or those of the next second.
+                    # The cut may hit a statement after the answer, or a statement of the next
+                    # second.
                     await until(lambda n=number: proxy.cuts == n)  # type: ignore[misc]
     check(server, tmp_path, count + 2)
 
@@ -175,7 +181,7 @@ async def _talk(server: ChatServer) -> None:
 async def _restart(postgres: PostgresProcess, gateway: Gateway, how: signal.Signals) -> None:
     await anyio.to_thread.run_sync(postgres.stop, how)
     await until(lambda: gateway.trouble)
-    # In this thread: the server ends with the thread that has started it.
+    # The server is started in this thread, because it ends with the thread that has started it.
     postgres.start()
     await until(lambda: gateway.trouble is None, within=10)
 
@@ -209,3 +215,48 @@ async def test_while_the_server_is_down_requests_get_503_and_it_recovers_by_itse
                     assert response.status == 200
                 async with client.post("/v1/chat/completions", json=body) as response:
                     assert response.status == 200
+
+
+@pytest.mark.slow
+async def test_a_gateway_that_starts_while_the_server_is_down_waits_for_it(tmp_path: Path) -> None:
+    with running_postgres() as postgres:
+        postgres.execute("create database hermes")
+        postgres.stop()
+        port = await _free_port()
+        environ = {
+            "PATH": defpath,
+            "HOME": str(tmp_path),
+            "HERMES_STORE_URL": postgres.url("hermes"),
+            "HERMES_CUSTOM_BASE_URL": "http://127.0.0.1:9/v1",
+            "HERMES_MODEL": "none",
+        }
+        command = [sys.executable, "-m", "hermes", "gateway", "run", "--port", str(port)]
+        log = (tmp_path / "log").open("wb")
+        with log, subprocess.Popen(command, env=environ, stdout=log, stderr=log) as process:
+            try:
+                async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as client:
+                    await _ready(client, 503)
+                    postgres.start()
+                    await _ready(client, 200)
+            finally:
+                process.terminate()
+    logged = (tmp_path / "log").read_text()
+    assert "nothing is accepted until the store can be opened" in logged
+    assert "Traceback" not in logged
+
+
+async def _ready(client: aiohttp.ClientSession, wanted: int) -> None:
+    """Waits until the gateway is ready, or says that it is not."""
+    with anyio.fail_after(30):
+        status = 0
+        while status != wanted:
+            await anyio.sleep(0.05)
+            with suppress(aiohttp.ClientError):
+                async with client.get("/ready") as response:
+                    status = response.status
+
+
+async def _free_port() -> int:
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
+        port: int = listener.extra(anyio.abc.SocketAttribute.local_port)
+        return port

@@ -60,7 +60,7 @@ async def test_without_a_server_nobody_keeps_a_place(tmp_path: Path) -> None:
     await pool.close()
 
 
-async def test_a_closed_pool_lends_nothing_and_has_waited_for_what_it_lent(url: str) -> None:
+async def test_a_closed_pool_lends_nothing_and_has_waited_for_lent_connections(url: str) -> None:
     pool = Pool(Server(url), 1)
     channel = await pool.acquire()
     async with anyio.create_task_group() as group:

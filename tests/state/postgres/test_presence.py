@@ -1,4 +1,4 @@
-"""Which processes are alive, and how they learn of each other's commits."""
+"""Processes prove that they are alive, and learn of each other's commits."""
 
 import os
 import signal

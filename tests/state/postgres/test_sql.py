@@ -1,4 +1,4 @@
-"""The shared statements in the form that PostgreSQL wants."""
+"""The shared statements in the form for PostgreSQL."""
 
 import pytest
 
@@ -24,6 +24,7 @@ def test_parameters_are_numbered_and_literals_are_left_alone(ours: str, theirs: 
     ("sql", "returns_rows", "writes"),
     [
         ("select a from b", True, False),
+        ("with c as (select a from b) select a from c", True, False),
         ("insert into b (a) values (?)", False, True),
         ("insert into b (a) values (?) returning a", True, True),
         ("update b set a = 'returning' where c = ?", False, True),

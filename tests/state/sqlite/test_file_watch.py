@@ -31,7 +31,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SQLiteStore]:
     async with open_store(tmp_path / STORE_NAME) as store:
         for number in range(199):
             await store.run(put, f"{number:03}")
-        # Afterwards the main file holds nearly everything.
+        # Afterwards nearly all rows are in the main file.
         with closing(connect(store.path)) as connection:
             connection.execute("pragma wal_checkpoint")
         await store.run(put, "199")
@@ -117,7 +117,7 @@ async def test_the_wal_of_an_emptied_database_is_not_deleted(store: SQLiteStore)
 
 def test_threads_that_check_a_growing_file_do_not_take_it_for_truncated(tmp_path: Path) -> None:
     path = tmp_path / STORE_NAME
-    # Neither file is a database: a check for a truncation would fail.
+    # Neither file is a database, so a check for truncation would fail.
     path.write_bytes(b"no database")
     wal_of(path).write_bytes(b"")
     watch, over = FileWatch(path), threading.Event()
@@ -157,7 +157,7 @@ async def test_an_accident_is_noticed_while_nothing_is_stored(
 
 
 async def test_a_commit_into_a_removed_file_is_not_acknowledged(store: SQLiteStore) -> None:
-    """The file goes while the transaction runs, after the check before it."""
+    """The file is removed while the transaction runs, after its first check."""
 
     def remove() -> Work[None]:
         yield from put("lost")
@@ -173,7 +173,7 @@ async def test_a_file_that_is_moved_back_is_used_again(
     monkeypatch.setattr(writer, "WATCH_SECONDS", 0.05)
     elsewhere = store.path.with_name("elsewhere")
     store.path.rename(elsewhere)
-    # A reader must not open the file that is there meanwhile.
+    # A reader must not open the file that exists meanwhile.
     store.path.write_bytes(b"")
     await until(lambda: store.trouble)
     with pytest.raises(StoreUnavailable):

@@ -33,6 +33,8 @@ from hermes.types.store import Work
 
 PAGE = 4096
 ROWS = 120
+DAMAGED_FILES = 16
+"""Number of files for each kind of damage. A long run takes 40, which makes 200 in all."""
 
 AT_WORK = """
 import os, sys
@@ -63,7 +65,7 @@ def row(number: int) -> Work[None]:
 
 @pytest.fixture
 async def home(tmp_path: Path) -> Home:
-    """With a snapshot of half of its rows."""
+    """Returns a home whose snapshot has half of the rows of its database."""
     home = Home(root=tmp_path / "home")
     home.ensure()
     async with open_store(home.store) as store:
@@ -102,7 +104,7 @@ def quarantined(home: Home) -> list[Path]:
 
 
 async def use(home: Home) -> list[str]:
-    """One start and end, with reads and writes of every kind between."""
+    """Opens and closes the store, with reads and writes of every kind in between."""
     with guarded(home):
         async with open_store(home.store) as store:
             found = await store.read(names)
@@ -151,12 +153,12 @@ def garbage(data: bytearray, chance: random.Random) -> bytearray:
     [flip_structure, truncate, zero_pages, garbage_header, garbage],
     ids=lambda damage: damage.__name__,
 )
-async def test_whatever_the_damage_a_start_ends_with_a_database_that_works(
+async def test_after_any_damage_a_start_has_a_database_that_works(
     home: Home, damage: Damage
 ) -> None:
     sound = home.store.read_bytes()
     chance = random.Random(damage.__name__)
-    for _ in range(16):
+    for _ in range(DAMAGED_FILES):
         for old in quarantined(home):
             shutil.rmtree(old)
         home.store.write_bytes(damage(bytearray(sound), chance))
@@ -166,7 +168,7 @@ async def test_whatever_the_damage_a_start_ends_with_a_database_that_works(
                 await use(home)
                 break
             except StoreDamaged:
-                # Met in use, where the check of the file had seen nothing.
+                # The damage is found in use, after the check of the file has missed it.
                 assert start < 2
         folders = quarantined(home)
         assert len(folders) <= 1
@@ -186,7 +188,7 @@ def snapshot_rows(home: Home) -> bool:
     return {f"{number:05}" for number in range(ROWS // 2)} <= found
 
 
-async def test_a_damaged_database_goes_back_to_the_newest_sound_snapshot(
+async def test_a_damaged_database_is_replaced_by_the_newest_sound_snapshot(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
     newer_snapshot(home).write_bytes(b"not a database at all" * 300)
@@ -200,7 +202,7 @@ async def test_a_damaged_database_goes_back_to_the_newest_sound_snapshot(
     assert not list(home.root.glob("*.part"))
 
 
-async def test_without_a_snapshot_a_start_goes_on_with_an_empty_database(
+async def test_without_a_snapshot_a_start_creates_an_empty_database(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
     for snapshot in snapshots(home):
@@ -253,7 +255,7 @@ async def test_no_schema_is_upgraded_under_a_process_of_an_earlier_version(home:
     process = at_work(home)
     try:
         with closing(sqlite3.connect(home.store)) as connection:
-            # From now on the process counts as one of an earlier version.
+            # From here on, the process counts as one of an earlier version.
             connection.execute(f"pragma user_version = {len(MIGRATIONS) - 1}")
         with pytest.raises(StoreUnavailable, match="hermes gateway stop"), guarded(home):
             pass
@@ -263,7 +265,7 @@ async def test_no_schema_is_upgraded_under_a_process_of_an_earlier_version(home:
         assert outdated(home.store)
 
 
-async def test_a_disk_too_full_for_the_snapshot_is_told_and_the_next_start_tries_again(
+async def test_a_disk_too_full_for_the_snapshot_is_reported_and_the_next_start_tries_again(
     home: Home,
 ) -> None:
     home.store.write_bytes(b"garbage" * 999)
@@ -276,7 +278,7 @@ async def test_a_disk_too_full_for_the_snapshot_is_told_and_the_next_start_tries
     assert len(await use(home)) == ROWS // 2
 
 
-async def test_a_killed_process_is_no_damage_and_no_alarm(
+async def test_a_killed_process_causes_neither_damage_nor_a_warning(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -336,7 +338,7 @@ async def test_a_suspected_file_is_read_through_however_large(
 async def test_the_last_process_to_exit_removes_the_locks_of_killed_ones(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It has checkpointed the WAL, so a missing WAL is no loss."""
+    """The last process has checkpointed the WAL, so a missing WAL means no loss."""
     with guarded(home):
         async with open_store(home.store):
             end(at_work(home))

@@ -1,4 +1,4 @@
-"""A process is alive while it holds its lock, whatever ends it."""
+"""A process is alive while it holds its lock, and the lock is freed however the process ends."""
 
 import subprocess
 import sys

@@ -1,4 +1,5 @@
-"""A missing or damaged database is replaced by a snapshot, wherever a start is killed."""
+"""A missing or damaged database is replaced by a snapshot, even if the start is killed at any
+point."""
 
 import itertools
 import os
@@ -61,7 +62,7 @@ async def found(home: Home) -> list[str]:
             return await store.read(names)
 
 
-async def test_a_missing_database_is_restored_and_its_age_told(
+async def test_a_missing_database_is_restored_and_its_age_is_logged(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
     home.store.unlink()
@@ -83,7 +84,7 @@ async def test_open_turns_have_failed_and_deliveries_are_doubtful(home: Home) ->
     assert turn is not None
     assert (turn.state, turn.code) == ("failed", RESTORED)
     assert "4 min old" in (turn.reason or "")
-    # The notice takes the place of the answer; the other message may have been sent before.
+    # The notice replaces the answer. The other message may have been sent before.
     assert owed == [("ready", 0), ("ready", 1)]
 
 
@@ -157,7 +158,7 @@ async def test_a_start_that_is_killed_anywhere_ends_with_the_snapshot(
     if missing:
         pattern.store.unlink()
     else:
-        # Damage that is only in the WAL: without it the database looks sound, and is older.
+        # The damage is only in the WAL. Without the WAL the database looks sound, and is older.
         with closing(prepare(pattern.store)) as connection:
             connection.execute("drop table questions")
             wal, data = wal_of(pattern.store).read_bytes(), pattern.store.read_bytes()

@@ -1,4 +1,5 @@
-"""The database of an earlier version gets its new name; that of another program stays untouched."""
+"""The database of an earlier version gets its new name. The database of another program is not
+changed."""
 
 import hashlib
 import itertools
@@ -29,7 +30,7 @@ SET_ROW = "insert into leases (name, owner, epoch, taken_at) values (?, '', 0, 0
 
 
 def write_former(path: Path, rows: int = 3, *, checkpointed: bool = True) -> None:
-    """A database as an earlier version has left it; with its WAL, as after a kill, if asked for."""
+    """Creates a database of an earlier version, optionally with its WAL, as after a kill."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("pragma journal_mode = wal")
         for _, script in MIGRATIONS[:EARLIER]:
@@ -47,7 +48,7 @@ def write_former(path: Path, rows: int = 3, *, checkpointed: bool = True) -> Non
 
 
 def write_foreign(path: Path, journal: str) -> None:
-    """A database as Hermes Agent keeps one."""
+    """Creates a database like that of Hermes Agent."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute(f"pragma journal_mode = {journal}")
         connection.execute("create table schema_version (version integer)")
@@ -76,7 +77,7 @@ async def found(home: Home) -> list[str]:
 
 
 def contents(home: Home) -> dict[str, tuple[str, int]]:
-    """Every `state.db*` with its bytes and its time."""
+    """Returns every `state.db*` with its bytes and its modification time."""
     return {
         path.name: (hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_mtime_ns)
         for path in home.root.glob("state.db*")
@@ -126,7 +127,7 @@ async def test_once_there_is_a_new_database_the_old_name_means_nothing(home: Hom
 
 async def test_a_process_of_an_earlier_version_must_be_stopped_first(home: Home) -> None:
     write_former(home.former_store)
-    # An earlier version holds the same lock, shared.
+    # An earlier version holds the same shared lock.
     with guarded(Home(root=home.root)):
         home.store.unlink(missing_ok=True)
         write_former(home.former_store)

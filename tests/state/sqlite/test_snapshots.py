@@ -1,4 +1,4 @@
-"""Snapshots are complete, private, taken when they are due, and few."""
+"""Snapshots are complete, private and few, and are taken when they are due."""
 
 import os
 import shutil
@@ -140,7 +140,7 @@ def test_a_copy_never_creates_a_database(tmp_path: Path) -> None:
 def test_snapshots_use_at_most_a_tenth_of_the_free_disk(
     home: Home, monkeypatch: pytest.MonkeyPatch, copies: float, kept: int
 ) -> None:
-    """`copies` is how often the database fits into a tenth of the free disk."""
+    """`copies` is the number of copies of the database that fit into a tenth of the free disk."""
     limit_disk(home, monkeypatch, copies)
     watch = FileWatch(home.store)
     for _ in range(5):
@@ -160,7 +160,7 @@ def test_without_room_no_snapshot_is_taken_and_the_old_ones_stay(
 
 
 def limit_disk(home: Home, monkeypatch: pytest.MonkeyPatch, copies: float) -> None:
-    """Makes the disk so small that a tenth of it has room for so many copies of the database."""
+    """Makes the disk so small that a tenth of it has room for this many copies of the database."""
     size = home.store.stat().st_size + wal_of(home.store).stat().st_size
 
     def disk_usage(folder: Path) -> SimpleNamespace:

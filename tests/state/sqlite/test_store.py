@@ -41,7 +41,7 @@ async def main():
 
 anyio.run(main)
 """
-"""Commits a row for each line that it reads, and then writes the time."""
+"""Commits a row for each line that it reads, and then prints the time."""
 
 BUSY_PROCESS = """
 import sys
@@ -71,7 +71,7 @@ for line in sys.stdin:
     prepare(Path(line.strip())).close()
     print("done", flush=True)
 """
-"""Opens and migrates each database that it is told."""
+"""Opens and migrates each database whose path it reads."""
 
 
 class TestSQLite(StoreContract):
@@ -131,7 +131,7 @@ async def test_a_store_that_is_closed_says_so(tmp_path: Path) -> None:
     assert not store.path.with_name(f"{STORE_NAME}-wal").exists()
 
 
-async def test_what_is_queued_at_the_end_is_committed_and_no_caller_waits_forever(
+async def test_queued_transactions_are_committed_at_the_end_and_no_caller_waits_forever(
     tmp_path: Path,
 ) -> None:
     committed, refused = [], []
@@ -169,7 +169,7 @@ async def test_what_is_queued_at_the_end_is_committed_and_no_caller_waits_foreve
 
 
 def wait_for_lock(milliseconds: int) -> Work[None]:
-    """How long the writer's connection waits for another one that is writing."""
+    """Sets how long the writer's connection waits for another connection that is writing."""
     yield f"pragma busy_timeout = {milliseconds}", ()
 
 
@@ -240,7 +240,7 @@ async def test_a_process_that_is_killed_while_it_writes_loses_nothing_it_acknowl
             busy.kill()
             assert busy.stdout
             acknowledged += busy.stdout.read().split("\n")[:-1]
-        # Its lock on the database is free, and its rows are there.
+        # The lock on the database is free, and the rows of the process are there.
         await store.run(put, "ours")
         found = await store.read(names)
         assert set(acknowledged) <= set(found)
@@ -252,7 +252,7 @@ async def test_a_process_that_is_killed_while_it_writes_loses_nothing_it_acknowl
 
 
 def _emptied() -> Work[list[str]]:
-    """Deletes all rows of the test; the names that are left."""
+    """Deletes all rows of the test. Returns the names that are left."""
     yield "delete from leases", ()
     return (yield from names())
 
@@ -304,7 +304,7 @@ async def test_a_commit_of_another_process_is_noticed_soon_and_our_own_never(
 
 
 async def until_quiet(noticed: list[float]) -> None:
-    """The start and the end of the other process may show as changes."""
+    """The start and the end of the other process may appear as changes."""
     seen = -1
     while seen != len(noticed):
         seen = len(noticed)

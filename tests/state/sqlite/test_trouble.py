@@ -1,4 +1,4 @@
-"""A disk that is full, fails, or loses power: acknowledged commits stay, and no others appear."""
+"""On a full, failing or suddenly powerless disk, exactly the acknowledged commits survive."""
 
 import os
 import random
@@ -72,7 +72,7 @@ def limit(pages: int) -> Work[None]:
 
 
 async def fill(store: SQLiteStore) -> int:
-    """Writes until nothing fits any more; how many were acknowledged."""
+    """Writes until the disk is full. Returns the number of acknowledged commits."""
     for number in range(10_000):
         try:
             await store.run(big, number)
@@ -95,7 +95,7 @@ async def test_a_full_database_refuses_whole_transactions_and_recovers_by_itself
         assert done > 5
         works = [partial(big, number) for number in range(done, done + 20)]
         outcomes = await outcomes_of(store, works)
-        # One commit, one fate: the first of them may have gone alone.
+        # All rows of one commit share its fate, but the first may have been committed alone.
         assert all(isinstance(outcome, StoreUnavailable) for outcome in outcomes)
         assert len({id(outcome) for outcome in outcomes}) == 20
         await holds_exactly(store, range(done))
@@ -147,7 +147,7 @@ async def test_a_full_disk_refuses_whole_transactions_and_recovers_by_itself(
         assert len(await store.read(names)) == 4 + 2 * done
 
 
-def test_a_failing_disk_costs_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+def test_a_failing_disk_loses_no_acknowledged_commit(tmp_path: Path) -> None:
     path = tmp_path / STORE_NAME
     run = subprocess.run(
         [sys.executable, "-c", FAILING_DISK, path],
@@ -169,8 +169,8 @@ def test_a_failing_disk_costs_nothing_that_was_acknowledged(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-async def test_a_power_cut_at_any_byte_keeps_what_was_acknowledged(tmp_path: Path) -> None:
-    """What was written after the last acknowledged commit may be missing, cut or garbage."""
+async def test_a_power_cut_at_any_byte_keeps_acknowledged_commits(tmp_path: Path) -> None:
+    """Data that was written after the last acknowledged commit may be missing, cut or garbage."""
     chance = random.Random(7)
     path, log = tmp_path / STORE_NAME, tmp_path / f"{STORE_NAME}-wal"
     safe: list[int] = []

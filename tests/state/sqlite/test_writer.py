@@ -1,4 +1,4 @@
-"""Group commit, and what happens to callers when the writer or the loop ends."""
+"""Group commit, and the results for callers when the writer or the loop ends."""
 
 import asyncio
 import threading
@@ -31,7 +31,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SQLiteStore]:
 
 
 async def test_transactions_that_come_together_share_a_commit(store: SQLiteStore) -> None:
-    """Counted in the WAL: the frames, of 24 + 4096 bytes each, that end a commit."""
+    """Counts the frames in the WAL, of 24 + 4096 bytes each, that end a commit."""
     await store.run(put, "counter")
 
     def commits() -> int:
@@ -67,7 +67,7 @@ async def test_a_failing_neighbour_leaves_the_full_text_index_sound(store: SQLit
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 async def test_when_the_thread_dies_no_caller_waits_forever(store: SQLiteStore) -> None:
     class Poison(Job):
-        """Ends the writer's thread where nothing can be caught any more."""
+        """Ends the writer's thread at a point where no error is caught."""
 
         def fail(self, error: StoreUnavailable) -> None:
             if threading.current_thread() is not threading.main_thread():

@@ -1,0 +1,55 @@
+"""Measures whether the time to refuse a wrong key reveals how much of the key is right."""
+
+import math
+import random
+import statistics
+import time
+from collections.abc import Sequence
+
+from benchmarks.load import percentile
+from benchmarks.sizes import Sizes
+from benchmarks.stage import Stage
+from hermes.entry.http.auth import Auth
+from hermes.entry.http.errors import ApiError
+
+KEY = "0123456789abcdef0123456789abcdef"
+FORGETTING = 100.0
+"""Seconds between two guesses, on a simulated clock. After such a pause no guess is delayed."""
+KEPT = 0.9
+"""Share of the samples that is used. The slowest samples were interrupted by something else."""
+
+
+async def timing(stage: Stage, sizes: Sizes) -> None:
+    """Compares keys that share no byte with the right key with keys that share all bytes but the
+    last."""
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += FORGETTING
+        return now
+
+    auth, chance = Auth(KEY, clock), random.Random(1)
+    keys = ("x" + KEY[1:], KEY[:-1] + "x")
+    samples: tuple[list[float], list[float]] = ([], [])
+    for _ in range(sizes.samples):
+        place = chance.randrange(2)
+        samples[place].append(await _seconds(auth, keys[place]))
+    limit = percentile([*samples[0], *samples[1]], KEPT)
+    one, other = ([value for value in own if value <= limit] for own in samples)
+    stage.record.put("timing.t", abs(welch(one, other)))
+
+
+async def _seconds(auth: Auth, key: str) -> float:
+    began = time.perf_counter()
+    try:
+        await auth.principal(f"Bearer {key}", "127.0.0.1")
+    except ApiError:
+        return time.perf_counter() - began
+    raise AssertionError("a wrong key was accepted")
+
+
+def welch(one: Sequence[float], other: Sequence[float]) -> float:
+    """Welch's t: how far the means are apart, in units of their uncertainty."""
+    spread = statistics.variance(one) / len(one) + statistics.variance(other) / len(other)
+    return (statistics.fmean(one) - statistics.fmean(other)) / math.sqrt(spread)

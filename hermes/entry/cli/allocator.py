@@ -1,0 +1,20 @@
+"""Settings of the C library's memory allocator for a process that runs for a long time."""
+
+import ctypes
+from contextlib import suppress
+
+MMAP_THRESHOLD = -3
+"""The option M_MMAP_THRESHOLD of `malloc.h`."""
+RETURNED_BYTES = 1 << 20
+
+
+def return_large_blocks() -> None:
+    """From now on a large block of memory is returned to the system as soon as it is freed.
+
+    By default, glibc raises its threshold for such blocks to the size of the largest block that was
+    ever freed. Later blocks of that size are then taken from the heaps of its threads. These heaps
+    become fragmented and are never returned.
+    """
+    # Other C libraries have no such option, or return large blocks anyway.
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, RETURNED_BYTES)

@@ -1,0 +1,72 @@
+"""The record of a copy, which is kept in its target and changes together with the rows."""
+
+import msgspec
+
+from hermes.state.table_shapes import Key, TableShape, delete_rows, insertion
+from hermes.types.store import Row, Work
+from hermes.types.value import Value
+
+CREATE_RECORD = (
+    "create table if not exists hermes_copy"
+    " (id bigint primary key, source text not null, progress text not null,"
+    " finished_at double precision)"
+)
+"""SQL that both databases understand. The table has one row, with the id 1."""
+
+
+class TableProgress(Value):
+    """How far one table is copied."""
+
+    last: Key | None = None
+    """The key of the last row that is copied, in the order of the source."""
+    rows: int = 0
+    complete: bool = False
+
+
+class CopyRecord(Value):
+    """A copy that has begun."""
+
+    source: str
+    """Names the store that is copied, without its password."""
+    tables: dict[str, TableProgress]
+    finished_at: float | None = None
+    """When the copy was found to be equal to its source."""
+
+
+def load_record() -> Work[CopyRecord | None]:
+    """The record of the target; None if no copy has begun. The table must exist."""
+    rows = yield "select source, progress, finished_at from hermes_copy where id = 1", ()
+    if not rows:
+        return None
+    source, progress, finished_at = rows[0]
+    tables = msgspec.json.decode(progress, type=dict[str, TableProgress])
+    return CopyRecord(source=source, tables=tables, finished_at=finished_at)
+
+
+def begin_record(source: str) -> Work[None]:
+    """Records that a copy begins, unless a copy is already recorded."""
+    yield (
+        "insert into hermes_copy (id, source, progress) values (1, ?, '{}')"
+        " on conflict (id) do nothing",
+        (source,),
+    )
+
+
+def store_batch(table: TableShape, rows: list[Row], tables: dict[str, TableProgress]) -> Work[None]:
+    """Inserts the rows of a batch, and records the progress."""
+    for row in rows:
+        yield insertion(table, row)
+    progress = msgspec.json.encode(tables).decode()
+    yield "update hermes_copy set progress = ? where id = 1", (progress,)
+
+
+def start_again(shapes: tuple[TableShape, ...]) -> Work[None]:
+    """Deletes all copied rows and resets the progress."""
+    for table in shapes:
+        yield delete_rows(table)
+    yield "update hermes_copy set progress = '{}', finished_at = null where id = 1", ()
+
+
+def finish_record(now: float) -> Work[None]:
+    """Records that the copy is complete. From now on, a gateway may use the copy."""
+    yield "update hermes_copy set finished_at = ? where id = 1", (now,)

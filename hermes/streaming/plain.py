@@ -1,0 +1,65 @@
+"""Builds the answer of a turn for a client that reads it in one piece. A long text is not kept
+in memory."""
+
+from msgspec.structs import replace
+
+from hermes.streaming.fold import EventFold, View
+from hermes.streaming.outline import AnswerOutline
+from hermes.streaming.sse import ANSWER_PLACEHOLDER
+from hermes.types.events import AgentEvent, TextDelta, TurnFinished
+
+LONG_ANSWER_CHARACTERS = 65_536
+"""A longer text is not kept in memory. Its events are read again while it is sent."""
+_CONTENT = b'"content":"' + ANSWER_PLACEHOLDER
+
+
+class PlainAnswer:
+    """Adds up the events of a turn, up to its first `TurnFinished`."""
+
+    def __init__(self) -> None:
+        self.end = 0
+        """Number of the first `TurnFinished` event; 0 until it arrives."""
+        self._outline = AnswerOutline()
+        self._folder = EventFold()
+        self._characters = 0
+        self._dropped = False
+        """Whether a part of the text was not passed to the folder."""
+
+    def feed(self, seq: int, event: AgentEvent) -> None:
+        """Adds an event. Events after the first `TurnFinished` are ignored, because they answer
+        a later request."""
+        if self.end:
+            return
+        self._outline.feed(seq, event)
+        if isinstance(event, TurnFinished):
+            self.end = seq
+        if isinstance(event, TextDelta):
+            self._characters += len(event.text)
+            self._dropped = self._dropped or self._characters > LONG_ANSWER_CHARACTERS
+            if self._dropped:
+                return
+        self._folder.feed(seq, event)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the text is missing from the view, so that its events must be read again."""
+        return self._dropped and bool(self._outline.segments())
+
+    def view(self) -> View:
+        """Returns the state of the turn. A long text is replaced by `ANSWER_PLACEHOLDER`."""
+        view = self._folder.view()
+        if not self._dropped:
+            return view
+        place = (ANSWER_PLACEHOLDER.decode(),) if self.is_long else ()
+        return replace(view, segments=place, current="")
+
+    def segments(self) -> list[tuple[int, int]]:
+        """Returns, for each segment of the answer, the numbers of its first and last text event."""
+        return self._outline.segments()
+
+
+def around_answer(completion: bytes) -> tuple[bytes, bytes]:
+    """Returns the bytes of a completion before and after `ANSWER_PLACEHOLDER`."""
+    # Quotes in a string are escaped, so that no other field can be taken for the content.
+    before, _, after = completion.partition(_CONTENT)
+    return before + _CONTENT.removesuffix(ANSWER_PLACEHOLDER), after
