@@ -64,7 +64,7 @@ class Letterbox:
 
 
 class Telegraph(OpenAIChat):
-    """Chat completions at another address, with a header of its own."""
+    """The format of chat completions, at another address and with an additional header."""
 
     name = "telegraph"
 
