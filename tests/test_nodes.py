@@ -165,8 +165,7 @@ async def test_messages_to_several_nodes_are_answered_in_the_order_in_which_they
 async def test_a_reader_on_another_node_gets_the_words_while_the_turn_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Nothing of this turn is stored before its end, so the reader gets the words from the other
-    # node.
+    # This turn stores nothing before its end, so the words come directly from the other node.
     monkeypatch.setattr(followings, "STORE_SECONDS", 60.0)
     model = Speaker()
     async with (

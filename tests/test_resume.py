@@ -107,8 +107,7 @@ class World:
             return
         self._count += 1
         copy = self._root / f"copy{self._count}"
-        # Another process makes the copy. If this process closed a copy, it would drop SQLite's
-        # locks on the database.
+        # Another process makes the copy: a close in this process would drop SQLite's locks.
         await anyio.run_process(["cp", "-a", self.home, copy])
         moment = Moment(change=change, home=copy, shown=tuple(self.platform.texts()))
         # The test stops reading when the turn has ended.

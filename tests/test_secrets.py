@@ -237,8 +237,7 @@ class Gateway:
         while True:
             for child in below(pid):
                 command, environ = known(child, "cmdline"), known(child, "environ")
-                # Between fork and exec, a process first shows the data of its parent, and then
-                # incomplete data.
+                # Between fork and exec, a process shows the data of its parent or incomplete data.
                 settled = (command, environ) == (known(child, "cmdline"), known(child, "environ"))
                 if settled and command not in (b"", own):
                     self.environs[child] = (command, environ)

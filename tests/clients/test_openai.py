@@ -81,8 +81,7 @@ async def talk(ask: Ask, before_results: Callable[[], Awaitable[None]] = nothing
             assert call.type == "function"
             item = json.loads(call.function.arguments)["item"]
             results.append({"role": "tool", "tool_call_id": call.id, "content": STOCK[item]})
-        # The SDK's documentation does this too. The declared type is narrower than the accepted
-        # values.
+        # The SDK's documentation does the same, although the declared type does not allow it.
         messages.append(message)  # type: ignore[arg-type]
         messages += results
         await before_results()

@@ -145,7 +145,7 @@ async def test_processes_that_a_command_leaves_running_are_ended_and_reported(
         {"command": "x" * 200_000},
     ],
 )
-async def test_a_command_that_can_not_be_started_is_a_failure(
+async def test_a_command_that_can_not_be_started_is_reported_as_a_failure(
     local: LocalBackend, tmp_path: Path, arguments: dict[str, object]
 ) -> None:
     with pytest.raises(ToolFailed):

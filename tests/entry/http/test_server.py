@@ -108,8 +108,7 @@ async def test_a_client_that_sends_too_much_is_told_so_and_then_cut(
         stream = await anyio.connect_tcp("127.0.0.1", service.port)
         async with stream:
             await stream.send(f"{HEAD_OF_CHAT}{framing}\r\n\r\n".encode())
-            # The answer comes long before the end of the body. It must not be lost when the client
-            # sends more.
+            # The answer comes before the end of the body, and must not be lost when more is sent.
             await send_times(stream, part, 100)
             answer = await stream.receive()
             assert answer.startswith(b"HTTP/1.1 413 ")

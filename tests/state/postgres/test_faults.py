@@ -84,8 +84,7 @@ async def test_the_connection_may_be_cut_at_every_statement_of_a_turn(
                 for number in range(1, count + 1):
                     proxy.arm(number, moment)
                     await one_turn(server, f"m{number}")
-                    # The cut may hit a statement after the answer, or a statement of the next
-                    # second.
+                    # The cut may hit a statement of the turn, or a statement of the periodic work.
                     await until(lambda n=number: proxy.cuts == n)  # type: ignore[misc]
     check(server, tmp_path, count + 2)
 
