@@ -1,4 +1,4 @@
-"""config.yaml is edited as text, and unchanged lines stay as people wrote them."""
+"""config.yaml is edited as text, and all other lines stay unchanged."""
 
 import difflib
 import subprocess

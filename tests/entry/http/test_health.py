@@ -13,7 +13,7 @@ from hermes.testing.running import Conditions, TroubledStore, running
 from hermes.testing.scripted import ScriptedModel
 
 
-async def test_the_process_says_that_it_answers_and_which_version_it_is() -> None:
+async def test_health_reports_the_version() -> None:
     scope = http_scope()
     response = await call(await health(Request(scope)), scope)
     assert msgspec.json.decode(response.body) == {

@@ -68,13 +68,13 @@ def test_an_absolute_path_is_not_a_command(folder: Path) -> None:
     assert completed(folder, f"{folder}/to") == [f"{folder}/todo.txt"]
 
 
-def test_a_command_comes_with_its_help(folder: Path) -> None:
+def test_a_command_is_completed_together_with_its_help(folder: Path) -> None:
     completions = Completions(COMMANDS, folder)
     (only,) = completions.get_completions(Document("/sto"), CompleteEvent())
     assert only.display_meta_text == "end what is running"
 
 
-def test_a_crowded_folder_offers_only_some(tmp_path: Path) -> None:
+def test_only_some_files_of_a_large_folder_are_offered(tmp_path: Path) -> None:
     for number in range(LISTED + 5):
         (tmp_path / f"{number:04}").touch()
     assert len(list(names(tmp_path, ""))) == LISTED
