@@ -32,7 +32,7 @@ code
 
 
 class Loud(Dialect):
-    """Markdown with one star for bold, as Slack writes it, and titles in capitals."""
+    """A dialect with one star for bold text, as in Slack, and with titles in capitals."""
 
     def strong(self, node: nodes.Strong) -> str:
         return f"*{self.inlines(node.children)}*"

@@ -1,4 +1,4 @@
-"""Messages between the processes of a database."""
+"""Messages between the processes that share a database."""
 
 import anyio
 import pytest
@@ -9,7 +9,9 @@ from hermes.state.postgres.pool import Pool, Server
 from hermes.state.postgres.store import open_postgres
 
 
-async def test_a_message_reaches_one_process_or_all_others_complete_and_in_order(url: str) -> None:
+async def test_messages_to_one_process_or_to_all_others_arrive_complete_and_in_order(
+    url: str,
+) -> None:
     long = "ä€😀" * 3000
     async with (
         open_postgres(url, "gateway") as one,
@@ -43,7 +45,7 @@ async def test_a_message_without_its_first_piece_is_dropped(url: str) -> None:
     sender.close()
 
 
-async def test_messages_that_nobody_reads_do_not_pile_up(
+async def test_the_number_of_unread_messages_is_limited(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bus, "UNREAD_MESSAGES", 2)
