@@ -29,7 +29,7 @@ DEFAULTS = {
     "Failed": (HTTPStatus.INTERNAL_SERVER_ERROR, "agent_error"),
     "TurnFinished": (HTTPStatus.INTERNAL_SERVER_ERROR, ""),
 }
-"""The status and the code of an error if the call of its function does not name them."""
+"""The status and the code of an error if its function is called without them."""
 
 Found = Iterator[tuple[str, int]]
 

@@ -23,7 +23,7 @@ _NAMES: dict[object, str] = {
 
 
 def field_rows(struct: Struct, prefix: str = "") -> Iterator[tuple[str, str, str]]:
-    """Yields the name, the value and the meaning of each field, including those of inner
+    """Yields the name, the value and the meaning of each field, including the fields of inner
     structs."""
     for field in msgspec.structs.fields(struct):
         name = f"{prefix}{field.encode_name}"
@@ -57,8 +57,8 @@ def struct_text(struct: Struct) -> str:
 
 
 def structs_in(kind: object) -> Iterator[tuple[Struct, bool]]:
-    """Yields the structs that a value of this type contains, and whether it contains a list of
-    them."""
+    """Yields each struct that a value of this type contains, and whether the value is a list of
+    structs."""
     for one in alternatives(kind):
         if isinstance(one, type) and issubclass(one, msgspec.Struct):
             yield one, False

@@ -55,7 +55,7 @@ BULKHEADS = {
 }
 """Modules that catch and log all errors of the code that they call."""
 CHANGES_MORE = {
-    "control/turn_transactions.py: TurnTransactions._prompt_of",  # fills a cache
+    "control/turn_transactions.py: TurnTransactions._prompt_of",  # also fills a cache
 }
 """Transactions that change something other than the store."""
 
@@ -321,7 +321,7 @@ def is_type_variable(value: ast.expr) -> bool:
 
 
 def shared_names(modules: Mapping[str, ast.Module]) -> dict[str, list[str]]:
-    """Returns the names that several modules define, with these modules."""
+    """Returns each name that several modules define, with the list of these modules."""
     places: dict[str, list[str]] = {}
     for module, tree in modules.items():
         for name in public_names(tree):

@@ -73,7 +73,7 @@ async def node(
 
 
 async def asked(gateway: Gateway, text: str, session: str = "s") -> TurnId:
-    """Accepts an API request; returns the turn that answers it."""
+    """Accepts an API request. Returns the turn that answers the request."""
     receipt = await gateway.accept(
         MessageEvent(
             dedupe_key=new_id(),
@@ -165,7 +165,7 @@ async def test_messages_to_several_nodes_are_answered_in_the_order_in_which_they
 async def test_a_reader_on_another_node_gets_the_words_while_the_turn_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # This turn stores nothing before its end, so the words come directly from the other node.
+    # The turn stores nothing before its end, so the words come directly from the other node.
     monkeypatch.setattr(followings, "STORE_SECONDS", 60.0)
     model = Speaker()
     async with (

@@ -26,8 +26,8 @@ RESTARTS, HOURS = 3, 4
 Asked = tuple[str, Mapping[str, object]]
 """The name and the arguments of a tool call."""
 TAG = re.compile(r"(?:Alice|Bob|Carol)(?:Private|Harbour|Island)\d+z")
-"""The speaker and the place of a message. They are one word, so that no excerpt shows only one
-of them."""
+"""The speaker and the place of a message, written as one word. An excerpt contains the whole
+word or nothing of it."""
 
 
 class Place(Value):
@@ -43,7 +43,7 @@ class Place(Value):
 ALICE = Place(who="Alice", user="7", where="Private", chat="7", kind="private")
 BOB = Place(who="Bob", user="70", where="Private", chat="70", kind="private")
 CAROL = Place(who="Carol", user="700", where="Private", chat="700", kind="private")
-# The ids have common prefixes, so that a comparison of prefixes would confuse them.
+# The ids have common prefixes, so that code which compares only prefixes would confuse them.
 BOB_AT_THE_HARBOUR = replace(BOB, where="Harbour", chat="-1", kind="group")
 PLACES = (
     *(ALICE, BOB, CAROL, BOB_AT_THE_HARBOUR),

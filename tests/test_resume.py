@@ -56,8 +56,8 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 WHOLE = 10
-"""In every tenth copy the turn runs all remaining steps. In the other copies it ends with the
-next answer."""
+"""In every tenth copy the turn runs all remaining steps. In the other copies the turn ends with
+the next answer."""
 REQUEST = "Work for thirty steps."
 CLOSED, DELIVERED = "TurnTransactions.close", "mark_delivered"
 """Between these two changes, it is unknown whether the answer reached a platform that can't edit
@@ -68,10 +68,10 @@ class Moment(Value):
     """The state that a kill would leave."""
 
     change: str
-    """The last change."""
+    """The last change before the kill."""
     home: Path
     shown: tuple[str, ...]
-    """The messages on the platform."""
+    """The messages that the platform shows at this moment."""
 
 
 class World:

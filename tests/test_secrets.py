@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 AT_ONCE = 3
 ADDED = {"PATH", "HERMES_CALL", "HERMES_PROCESS", "PWD", "OLDPWD", "SHLVL", "_"}
-"""The variables that we and the shell add to the environment of a command."""
+"""The environment variables that the gateway and the shell add for a command."""
 CONFIG = """\
 _config_version: 33
 model: {{default: fake, base_url: "{url}", api_key: {model_key}}}
@@ -402,8 +402,8 @@ os.rename("inspected.new", "inspected.json")
 
 
 def python_of(user: int | None, path: str) -> str:
-    """Returns a Python interpreter that the user may run. The one of these tests may be in a
-    folder that only root can enter."""
+    """Returns a Python interpreter that the user may run. The interpreter of the tests may be in
+    a folder that only root can enter."""
     system = shutil.which(f"python3.{sys.version_info.minor}", path=os.defpath) or sys.executable
     for python in (sys.executable, system):
         with suppress(PermissionError):

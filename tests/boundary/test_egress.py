@@ -91,7 +91,7 @@ SPACED = [
 
 class Names(AbstractResolver):
     """A resolver that returns prepared answers in order. It resolves numeric hosts as this
-    system does, and every other name to this machine."""
+    system does. Every other name resolves to this machine."""
 
     def __init__(self, **told: Sequence[Sequence[str]]) -> None:
         self._told = {f"{name}.example": list(lists) for name, lists in told.items()}

@@ -81,7 +81,7 @@ async def talk(ask: Ask, before_results: Callable[[], Awaitable[None]] = nothing
             assert call.type == "function"
             item = json.loads(call.function.arguments)["item"]
             results.append({"role": "tool", "tool_call_id": call.id, "content": STOCK[item]})
-        # The SDK's documentation does the same, although the declared type does not allow it.
+        # The declared type does not allow this message, but the SDK's documentation passes it too.
         messages.append(message)  # type: ignore[arg-type]
         messages += results
         await before_results()

@@ -26,7 +26,7 @@ TEXTS = [f"{number:10}" * 1000 for number in range(CACHED_PAGES + 20)]
 
 
 class CountingStore(WrappedStore):
-    """A store that counts its reads, and fails if the test tells it to."""
+    """A store that counts its reads. The test can make it fail."""
 
     reads = 0
     failing = False

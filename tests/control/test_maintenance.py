@@ -1,4 +1,4 @@
-"""Maintenance is repeated, and only one process does it."""
+"""Maintenance runs periodically, in only one process at a time."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""A delivery is sent as one or more rendered messages with buttons and files. Each has its key."""
+"""A delivery is sent as one or more rendered messages with buttons and files. Each message has a
+key."""
 
 import threading
 from collections import Counter

@@ -35,7 +35,7 @@ class Models:
 
 
 async def talk(home: Path, models: Models, conditions: Conditions, title: str) -> None:
-    """Runs a conversation of two turns until it has this title."""
+    """Runs a conversation of two turns, and waits until the conversation has this title."""
     server = ChatServer()
     async with running(home, [PlainAdapter(server)], models, conditions):
         for number, text in enumerate(("how do I boil an egg?", "and two?"), 1):

@@ -1,4 +1,4 @@
-"""The records of context files that the agent has written, and the files that may be loaded."""
+"""The records of the context files that the agent has written decide which files may be loaded."""
 
 import os
 from pathlib import Path

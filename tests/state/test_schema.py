@@ -1,5 +1,5 @@
-"""The migrations are a numbered list that only grows, and new versions can read the rows of old
-ones."""
+"""The migrations are a numbered list that only grows, and a new version can read the rows of old
+versions."""
 
 import hashlib
 import sqlite3
@@ -36,7 +36,7 @@ def test_a_released_migration_is_never_edited() -> None:
 
 
 def database_of(version: str, path: Path) -> sqlite3.Connection:
-    """Creates the database of the version whose last migration was this one."""
+    """Creates a database like the version in which this migration was the last."""
     connection = sqlite3.connect(path, isolation_level=None)
     for number, (name, script) in enumerate(MIGRATIONS, 1):
         for statement in statements(script):

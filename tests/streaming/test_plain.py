@@ -1,4 +1,4 @@
-"""A plain answer is the same whether its text is in memory or read from the store."""
+"""A plain answer is the same, no matter whether its text is in memory or read from the store."""
 
 import msgspec
 import pytest

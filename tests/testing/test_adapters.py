@@ -95,8 +95,8 @@ class TestKeyed(AdapterContract):
 
 
 class NeverEchoes(ChatServer):
-    """A server that does not return our own messages. So no adapter can prove that it ignores
-    them."""
+    """A server that does not return our own messages. With it, no adapter can prove that it
+    ignores them."""
 
     async def updates(self, token: str) -> Batch:
         batch = await super().updates(token)

@@ -35,7 +35,7 @@ def runs_turn(folder: Path, node: GatewayProcess) -> bool:
 
 
 async def kill_one_after_the_other(folder: Path, nodes: list[GatewayProcess], times: int) -> None:
-    """Kills a node while it runs a turn, and starts it again."""
+    """Kills a node while the node runs a turn, and starts the node again."""
     for number in range(times):
         node = nodes[number % len(nodes)]
         await until(lambda node=node: runs_turn(folder, node), within=60)  # type: ignore[misc]

@@ -36,8 +36,8 @@ async def test_a_stop_at_the_moment_when_data_arrives_raises_no_error() -> None:
             port = await group.start(serve_rooms, {"plain": Rooms()})
             with socket.create_connection(("127.0.0.1", port)) as client:
                 await until_served(len(asyncio.all_tasks()))
-                # In the next iteration the socket is readable, and the task is cancelled before it
-                # reads.
+                # In the next iteration the socket is readable, and the task is cancelled before the
+                # read.
                 client.send(b"x")
                 loop.call_soon(group.cancel_scope.cancel)
                 await anyio.sleep_forever()
@@ -45,5 +45,5 @@ async def test_a_stop_at_the_moment_when_data_arrives_raises_no_error() -> None:
 
 
 async def until_served(tasks: int) -> None:
-    """Returns when a connection has a task of its own."""
+    """Waits until the server has started a task for the connection."""
     await until(lambda: len(asyncio.all_tasks()) > tasks)

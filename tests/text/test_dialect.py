@@ -1,4 +1,4 @@
-"""A platform's dialect overrides the nodes that it writes differently."""
+"""A dialect of a platform overrides the methods for nodes that the platform writes differently."""
 
 import pytest
 

@@ -139,8 +139,7 @@ def test_parts_fit_and_contain_the_whole_text_in_order(
     if measure(render(tree)) <= limit:
         assert len(parts) <= 1
     if not re.search(r"[\[\]|]", text):
-        # If the markup of a link, an image or a table does not fit, the text is written without
-        # markup.
+        # Links, images and tables whose markup does not fit are written as plain text.
         assert squeezed("".join(map(visible, parts))) == squeezed(visible(tree))
 
 

@@ -30,7 +30,8 @@ def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]
 
 
 def context(notes: Notebook | None = None, events: list[AgentEvent] | None = None) -> CallContext:
-    """Returns the context of a call with a unique id, because tests may run at the same time."""
+    """Returns the context of a call. The call has a unique id, because tests may run at the same
+    time."""
     heard = events if events is not None else []
     turn = a_turn()
     return CallContext(turn, CallId(new_id()), files_of(turn), heard.append, notes or Notebook())
@@ -259,7 +260,7 @@ async def test_commands_inherit_no_descriptors_and_signal_handlers_of_the_gatewa
 
 
 async def test_many_commands_run_at_the_same_time(local: Foreground, tmp_path: Path) -> None:
-    """Each command gets its own output, and the end of one does not end another."""
+    """Each command gets its own output, and the end of one command does not end another command."""
     texts: dict[int, str] = {}
 
     async def one(number: int) -> None:

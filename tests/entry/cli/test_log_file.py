@@ -75,7 +75,7 @@ def test_a_full_file_is_rotated_by_one_of_two_processes(tmp_path: Path) -> None:
     for _ in range(5):
         one.write(LINE)
         other.write(LINE)
-    # Both writers see that the file is full, one after the other.
+    # One writer after the other notices that the file is full.
     for file in (one, other):
         for _ in range(6):
             file.write(LINE)

@@ -14,7 +14,8 @@ class Log:
     def __init__(self, seconds: float = SAME_FAULT_SECONDS) -> None:
         self.now = 1000.0
         self.written: list[tuple[str, int | None]] = []
-        """The messages, each with the number of similar records that were left out before it."""
+        """The written messages. Each has the number of similar records that were left out before
+        it."""
         self.limit = RepeatedFaults(self._write, seconds)
 
     def __call__(self, message: str, *args: object, level: int = logging.WARNING) -> None:

@@ -138,7 +138,7 @@ def test_the_log_continues_without_its_file(
 
 @pytest.fixture
 def written() -> Iterator[list[str]]:
-    """Yields the texts that the logger `hermes.test` has written, one for each write."""
+    """Yields a list with the text of each write of the logger `hermes.test`."""
     texts: list[str] = []
     writer = LogWriter([texts.append], text_format)
     log.addHandler(writer)

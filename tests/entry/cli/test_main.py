@@ -102,13 +102,13 @@ def test_the_default_command_gets_its_options() -> None:
     @group.command()
     @click.option("--name")
     def first(name: str | None) -> None:
-        """The one that is meant."""
+        """The default command."""
         seen.append(name)
 
     for args in ([], ["--name", "x"], ["first", "--name", "y"]):
         assert CliRunner().invoke(group, args).exit_code == 0
     assert seen == [None, "x", "y"]
-    assert "The one that is meant." in CliRunner().invoke(group, ["--help"]).stdout
+    assert "The default command." in CliRunner().invoke(group, ["--help"]).stdout
 
 
 def test_a_wrong_setting_gives_one_sentence_and_exit_code_78(hermes: Run, tmp_path: Path) -> None:

@@ -234,8 +234,7 @@ async def test_a_header_that_is_too_large_is_refused_and_no_later_data_is_read(
             served.far.sendall(request_data[start : start + piece])
         found = served.answer()
         assert served.answer() == b""
-        # The client may continue to send. Its connection is not reset before it has read the
-        # answer.
+        # The client may continue to send: the connection is not reset before the answer is read.
         served.far.sendall(b"x" * 3_000_000)
         return found
 

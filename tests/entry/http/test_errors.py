@@ -72,7 +72,7 @@ def test_paths_of_the_operator_are_not_shown_to_clients() -> None:
 
 @contextmanager
 def logged() -> Iterator[io.StringIO]:
-    """Logs with the limit of the process during the block."""
+    """During the block, the log is limited as in the gateway, and its text is collected."""
     before, out = (logging.root.handlers[:], logging.root.level), io.StringIO()
     start_logging("INFO", (), out)
     try:

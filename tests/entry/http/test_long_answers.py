@@ -62,8 +62,7 @@ async def test_slow_readers_of_a_plain_answer_cost_little_memory(tmp_path: Path)
             for _ in range(150):
                 reader = socket.socket()
                 reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-                # With the huge segments of the loopback device, the kernel would hold megabytes per
-                # reader.
+                # With larger segments, the kernel would buffer megabytes for each reader.
                 reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1460)
                 readers.append(reader)
                 reader.connect(("127.0.0.1", gateway.port))

@@ -251,8 +251,7 @@ async def test_slow_readers_cost_little_memory(tmp_path: Path) -> None:
             for _ in range(150):
                 reader = socket.socket()
                 reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-                # With the huge segments of the loopback device, the kernel would hold megabytes per
-                # reader.
+                # With larger segments, the kernel would buffer megabytes for each reader.
                 reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1460)
                 readers.append(reader)
                 reader.connect(("127.0.0.1", gateway.port))
@@ -262,8 +261,7 @@ async def test_slow_readers_cost_little_memory(tmp_path: Path) -> None:
             for _ in range(100):
                 assert (await request(gateway.port, "GET", "/health"))[0] == 200
                 peak = max(peak, process.memory_info().rss)
-            # The run has about 1 MB. If each reader had a copy in memory, the copies would take 150
-            # MB.
+            # The run has about 1 MB. A copy in memory for each reader would take 150 MB.
             assert peak - before < 40_000_000
         finally:
             for reader in readers:

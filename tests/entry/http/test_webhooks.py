@@ -1,4 +1,4 @@
-"""Platforms deliver messages by webhook requests. These need no key, but pass all other
+"""Platforms deliver messages by webhook requests, which need no key but pass all other
 middleware."""
 
 from collections.abc import AsyncIterator

@@ -39,7 +39,7 @@ create constraint trigger sometimes after insert or update on turns
 create constraint trigger sometimes after insert or update on deliveries
     deferrable initially deferred for each row execute function fail_sometimes();
 """
-"""Triggers that make one in three commits of a turn or a delivery fail at the COMMIT."""
+"""Triggers that make one in three commits of a turn or a delivery fail."""
 
 
 class Appender:
@@ -84,8 +84,7 @@ async def test_the_connection_may_be_cut_at_every_statement_of_a_turn(
                 for number in range(1, count + 1):
                     proxy.arm(number, moment)
                     await one_turn(server, f"m{number}")
-                    # The cut may hit a statement after the answer, or a statement of the next
-                    # second.
+                    # The cut may come after the answer, or in the next second.
                     await until(lambda n=number: proxy.cuts == n)  # type: ignore[misc]
     check(server, tmp_path, count + 2)
 

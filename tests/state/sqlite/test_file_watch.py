@@ -173,7 +173,7 @@ async def test_a_file_that_is_moved_back_is_used_again(
     monkeypatch.setattr(writer, "WATCH_SECONDS", 0.05)
     elsewhere = store.path.with_name("elsewhere")
     store.path.rename(elsewhere)
-    # A reader must not open the other file that has the name meanwhile.
+    # Meanwhile another file has the name of the database. A reader must not open that file.
     store.path.write_bytes(b"")
     await until(lambda: store.trouble)
     with pytest.raises(StoreUnavailable):

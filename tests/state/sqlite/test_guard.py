@@ -66,7 +66,8 @@ def row(number: int) -> Work[None]:
 
 @pytest.fixture
 async def home(tmp_path: Path) -> Home:
-    """Returns a home whose snapshot has half of the rows of its database."""
+    """Returns a home with a database and a snapshot. The snapshot has half of the rows of the
+    database."""
     home = Home(root=tmp_path / "home")
     home.ensure()
     async with open_store(home.store) as store:
@@ -169,8 +170,7 @@ async def test_a_start_finds_or_restores_a_working_database_after_any_damage(
                 await use(home)
                 break
             except StoreDamaged:
-                # The check of the file has missed the damage, which is found when the store is
-                # used.
+                # The check of the file has missed the damage, so the store finds it later.
                 assert start < 2
         folders = quarantined(home)
         assert len(folders) <= 1
