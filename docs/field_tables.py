@@ -57,7 +57,7 @@ def struct_text(struct: Struct) -> str:
 
 
 def structs_in(kind: object) -> Iterator[tuple[Struct, bool]]:
-    """Yields each struct that a value of this type contains, and whether the value is a list of
+    """Yields each struct in a value of this type. The bool says whether the value is a list of
     structs."""
     for one in alternatives(kind):
         if isinstance(one, type) and issubclass(one, msgspec.Struct):

@@ -39,23 +39,23 @@ GENERAL = (
 """Tests that do not belong to a single module, or that need special circumstances."""
 BANNED = {"manager", "helper", "helpers", "util", "utils", "handler", "base", "common", "misc"}
 BULKHEADS = {
-    "entry/messaging.py",  # runs an adapter
-    "control/outbox.py",  # sends with an adapter
+    "entry/messaging.py",  # an adapter runs here
+    "control/outbox.py",  # an adapter sends here
     "control/preview.py",
-    "control/recovery.py",  # ends a command with an execution backend
-    "control/turns.py",  # runs a turn
+    "control/recovery.py",  # an execution backend ends a command here
+    "control/turns.py",  # a turn runs here
     "control/lanes.py",
-    "control/gateway.py",  # runs a background job
+    "control/gateway.py",  # a background job runs here
     "control/maintenance.py",
     "control/session_end.py",
     "control/titles.py",
-    "core/tools/call.py",  # runs a tool
-    "entry/http/middleware.py",  # answers a request
-    "state/sqlite/writer.py",  # passes the error of a transaction to its caller
+    "core/tools/call.py",  # a tool runs here
+    "entry/http/middleware.py",  # a request is answered here
+    "state/sqlite/writer.py",  # the error of a transaction is passed to its caller
 }
 """Modules that catch and log all errors of the code that they call."""
 CHANGES_MORE = {
-    "control/turn_transactions.py: TurnTransactions._prompt_of",  # also fills a cache
+    "control/turn_transactions.py: TurnTransactions._prompt_of",  # it also fills a cache
 }
 """Transactions that change something other than the store."""
 

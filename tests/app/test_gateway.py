@@ -1,4 +1,4 @@
-"""Opening a gateway: its plugins, its agents and invalid settings."""
+"""A gateway is opened with plugins and agents, and with invalid settings."""
 
 from pathlib import Path
 

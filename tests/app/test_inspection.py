@@ -1,4 +1,4 @@
-"""Inspecting an agent: its checks and its prompt."""
+"""The inspection of an agent: checks of its settings, and its prompt."""
 
 from pathlib import Path
 

@@ -67,7 +67,7 @@ class Lossy(ChatServer):
     def __init__(self, *losses: int, deduplicates: bool = False) -> None:
         super().__init__(deduplicates=deduplicates)
         self._losses = set(losses)
-        """Numbers of the sends whose replies are lost."""
+        """The numbers of the calls of `send` whose replies are lost."""
 
     async def send(self, chat: str, content: Content, key: str) -> str:
         id = await super().send(chat, content, key)

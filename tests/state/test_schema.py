@@ -36,7 +36,7 @@ def test_a_released_migration_is_never_edited() -> None:
 
 
 def database_of(version: str, path: Path) -> sqlite3.Connection:
-    """Creates a database like the version in which this migration was the last."""
+    """Creates a database that has run the migrations up to this one."""
     connection = sqlite3.connect(path, isolation_level=None)
     for number, (name, script) in enumerate(MIGRATIONS, 1):
         for statement in statements(script):

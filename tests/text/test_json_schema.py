@@ -1,4 +1,4 @@
-"""The checks of schemas, and of JSON against a schema."""
+"""Schemas are checked, and JSON is checked against a schema."""
 
 import json
 import time

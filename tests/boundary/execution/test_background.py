@@ -249,7 +249,7 @@ async def test_a_start_that_is_cancelled_runs_no_command(
 
 
 def multiplied(background: Background, id: str, times: int) -> None:
-    """Adds this many newer copies of the process's record."""
+    """Copies the record of the process this many times, as newer processes."""
     record = background.record(id, OURS)
     for number in range(times):
         copy = replace(record, id=f"{id}{number:04d}")

@@ -190,7 +190,8 @@ async def fast_sleep(seconds: float) -> None:
 
 
 class HalfFailing(FakeModel):
-    """A model that fails half of its first `failing` calls, in all ways in which servers fail."""
+    """A model server that fails half of its first `failing` calls. It fails in all the ways of
+    real servers."""
 
     def __init__(self, failing: int) -> None:
         super().__init__()

@@ -20,7 +20,7 @@ TAG = re.compile(r"\[[0-9a-f]{4}:\d+(?:\.\d+)?\] ?|call \d+: ")
 
 
 def plain(text: str) -> str:
-    """Removes from an answer of the fake model the tags that make the answer unique."""
+    """Removes the tags that make each answer of the fake model unique."""
     return TAG.sub("", text).strip()
 
 

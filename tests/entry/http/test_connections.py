@@ -28,7 +28,7 @@ class Clock:
 
 
 class Clients:
-    """A table of connections. The test sets its time."""
+    """A table of connections with a clock that the test sets."""
 
     def __init__(self, most: int = 100) -> None:
         self.clock = Clock()
