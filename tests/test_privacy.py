@@ -26,8 +26,7 @@ RESTARTS, HOURS = 3, 4
 Asked = tuple[str, Mapping[str, object]]
 """The name and the arguments of a tool call."""
 TAG = re.compile(r"(?:Alice|Bob|Carol)(?:Private|Harbour|Island)\d+z")
-"""The speaker and the place of a message, written as one word. An excerpt contains the whole
-word or nothing of it."""
+"""The speaker and the place of a message, written as one word. Excerpts never cut a word."""
 
 
 class Place(Value):

@@ -160,7 +160,7 @@ def asked(tool: str, **arguments: object) -> str:
 
 
 class Gateway:
-    """A real gateway in a process of its own, and all its output."""
+    """A real gateway in a process of its own. The test collects all its output."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class Gateway:
         self.root = root
         self.environ = environ
         self.user = user
-        """The user that the gateway runs as; None for the present user."""
+        """The user that the gateway runs as. None means the present user."""
         self.python = python
         self.pid = 0
         self.heard: dict[str, bytes] = {}

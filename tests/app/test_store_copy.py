@@ -1,4 +1,5 @@
-"""Copies between SQLite and PostgreSQL: complete, continued after a kill, refused when unsafe."""
+"""A copy between SQLite and PostgreSQL is complete, continues after a kill, and is refused if
+unsafe."""
 
 import shutil
 import sqlite3

@@ -22,7 +22,7 @@ def scan(place: Path, pattern: str = WORD, glob: str = "", limit: int = 99) -> l
 
 
 def _shown(line: str) -> str:
-    """Formats a hit as `=path:line: text`; other lines are unchanged."""
+    """Formats each hit as `=path:line: text`. Other lines are not changed."""
     if not line.startswith(HIT):
         return line
     path, number, text = json.loads(line[1:])

@@ -38,7 +38,7 @@ FACT = re.compile(r"FACT-\d+ is \w+")
 
 
 class Summariser:
-    """Answers with a number. Its summaries list the facts in the request."""
+    """A model that answers with a number. Its summaries list the facts in the request."""
 
     def __init__(self, *, fails: bool = False) -> None:
         self.fails = fails

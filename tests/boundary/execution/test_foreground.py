@@ -56,7 +56,7 @@ def group_in(handle: str) -> int:
 
 
 def pid_in(path: Path) -> int:
-    """Returns the pid in the file; 0 until it is written completely."""
+    """Returns the pid in the file, or 0 if the file is not written completely yet."""
     text = path.read_text() if path.exists() else ""
     return int(text) if text.endswith("\n") else 0
 

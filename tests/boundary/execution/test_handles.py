@@ -115,8 +115,8 @@ ESCAPE = "env -i setsid /bin/sh -c 'echo $$ > left; exec sleep 600' & exec sleep
 
 @contextmanager
 def gateway(folder: Path) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
-    """Starts a process that runs a command with a hidden process, and returns the handle of the
-    command."""
+    """Starts a process that runs a command. The command starts a hidden process. Yields the
+    process and the handle of the command."""
     command = [sys.executable, "-c", RUNNING, str(folder), ESCAPE]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout

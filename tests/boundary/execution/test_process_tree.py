@@ -38,7 +38,7 @@ def nothing_left() -> Iterator[None]:
 
 @contextmanager
 def subreaper(command: str, folder: Path) -> Iterator[int]:
-    """A subreaper that has run the command and waits."""
+    """A subreaper process that has run the command and then waits."""
     arguments = [sys.executable, "-c", SUBREAPER, command]
     with subprocess.Popen(arguments, cwd=folder, stdout=subprocess.PIPE) as process:
         try:

@@ -1,4 +1,4 @@
-"""A long plain answer is complete for every client, and slow readers of it cost little memory."""
+"""A long plain answer is complete for every client, and slow readers cost little memory."""
 
 import socket
 from pathlib import Path

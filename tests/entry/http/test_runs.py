@@ -110,7 +110,7 @@ async def until_turn(service: Service) -> TurnId:
 
 
 async def test_a_run_outlives_the_process_that_began_it(tmp_path: Path) -> None:
-    """The text of an interrupted model call is discarded by its number. The remaining text is
+    """An event says that the text of the interrupted model call is void. The remaining text is
     the answer."""
     async with serving(tmp_path) as service:
         with anyio.move_on_after(0.5):
