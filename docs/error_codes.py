@@ -29,7 +29,7 @@ DEFAULTS = {
     "Failed": (HTTPStatus.INTERNAL_SERVER_ERROR, "agent_error"),
     "TurnFinished": (HTTPStatus.INTERNAL_SERVER_ERROR, ""),
 }
-"""The status and the code of an error if its function is called without them."""
+"""The default status and the default code of each function."""
 
 Found = Iterator[tuple[str, int]]
 

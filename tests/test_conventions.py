@@ -55,7 +55,7 @@ BULKHEADS = {
 }
 """Modules that catch and log all errors of the code that they call."""
 CHANGES_MORE = {
-    "control/turn_transactions.py: TurnTransactions._prompt_of",  # it also fills a cache
+    "control/turn_transactions.py: TurnTransactions._prompt_of",  # this also fills a cache
 }
 """Transactions that change something other than the store."""
 

@@ -1,4 +1,4 @@
-"""Plugins: how they are found, the order of their results, and conflicts."""
+"""How plugins are found, the order of their results, and conflicts between plugins."""
 
 import sys
 from collections.abc import Sequence

@@ -60,8 +60,8 @@ WHOLE = 10
 the next answer."""
 REQUEST = "Work for thirty steps."
 CLOSED, DELIVERED = "TurnTransactions.close", "mark_delivered"
-"""Between these two changes, it is unknown whether the answer reached a platform that can't edit
-messages."""
+"""If a kill happens between these two changes, nobody knows whether the answer reached a
+platform that can't edit messages."""
 
 
 class Moment(Value):
@@ -256,8 +256,8 @@ KILLS = (
     "before TurnTransactions.close 1",
     "after TurnTransactions.close 1",
 )
-"""The points at which the processes of the gateway are killed. The process is killed when it
-passes the point for the first, second, … time, as the number says."""
+"""The points at which the processes of the gateway are killed. The number 2 means that the
+process is killed when it passes the point for the second time."""
 
 
 @pytest.mark.parametrize("account", ["plain", "editing"])

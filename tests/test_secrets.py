@@ -54,7 +54,7 @@ SEEN = (
     *(b"_authToken", b"BEGIN RSA PRIVATE KEY", b"Instructions for this workspace", b"PORT=3000"),
     *(b"auxiliary: {model: small", b"SearXNG can't be reached"),
 )
-"""Harmless text near the secrets, which the model must have read."""
+"""Harmless text near the secrets. The test checks that the model has read this text."""
 
 
 class Canaries:

@@ -129,7 +129,7 @@ def hostile(port: int) -> list[str]:
 
 
 def lets(*sites: Site) -> IsAllowed:
-    """Returns the production rule, which also allows these sites."""
+    """Returns the rule of the gateway, extended by the addresses of these sites."""
     places = {(site.host, site.port) for site in sites}
     return lambda address, port: (address, port) in places or may_reach(address, port)
 

@@ -1,4 +1,4 @@
-"""OpenAI's own client with tools, schemas and images, also across a kill of the gateway."""
+"""OpenAI's own client with tools, schemas and images, and with a kill of the gateway."""
 
 import json
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""The order of the rules for admission. A refused message leaves no trace."""
+"""The rules for admission apply in their order, and a refused message leaves no trace."""
 
 from pathlib import Path
 

@@ -57,7 +57,7 @@ def speaks(*words: str) -> Answer:
 
 
 async def asked(gateway: Gateway, text: str = "hi", *, stateless: bool = False) -> Accepted:
-    """Accepts an API request, because its events are stored."""
+    """Accepts the message as an API request, because only events of API requests are stored."""
     receipt = await gateway.accept(
         MessageEvent(
             dedupe_key=new_id(),

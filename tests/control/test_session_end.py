@@ -1,4 +1,4 @@
-"""After a conversation has ended, notes are written, even after a crash."""
+"""Notes are written after a conversation has ended, even if the process crashes."""
 
 from pathlib import Path
 

@@ -29,7 +29,7 @@ from hermes.types.profile import UNKNOWN_LENGTH
 @pytest.mark.parametrize(
     ("text", "counted"),
     [
-        # Counted with DeepSeek's tokenizer.
+        # These numbers were counted with DeepSeek's tokenizer.
         ("The quick brown fox jumps over the lazy dog.", 10),
         ("def add(a: int, b: int) -> int:\n    return a + b\n", 19),
         ('{"path": "src/main.py", "offset": 1, "limit": 2000}', 21),
@@ -81,7 +81,7 @@ def test_the_count_of_the_provider_corrects_an_estimate() -> None:
     scale = EstimateCorrection()
     scale.learn(1000, 1300)
     assert scale(2000) == 2600
-    scale.learn(1000, 40)  # the provider reports only uncached tokens, not the whole request
+    scale.learn(1000, 40)  # this provider counts only uncached tokens
     assert scale(2000) == 2600
 
 

@@ -1,4 +1,4 @@
-"""config.yaml is edited as text, and all other lines stay unchanged."""
+"""config.yaml is edited as text, and lines without a new value stay unchanged."""
 
 import difflib
 import subprocess

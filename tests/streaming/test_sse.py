@@ -88,7 +88,7 @@ def sent(events: Iterable[AgentEvent], stream: ChatStream | None = None) -> byte
 
 
 def frames(data: bytes) -> list[Frame]:
-    """Parses the events of a stream. Fails on anything else."""
+    """Parses the events of a stream. Fails if the stream contains anything else."""
     text = data.decode()
     found = list(FRAME.finditer(text))
     assert "".join(match.group() for match in found) == text

@@ -95,7 +95,7 @@ class TestKeyed(AdapterContract):
 
 
 class NeverEchoes(ChatServer):
-    """A server that does not return our own messages. With it, no adapter can prove that it
+    """A server that does not return our own messages. So it can't show whether an adapter
     ignores them."""
 
     async def updates(self, token: str) -> Batch:

@@ -1,4 +1,4 @@
-"""The two parts into which a tree is cut are together the whole tree."""
+"""A tree is cut into two parts, which together have the whole content of the tree."""
 
 import re
 

@@ -177,7 +177,7 @@ async def test_if_all_models_failed_recently_all_are_tried_in_order() -> None:
 
 
 SPEED = 50.0
-"""The speed of the clock of these tests: the number of its seconds per real second."""
+"""The clock of these tests runs this many times as fast as real time."""
 SEED = 8
 
 
@@ -190,14 +190,14 @@ async def fast_sleep(seconds: float) -> None:
 
 
 class HalfFailing(FakeModel):
-    """A model server that fails half of its first `failing` calls. It fails in all the ways of
+    """A model server that fails half of its first `failing` calls. The failures are those of
     real servers."""
 
     def __init__(self, failing: int) -> None:
         super().__init__()
         self.early: list[float] = []
-        """For each call that came too early: the seconds that were left of the pause. The caller
-        knew of the pause."""
+        """The calls that came during a pause of which the client knew. Each item is the number
+        of seconds that were left of the pause."""
         self.pauses: dict[float, float] = {}
         """Maps the length of each pause to the time at which the pause is over. All lengths are
         different."""

@@ -86,7 +86,7 @@ async def test_sync_functions_run_in_a_few_threads_of_their_own() -> None:
     gate = threading.Event()
 
     def hold() -> str:
-        """Wait to be let go."""
+        """Wait for the gate."""
         seen.append(usual.borrowed_tokens)
         gate.wait(10)
         return "done"

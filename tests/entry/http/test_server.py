@@ -219,8 +219,8 @@ async def read_to_the_end(stream: anyio.abc.ByteReceiveStream) -> bytes:
 
 
 async def closed_after(port: int, sent: bytes) -> tuple[float, bytes]:
-    """Sends the data. Returns the seconds until the server closes the connection, and its
-    answer."""
+    """Sends the data. Returns the seconds until the server closes the connection, and the answer
+    of the server."""
     async with await anyio.connect_tcp("127.0.0.1", port) as stream:
         begun = time.monotonic()
         if sent:
@@ -439,7 +439,7 @@ async def test_a_request_of_9_mb_does_not_delay_other_requests(
                     assert (await request(gateway.port, "GET", "/health"))[0] == 200
                     slowest = max(slowest, time.monotonic() - begun)
                 delays.append(slowest)
-            # Takes the best of several runs, because the machine may be busy.
+            # The test uses the best of several runs, because the machine may be busy.
             if slowest < 0.2:
                 break
     assert set(answers) == {400 if messages > 10_000 else 200}

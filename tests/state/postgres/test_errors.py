@@ -1,4 +1,5 @@
-"""PostgreSQL's errors become our errors: for a retry, for a later attempt, or for the operator."""
+"""PostgreSQL's errors become our errors. Some are retried at once, some later, and some need the
+operator."""
 
 from pathlib import Path
 
