@@ -27,7 +27,7 @@ QUESTION = QuestionAsked(id="q", call=CallId("t_0_1"), kind="question", prompt="
 
 
 def sent(events: list[AgentEvent], model: str = "main") -> tuple[Completion, bool]:
-    """Returns the completion that a client gets for the events, and whether its text counts as
+    """Returns the completion that a client gets for the events, and whether the answer counts as
     long."""
     answer = PlainAnswer()
     for seq, event in enumerate(events, 1):

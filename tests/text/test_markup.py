@@ -110,7 +110,8 @@ def depth_of(html: str) -> int:
 @settings(max_examples=500)
 @given(st.lists(st.sampled_from([*TAGS, "x"]), max_size=12), st.integers(1, 20))
 def test_the_parser_never_nests_deeper_than_we_count(tags: list[str], times: int) -> None:
-    """If the parser nested deeper than we count, a page that we do not cut could make it slow."""
+    """If our count of the depth were too low, a page that we do not cut could make the parser
+    slow."""
     page = sanitized("".join(tags) * times)
     # The parser adds html and body. To an element it adds at most a table body, a row and a link.
     assert depth_of(page.text) <= 4 * page.depth + 4

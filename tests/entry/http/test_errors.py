@@ -72,7 +72,7 @@ def test_paths_of_the_operator_are_not_shown_to_clients() -> None:
 
 @contextmanager
 def logged() -> Iterator[io.StringIO]:
-    """During the block, the log is limited as in the gateway, and its text is collected."""
+    """Collects the log during the block. The log has the same limit as in the gateway."""
     before, out = (logging.root.handlers[:], logging.root.level), io.StringIO()
     start_logging("INFO", (), out)
     try:
