@@ -141,11 +141,10 @@ class Gateway:
         """Accepts a message. Returns when it is stored durably."""
         source, principal = event.source, event.origin.principal
         self._need_open(source)
-        addressed = event.addressed and not names_another_bot(event)
-        if not addressed or not self._access.admits(source, principal):
+        if not self.admits(event):
             # Messages between the members of a group are not addressed to us, so a refusal is not
             # logged.
-            level = logging.INFO if addressed else logging.DEBUG
+            level = logging.INFO if _is_addressed(event) else logging.DEBUG
             log.log(level, "not admitted: user %s of %s", source.user_id, source.account)
             return Refused(reason="not admitted")
         try:
@@ -176,6 +175,11 @@ class Gateway:
         if taken.stop and not self._runner.stop(taken.stop, "stop"):
             await self._resume()
         return taken.receipt
+
+    def admits(self, event: MessageEvent) -> bool:
+        """Whether the message is for us, and its sender may talk to us."""
+        admitted = self._access.admits(event.source, event.origin.principal)
+        return admitted and _is_addressed(event)
 
     def _need_open(self, source: Source) -> None:
         """Raises an error if no message can be accepted now."""
@@ -356,6 +360,10 @@ class Gateway:
             return
         if self._runner.is_fleeting(turn):
             self._runner.stop(turn, "unread")
+
+
+def _is_addressed(event: MessageEvent) -> bool:
+    return event.addressed and not names_another_bot(event)
 
 
 @asynccontextmanager

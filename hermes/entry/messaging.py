@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import anyio
 
 from hermes.control.access import accept_from_chat
+from hermes.control.chat_files import accept_with_files
 from hermes.control.gateway import Gateway
 from hermes.settings import Settings
 from hermes.settings.platforms import platform_config
@@ -19,6 +20,7 @@ from hermes.types.errors import (
 )
 from hermes.types.platforms import (
     AnyPlatform,
+    CanFetch,
     ConfigT,
     Cursor,
     Platform,
@@ -112,7 +114,10 @@ async def serve(gateway: Gateway, adapter: PlatformAdapter) -> None:
     """Listens and delivers for the account until cancelled. Returns if its credential is
     invalid."""
     cursor = await hold(gateway, adapter)
-    accept = accept_from_chat(gateway.accept, adapter.account)
+    accept: Accept = gateway.accept
+    if isinstance(adapter, CanFetch):
+        accept = accept_with_files(accept, gateway.admits, gateway.media, adapter.fetch)
+    accept = accept_from_chat(accept, adapter.account)
     failures = 0
 
     def ready() -> None:

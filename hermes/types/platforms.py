@@ -6,7 +6,7 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, runtime_
 import msgspec
 
 from hermes.types.identity import Target
-from hermes.types.messages import Content, MessageRef
+from hermes.types.messages import Attachment, Content, MessageRef
 from hermes.types.nodes import Document
 from hermes.types.protocols import Accept
 from hermes.types.value import Value
@@ -89,6 +89,18 @@ class CanType(Protocol):
         ...
 
 
+FetchFile = Callable[[Attachment], Awaitable[bytes]]
+"""Downloads a received file. `path` of the attachment is the platform's own id of the file. Raises
+Rejected if the file can't be downloaded, also not later."""
+
+
+@runtime_checkable
+class CanFetch(Protocol):
+    async def fetch(self, attachment: Attachment) -> bytes:
+        """Downloads a file of an event that `run` has reported; see `FetchFile`."""
+        ...
+
+
 # --- the manifest ----------------------------------------------------------------------------
 
 Quality = Literal["bronze", "silver", "gold"]
@@ -121,6 +133,8 @@ class WebhookRoute(Value):
     method: Literal["GET", "POST", "PUT"]
     path: str
     handler: WebhookHandler
+    fetch: FetchFile | None = None
+    """Downloads the files of the events that the handler reports."""
 
 
 class Platform(Value, Generic[ConfigT]):

@@ -8,10 +8,12 @@ from starlette.routing import Route, compile_path
 from starlette.types import ASGIApp
 
 from hermes.control.access import accept_from_chat
+from hermes.control.chat_files import accept_with_files
 from hermes.control.gateway import Gateway
 from hermes.entry.http.endpoint import Endpoint, EndpointFunction, body_of
 from hermes.types.errors import ConfigError
-from hermes.types.platforms import WebhookHandler, WebhookRequest, WebhookRoute
+from hermes.types.platforms import WebhookRequest, WebhookRoute
+from hermes.types.protocols import Accept
 
 
 def check_paths(routes: Sequence[WebhookRoute], ours: Sequence[str]) -> None:
@@ -32,13 +34,15 @@ def check_paths(routes: Sequence[WebhookRoute], ours: Sequence[str]) -> None:
 def webhook_routes(gateway: Gateway, routes: Sequence[WebhookRoute]) -> list[Route]:
     """Returns the routes of platforms. They need no API key: each handler verifies its requests."""
     return [
-        Route(route.path, Endpoint(route.method, _endpoint(gateway, route.handler)))
-        for route in routes
+        Route(route.path, Endpoint(route.method, _endpoint(gateway, route))) for route in routes
     ]
 
 
-def _endpoint(gateway: Gateway, handler: WebhookHandler) -> EndpointFunction:
-    accept = accept_from_chat(gateway.accept)
+def _endpoint(gateway: Gateway, route: WebhookRoute) -> EndpointFunction:
+    accept: Accept = gateway.accept
+    if route.fetch is not None:
+        accept = accept_with_files(accept, gateway.admits, gateway.media, route.fetch)
+    accept = accept_from_chat(accept)
 
     async def answer(request: Request) -> ASGIApp:
         received = WebhookRequest(
@@ -46,7 +50,7 @@ def _endpoint(gateway: Gateway, handler: WebhookHandler) -> EndpointFunction:
             query=dict(request.query_params),
             body=await body_of(request),
         )
-        response = await handler(received, accept)
+        response = await route.handler(received, accept)
         return Response(response.body, response.status, media_type=response.media_type)
 
     return answer
