@@ -1,0 +1,450 @@
+"""A strict fake of Telegram's Bot API, over real HTTP on this machine.
+
+The fake refuses what Telegram refuses, with Telegram's descriptions. Unlike Telegram, it also
+returns our own messages as updates, as other platforms do.
+"""
+
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import anyio
+import msgspec
+from aiohttp import web
+from msgspec.structs import replace
+
+from hermes.testing.telegram_checks import checked_keyboard, formatted_text
+from hermes.testing.telegram_parameters import (
+    FILE_FIELDS,
+    AnswerCallbackQuery,
+    EditMessageText,
+    GetFile,
+    GetUpdates,
+    NoParameters,
+    SendChatAction,
+    SendFile,
+    SendMessage,
+    SetWebhook,
+)
+from hermes.testing.telegram_records import (
+    ApiCall,
+    ApiObject,
+    ApiRefusal,
+    BotMessage,
+    BotToken,
+    ScriptedFailure,
+)
+
+T = TypeVar("T")
+TELEGRAM_LIMIT, CAPTION_LIMIT = 4096, 1024
+DOWNLOAD_LIMIT = 20 * 1024 * 1024
+
+
+class FakeBot:
+    """One bot: its user, and the updates that wait for it."""
+
+    def __init__(self, token: BotToken, username: str) -> None:
+        self.token = token
+        self.user: ApiObject = {
+            "id": int(token.partition(":")[0]),
+            "is_bot": True,
+            "first_name": username,
+            "username": username,
+        }
+        self.pending: list[ApiObject] = []
+        self.webhook: SetWebhook | None = None
+        self.queries: set[str] = set()
+        """The button presses that are not answered yet."""
+        self.poller = anyio.CancelScope()
+        self.polls = 0
+        """Number of polls that wait for updates."""
+        self.changed = anyio.Event()
+
+
+class BotApiServer:
+    """The server, its chats and its bots."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.calls: list[ApiCall] = []
+        self.messages: dict[tuple[int, int], BotMessage] = {}
+        self.actions: list[tuple[int, str]] = []
+        """(chat, action) of every `sendChatAction`."""
+        self.files: dict[str, bytes] = {}
+        """The files that people have sent, by file id."""
+        self.failures: list[ScriptedFailure] = []
+        """The next calls fail in these ways. Polls are not affected."""
+        self.echoed = 0
+        """Number of messages of bots that were returned to the bots as updates."""
+        self.impatient: list[ApiCall] = []
+        """The calls inside a penalty window."""
+        self._penalties: dict[int, float] = {}
+        self._chats: dict[int, ApiObject] = {}
+        self._bots: dict[BotToken, FakeBot] = {}
+        self._last_update = 1000
+        self._last_message = 0
+        self._runner: web.AppRunner | None = None
+
+    # --- the test's side ---------------------------------------------------------------------
+
+    def add_bot(self, token: BotToken, username: str) -> FakeBot:
+        self._bots[token] = FakeBot(token, username)
+        return self._bots[token]
+
+    def add_chat(self, id: int, kind: str = "private", **more: object) -> None:
+        """Creates a chat. `topics` are the ids of the forum topics that it has."""
+        self._chats[id] = {"id": id, "type": kind, **more}
+
+    def says(self, chat: int, text: str = "", user: int = 7, **more: object) -> ApiObject:
+        """Makes a person write to a chat; returns the message that all bots in it receive."""
+        message = self._message(chat, self._person(user), **more)
+        if text:
+            message["text"] = text
+        self._deliver("message", message)
+        return message
+
+    def presses(self, chat: int, label: str, user: int = 7) -> None:
+        """Makes a person press the last button in the chat that has this label."""
+        for message in reversed(self.messages.values()):
+            rows = message.keyboard.inline_keyboard if message.keyboard else ()
+            data = [one.callback_data for row in rows for one in row if one.text == label]
+            if message.chat == chat and data:
+                break
+        else:
+            raise AssertionError(f"no message in {chat} has a button {label!r}")
+        bot = self._bots[message.token]
+        query = f"q{self._last_update}"
+        bot.queries.add(query)
+        pressed = {"id": query, "from": self._person(user), "data": data[0]}
+        self._add(bot, "callback_query", {**pressed, "message": self._shown(message)})
+
+    def texts(self, chat: int) -> list[str]:
+        """The visible texts of the messages of bots in a chat, oldest first."""
+        return [one.shown.text for one in self.messages.values() if one.chat == chat]
+
+    def penalize(self, chat: int, seconds: float) -> None:
+        """Refuses all calls for a chat until this time has passed."""
+        self._penalties[chat] = time.monotonic() + seconds
+
+    def polling(self, token: BotToken) -> bool:
+        """Whether a poll of the bot waits for updates."""
+        return self._bots[token].polls > 0
+
+    @property
+    def connections(self) -> int:
+        """Number of open HTTP connections."""
+        assert self._runner is not None
+        assert self._runner.server is not None
+        return len(self._runner.server.connections)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["BotApiServer"]:
+        """Serves on a free port of this machine until the block ends."""
+        app = web.Application(client_max_size=100 * 1024 * 1024)
+        app.router.add_route("*", "/bot{token}/{method}", self._answer)
+        app.router.add_get("/file/bot{token}/{path}", self._download)
+        self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
+        await self._runner.setup()
+        try:
+            site = web.TCPSite(self._runner, "127.0.0.1", 0)
+            await site.start()
+            port = self._runner.addresses[0][1]
+            self.url = f"http://127.0.0.1:{port}"
+            yield self
+        finally:
+            await self._runner.cleanup()
+
+    # --- calls -------------------------------------------------------------------------------
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        token, method = request.match_info["token"], request.match_info["method"]
+        parameters: dict[str, object] = {}
+        try:
+            bot = self._bot(token)
+            parameters = await _parameters(request)
+            failure = self.failures.pop(0) if self.failures and method != "getUpdates" else None
+            if failure and not failure.done:
+                _fail(request, failure)
+            result = await self._called(bot, method, parameters)
+            if failure:
+                _fail(request, failure)
+        except ApiRefusal as refusal:
+            self._note(token, method, parameters, refusal.status)
+            return _refused(refusal)
+        self._note(token, method, parameters, 200)
+        return web.json_response({"ok": True, "result": result})
+
+    def _bot(self, token: BotToken) -> FakeBot:
+        if token not in self._bots:
+            raise ApiRefusal(401, "Unauthorized")
+        return self._bots[token]
+
+    def _note(
+        self, token: BotToken, method: str, parameters: Mapping[str, object], status: int
+    ) -> None:
+        call = ApiCall(
+            at=time.monotonic(), token=token, method=method, parameters=parameters, status=status
+        )
+        self.calls.append(call)
+
+    async def _called(self, bot: FakeBot, method: str, parameters: ApiObject) -> object:
+        if method == "getUpdates":
+            return await self._get_updates(bot, _read(parameters, GetUpdates))
+        if "chat_id" in parameters:
+            self._check_chat(bot, method, parameters)
+        if method in FILE_FIELDS:
+            return self._send_file(bot, method, parameters)
+        methods: dict[str, Callable[[], object]] = {
+            "getMe": lambda: bot.user,
+            "setWebhook": lambda: self._set_webhook(bot, _read(parameters, SetWebhook)),
+            "deleteWebhook": lambda: self._delete_webhook(bot, _read(parameters, NoParameters)),
+            "sendMessage": lambda: self._send(bot, _read(parameters, SendMessage)),
+            "editMessageText": lambda: self._edit(bot, _read(parameters, EditMessageText)),
+            "sendChatAction": lambda: self._act(_read(parameters, SendChatAction)),
+            "answerCallbackQuery": lambda: _answer_query(
+                bot, _read(parameters, AnswerCallbackQuery)
+            ),
+            "getFile": lambda: self._get_file(_read(parameters, GetFile)),
+        }
+        if method not in methods:
+            raise ApiRefusal(404, "Not Found")
+        return methods[method]()
+
+    def _check_chat(self, bot: FakeBot, method: str, parameters: ApiObject) -> None:
+        chat = int(str(parameters["chat_id"]))
+        if chat not in self._chats:
+            raise ApiRefusal(400, "Bad Request: chat not found")
+        thread = parameters.get("message_thread_id")
+        topics = self._chats[chat].get("topics", ())
+        assert isinstance(topics, tuple)
+        if thread is not None and int(str(thread)) not in topics:
+            raise ApiRefusal(400, "Bad Request: message thread not found")
+        rest = self._penalties.get(chat, 0.0) - time.monotonic()
+        if rest > 0:
+            self._note(bot.token, method, parameters, 429)
+            self.impatient.append(self.calls.pop())
+            seconds = int(rest) + 1
+            raise ApiRefusal(429, f"Too Many Requests: retry after {seconds}", seconds)
+
+    async def _get_updates(self, bot: FakeBot, wanted: GetUpdates) -> list[ApiObject]:
+        if bot.webhook is not None:
+            raise ApiRefusal(
+                409,
+                "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook"
+                " to delete the webhook first",
+            )
+        bot.poller.cancel()
+        # An offset that is far in the future is ignored.
+        if wanted.offset <= self._last_update + 10:
+            bot.pending = [one for one in bot.pending if _number(one) >= wanted.offset]
+        with anyio.CancelScope() as bot.poller:
+            bot.polls += 1
+            try:
+                with anyio.move_on_after(wanted.timeout):
+                    while not bot.pending:
+                        await bot.changed.wait()
+            finally:
+                bot.polls -= 1
+            allowed = (*wanted.allowed_updates, "update_id")
+            bot.pending = [one for one in bot.pending if set(one) <= set(allowed)]
+            found = bot.pending[: wanted.limit]
+            self.echoed += sum(_sender(one) == bot.user["id"] for one in found)
+            return found
+        raise ApiRefusal(
+            409,
+            "Conflict: terminated by other getUpdates request; make sure that only one bot"
+            " instance is running",
+        )
+
+    def _set_webhook(self, bot: FakeBot, wanted: SetWebhook) -> bool:
+        if not wanted.url.startswith("https://"):
+            raise ApiRefusal(
+                400, "Bad Request: bad webhook: An HTTPS URL must be provided for webhook"
+            )
+        bot.webhook = wanted
+        return True
+
+    def _delete_webhook(self, bot: FakeBot, wanted: NoParameters) -> bool:
+        bot.webhook = None
+        return True
+
+    def _send(self, bot: FakeBot, wanted: SendMessage) -> ApiObject:
+        message = BotMessage(
+            id=self._next_message(),
+            chat=wanted.chat_id,
+            token=bot.token,
+            thread=wanted.message_thread_id,
+            source=wanted.text,
+            shown=formatted_text(wanted.text, wanted.parse_mode, TELEGRAM_LIMIT),
+            keyboard=checked_keyboard(wanted.reply_markup),
+        )
+        return self._keep(bot, message)
+
+    def _edit(self, bot: FakeBot, wanted: EditMessageText) -> ApiObject:
+        message = self.messages.get((wanted.chat_id, wanted.message_id))
+        if message is None:
+            raise ApiRefusal(400, "Bad Request: message to edit not found")
+        if message.token != bot.token or message.file is not None:
+            raise ApiRefusal(400, "Bad Request: message can't be edited")
+        shown = formatted_text(wanted.text, wanted.parse_mode, TELEGRAM_LIMIT)
+        if (shown, checked_keyboard(wanted.reply_markup)) == (message.shown, message.keyboard):
+            raise ApiRefusal(
+                400,
+                "Bad Request: message is not modified: specified new message content and reply"
+                " markup are exactly the same as a current content and reply markup of the message",
+            )
+        changed = replace(
+            message,
+            source=wanted.text,
+            shown=shown,
+            keyboard=wanted.reply_markup,
+            versions=(*message.versions, shown.text),
+        )
+        self.messages[changed.chat, changed.id] = changed
+        return self._shown(changed)
+
+    def _send_file(self, bot: FakeBot, method: str, parameters: ApiObject) -> ApiObject:
+        field = FILE_FIELDS[method]
+        file = parameters.pop(field, None)
+        if not isinstance(file, web.FileField):
+            raise ApiRefusal(400, f"Bad Request: there is no {field} in the request")
+        wanted = _read(parameters, SendFile)
+        parameters[field] = file.filename
+        message = BotMessage(
+            id=self._next_message(),
+            chat=wanted.chat_id,
+            token=bot.token,
+            thread=wanted.message_thread_id,
+            source=wanted.caption,
+            shown=formatted_text(wanted.caption, wanted.parse_mode, CAPTION_LIMIT, needed=False),
+            file=file.filename,
+        )
+        return self._keep(bot, message)
+
+    def _act(self, wanted: SendChatAction) -> bool:
+        self.actions.append((wanted.chat_id, wanted.action))
+        return True
+
+    def _get_file(self, wanted: GetFile) -> ApiObject:
+        data = self.files.get(wanted.file_id)
+        if data is None:
+            raise ApiRefusal(
+                400, "Bad Request: wrong file_id or the file is temporarily unavailable"
+            )
+        if len(data) > DOWNLOAD_LIMIT:
+            raise ApiRefusal(400, "Bad Request: file is too big")
+        id = wanted.file_id
+        return {"file_id": id, "file_unique_id": id, "file_size": len(data), "file_path": id}
+
+    async def _download(self, request: web.Request) -> web.Response:
+        data = self.files.get(request.match_info["path"])
+        if request.match_info["token"] not in self._bots or data is None:
+            raise web.HTTPNotFound
+        return web.Response(body=data)
+
+    # --- messages and updates ----------------------------------------------------------------
+
+    def _keep(self, bot: FakeBot, message: BotMessage) -> ApiObject:
+        kept = replace(message, versions=(message.shown.text,))
+        self.messages[kept.chat, kept.id] = kept
+        self._add(bot, "message", self._shown(kept))
+        return self._shown(kept)
+
+    def _shown(self, message: BotMessage) -> ApiObject:
+        found: ApiObject = {
+            "message_id": message.id,
+            "date": int(time.time()),
+            "chat": self._chat(message.chat),
+            "from": self._bots[message.token].user,
+        }
+        if message.thread is not None:
+            found |= {"message_thread_id": message.thread, "is_topic_message": True}
+        if message.keyboard is not None:
+            found["reply_markup"] = msgspec.to_builtins(message.keyboard)
+        found["caption" if message.file else "text"] = message.shown.text
+        return found
+
+    def _message(self, chat: int, sender: ApiObject, **more: object) -> ApiObject:
+        return {
+            "message_id": self._next_message(),
+            "date": int(time.time()),
+            "chat": self._chat(chat),
+            "from": sender,
+            **more,
+        }
+
+    def _chat(self, id: int) -> ApiObject:
+        return {name: value for name, value in self._chats[id].items() if name != "topics"}
+
+    def _person(self, id: int) -> ApiObject:
+        return {"id": id, "is_bot": False, "first_name": f"Person {id}"}
+
+    def _next_message(self) -> int:
+        self._last_message += 1
+        return self._last_message
+
+    def _deliver(self, kind: str, content: ApiObject) -> None:
+        for bot in self._bots.values():
+            self._add(bot, kind, content)
+
+    def _add(self, bot: FakeBot, kind: str, content: ApiObject) -> None:
+        self._last_update += 1
+        bot.pending.append({"update_id": self._last_update, kind: content})
+        bot.changed.set()
+        bot.changed = anyio.Event()
+
+
+async def _parameters(request: web.Request) -> dict[str, object]:
+    if request.content_type == "application/json":
+        found = await request.json()
+        if not isinstance(found, dict):
+            raise ApiRefusal(400, "Bad Request: the body is not an object")
+        return found
+    return dict(await request.post())
+
+
+def _read(parameters: ApiObject, kind: type[T]) -> T:
+    form = any(isinstance(value, str) and name == "chat_id" for name, value in parameters.items())
+    try:
+        return msgspec.convert(parameters, kind, strict=not form)
+    except msgspec.ValidationError as error:
+        raise ApiRefusal(400, f"Bad Request: {error}") from error
+
+
+def _fail(request: web.Request, failure: ScriptedFailure) -> None:
+    if failure.status:
+        raise ApiRefusal(failure.status, failure.description, failure.retry_after)
+    if request.transport is not None:
+        request.transport.abort()
+    raise ApiRefusal(502, "the connection was cut")
+
+
+def _refused(refusal: ApiRefusal) -> web.Response:
+    body: ApiObject = {"ok": False, "error_code": refusal.status, "description": str(refusal)}
+    if refusal.retry_after is not None:
+        body["parameters"] = {"retry_after": refusal.retry_after}
+    return web.json_response(body, status=refusal.status, dumps=json.dumps)
+
+
+def _answer_query(bot: FakeBot, wanted: AnswerCallbackQuery) -> bool:
+    if wanted.callback_query_id not in bot.queries:
+        raise ApiRefusal(
+            400,
+            "Bad Request: query is too old and response timeout expired or query ID is invalid",
+        )
+    bot.queries.remove(wanted.callback_query_id)
+    return True
+
+
+def _number(update: ApiObject) -> int:
+    number = update["update_id"]
+    assert isinstance(number, int)
+    return number
+
+
+def _sender(update: ApiObject) -> object:
+    message = update.get("message", {})
+    assert isinstance(message, dict)
+    return message.get("from", {}).get("id")

@@ -1,0 +1,90 @@
+"""The parameters of the methods that the fake of Telegram's Bot API has."""
+
+from typing import Literal
+
+from hermes.types.value import Value
+
+BATCH_LIMIT = 100
+
+
+class _Strict(Value, forbid_unknown_fields=True):
+    """Parameters with an unknown name are refused."""
+
+
+class InlineButton(_Strict):
+    text: str
+    callback_data: str
+
+
+class InlineKeyboard(_Strict):
+    inline_keyboard: tuple[tuple[InlineButton, ...], ...]
+
+
+class LinkPreview(_Strict):
+    is_disabled: bool
+
+
+class GetUpdates(_Strict):
+    offset: int = 0
+    limit: int = BATCH_LIMIT
+    timeout: int = 0
+    allowed_updates: tuple[str, ...] = ()
+
+
+class SetWebhook(_Strict):
+    url: str
+    secret_token: str = ""
+    allowed_updates: tuple[str, ...] = ()
+
+
+class NoParameters(_Strict):
+    pass
+
+
+class SendMessage(_Strict):
+    chat_id: int
+    text: str
+    message_thread_id: int | None = None
+    parse_mode: Literal["HTML"] | None = None
+    reply_markup: InlineKeyboard | None = None
+    link_preview_options: LinkPreview | None = None
+
+
+class EditMessageText(_Strict):
+    chat_id: int
+    message_id: int
+    text: str
+    parse_mode: Literal["HTML"] | None = None
+    reply_markup: InlineKeyboard | None = None
+    link_preview_options: LinkPreview | None = None
+
+
+class SendChatAction(_Strict):
+    chat_id: int
+    action: Literal["typing", "upload_photo", "upload_document", "record_voice"]
+    message_thread_id: int | None = None
+
+
+class AnswerCallbackQuery(_Strict):
+    callback_query_id: str
+
+
+class GetFile(_Strict):
+    file_id: str
+
+
+class SendFile(_Strict):
+    chat_id: int
+    message_thread_id: int | None = None
+    caption: str = ""
+    parse_mode: Literal["HTML"] | None = None
+
+
+FILE_FIELDS = {
+    "sendPhoto": "photo",
+    "sendDocument": "document",
+    "sendVoice": "voice",
+    "sendAudio": "audio",
+    "sendVideo": "video",
+}
+"""The parameter that holds the file, for each method that sends one."""
