@@ -39,7 +39,9 @@ agent: {{api_max_retries: 0}}
 terminal: {{backend: local}}
 workspace: "{workspace}"
 web: {{brave_key: {brave}}}
-platforms: {{telegram: {{token: "{telegram}"}}, slack: {{extra: {{app_token: {slack}}}}}}}
+platforms:
+  telegram: {{enabled: false, token: "{telegram}"}}
+  slack: {{extra: {{app_token: {slack}}}}}
 mcp_servers: [{{command: npx, env: {{SENTRY_AUTH_TOKEN: {sentry}}}}}]
 """
 

@@ -10,6 +10,7 @@ from hermes.control.routing import DEFAULT_AGENT
 from hermes.core.models.registry import ModelRegistry
 from hermes.core.models.resolver import ConfiguredModels
 from hermes.core.models.wires import builtin_wire_formats
+from hermes.entry.platforms.telegram.manifest import TELEGRAM
 from hermes.hookspecs import hookimpl
 from hermes.plugins import Plugins, installed_plugins
 from hermes.settings.models import model_config
@@ -18,6 +19,7 @@ from hermes.types.commands import SlashCommand
 from hermes.types.execution import BackendManifest
 from hermes.types.identity import AgentId
 from hermes.types.models import WireFormat
+from hermes.types.platforms import AnyPlatform
 from hermes.types.profile import AgentProfile
 from hermes.types.tools import AnyTool
 
@@ -40,6 +42,10 @@ class Builtins:
     @hookimpl
     def register_agents(self, home: Path) -> Sequence[AgentHome]:
         return (AgentHome(id=DEFAULT_AGENT, home=home),)
+
+    @hookimpl
+    def register_platforms(self) -> Sequence[AnyPlatform]:
+        return (TELEGRAM,)
 
     @hookimpl
     def register_tools(self, profile: AgentProfile) -> Sequence[AnyTool]:

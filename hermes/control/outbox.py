@@ -19,7 +19,7 @@ from hermes.streaming.policy import StreamingPolicy
 from hermes.types.delivery import Delivery
 from hermes.types.errors import AuthFailed, Disconnected, RateLimited, Rejected, StoreUnavailable
 from hermes.types.identity import OwnerId, Target
-from hermes.types.platforms import CanEdit, CanType, PlatformAdapter
+from hermes.types.platforms import CanEdit, CanReact, CanType, PlatformAdapter
 from hermes.types.store import Store
 
 log = logging.getLogger(__name__)
@@ -109,7 +109,9 @@ class Outbox:
         so."""
         target = claim.turn.reply_to
         adapter, _ = self._accounts.get(target.account, (None, 0)) if target else (None, 0)
-        if target is None or not (adapter is None or isinstance(adapter, CanEdit | CanType)):
+        if target is None or not (
+            adapter is None or isinstance(adapter, CanEdit | CanType | CanReact)
+        ):
             yield
             return
         preview = Preview(self._store, self._gate, self._policy, self._adapter)

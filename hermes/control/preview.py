@@ -1,10 +1,12 @@
-"""Shows a running turn: a message that is placed once and grows by edits, and the typing mark."""
+"""Shows a running turn: a message that is placed once and grows by edits, the typing mark, and a
+reaction to the message that is answered."""
 
 import logging
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TypeVar
 
 import anyio
@@ -15,15 +17,15 @@ from hermes.control.event_pages import EventPages
 from hermes.control.following import Following
 from hermes.control.rate_gate import RateGate
 from hermes.control.turn_transactions import Claim
-from hermes.state import deliveries
+from hermes.state import deliveries, inbox
 from hermes.streaming.edits import EditPlan, EditPreview, Nothing, PlacePreview, Wait
 from hermes.streaming.fold import EventFold, View, answer
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.delivery import Delivery, Placed
 from hermes.types.errors import HermesError, RateLimited
 from hermes.types.identity import Target
-from hermes.types.messages import Content
-from hermes.types.platforms import CanEdit, CanType, PlatformAdapter
+from hermes.types.messages import Content, Said
+from hermes.types.platforms import CanEdit, CanReact, CanType, PlatformAdapter
 from hermes.types.store import Store
 
 log = logging.getLogger(__name__)
@@ -55,6 +57,7 @@ class Preview:
         """Previews the turn until the block ends. A call in progress is completed first."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._guarded, self._follow, claim, live)
+            group.start_soon(self._guarded, self._react, claim, target)
             group.start_soon(self._guarded, self._type, claim, target)
             try:
                 yield
@@ -81,19 +84,33 @@ class Preview:
         if self._policy.enabled and isinstance(adapter, CanEdit):
             await self._grow(claim, live, delivery, adapter)
 
+    async def _react(self, claim: Claim, target: Target) -> None:
+        """Shows on the message of the turn that the agent works on it."""
+        adapter = await self._adapter_of(target.account)
+        if isinstance(adapter, CanReact):
+            event = await self._store.read(inbox.event_of, claim.turn.id)
+            if isinstance(event.body, Said) and (message := event.body.message_id):
+                await self._sign(claim, target, partial(adapter.react, target, message))
+
     async def _type(self, claim: Claim, target: Target) -> None:
         """Shows the typing mark for as long as the turn runs."""
         adapter = await self._adapter_of(target.account)
-        limits = adapter.limits
         while isinstance(adapter, CanType):
-            try:
-                await self._gate.enter(target, limits.chat_interval)
-                await adapter.typing(target)
-            except RateLimited as limit:
-                await self._freeze(target, limit)
-            except HermesError as error:
-                log.info("typing was not shown for turn %s: %s", claim.turn.id, error)
-            await anyio.sleep(limits.typing_interval)
+            await self._sign(claim, target, partial(adapter.typing, target))
+            await anyio.sleep(adapter.limits.typing_interval)
+
+    async def _sign(
+        self, claim: Claim, target: Target, show: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Shows a sign that the agent works. The turn does not depend on it."""
+        adapter = await self._adapter_of(target.account)
+        try:
+            await self._gate.enter(target, adapter.limits.chat_interval)
+            await show()
+        except RateLimited as limit:
+            await self._freeze(target, limit)
+        except HermesError as error:
+            log.info("a sign of work was not shown for turn %s: %s", claim.turn.id, error)
 
     async def _grow(
         self, claim: Claim, live: EventLog, delivery: Delivery, adapter: PlatformAdapter

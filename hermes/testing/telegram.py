@@ -4,18 +4,16 @@ The fake refuses what Telegram refuses, with Telegram's descriptions. Unlike Tel
 returns our own messages as updates, as other platforms do.
 """
 
-import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import TypeVar
 
 import anyio
 import msgspec
 from aiohttp import web
 from msgspec.structs import replace
 
-from hermes.testing.telegram_checks import checked_keyboard, formatted_text
+from hermes.testing.telegram_checks import checked_keyboard, formatted_text, read_parameters
 from hermes.testing.telegram_parameters import (
     FILE_FIELDS,
     AnswerCallbackQuery,
@@ -26,6 +24,7 @@ from hermes.testing.telegram_parameters import (
     SendChatAction,
     SendFile,
     SendMessage,
+    SetMessageReaction,
     SetWebhook,
 )
 from hermes.testing.telegram_records import (
@@ -37,7 +36,6 @@ from hermes.testing.telegram_records import (
     ScriptedFailure,
 )
 
-T = TypeVar("T")
 TELEGRAM_LIMIT, CAPTION_LIMIT = 4096, 1024
 DOWNLOAD_LIMIT = 20 * 1024 * 1024
 
@@ -72,6 +70,8 @@ class BotApiServer:
         self.messages: dict[tuple[int, int], BotMessage] = {}
         self.actions: list[tuple[int, str]] = []
         """(chat, action) of every `sendChatAction`."""
+        self.reactions: dict[tuple[int, int], str] = {}
+        """The reaction to each message of a person, by chat and message; empty for none."""
         self.files: dict[str, bytes] = {}
         """The files that people have sent, by file id."""
         self.failures: list[ScriptedFailure] = []
@@ -80,6 +80,8 @@ class BotApiServer:
         """Number of messages of bots that were returned to the bots as updates."""
         self.impatient: list[ApiCall] = []
         """The calls inside a penalty window."""
+        self.after_polls: list[Callable[[], object]] = []
+        """Functions that are called one by one, each after a poll has returned updates."""
         self._penalties: dict[int, float] = {}
         self._chats: dict[int, ApiObject] = {}
         self._bots: dict[BotToken, FakeBot] = {}
@@ -127,10 +129,6 @@ class BotApiServer:
     def penalize(self, chat: int, seconds: float) -> None:
         """Refuses all calls for a chat until this time has passed."""
         self._penalties[chat] = time.monotonic() + seconds
-
-    def polling(self, token: BotToken) -> bool:
-        """Whether a poll of the bot waits for updates."""
-        return self._bots[token].polls > 0
 
     @property
     def connections(self) -> int:
@@ -191,22 +189,29 @@ class BotApiServer:
 
     async def _called(self, bot: FakeBot, method: str, parameters: ApiObject) -> object:
         if method == "getUpdates":
-            return await self._get_updates(bot, _read(parameters, GetUpdates))
+            return await self._get_updates(bot, read_parameters(parameters, GetUpdates))
         if "chat_id" in parameters:
             self._check_chat(bot, method, parameters)
         if method in FILE_FIELDS:
             return self._send_file(bot, method, parameters)
         methods: dict[str, Callable[[], object]] = {
             "getMe": lambda: bot.user,
-            "setWebhook": lambda: self._set_webhook(bot, _read(parameters, SetWebhook)),
-            "deleteWebhook": lambda: self._delete_webhook(bot, _read(parameters, NoParameters)),
-            "sendMessage": lambda: self._send(bot, _read(parameters, SendMessage)),
-            "editMessageText": lambda: self._edit(bot, _read(parameters, EditMessageText)),
-            "sendChatAction": lambda: self._act(_read(parameters, SendChatAction)),
-            "answerCallbackQuery": lambda: _answer_query(
-                bot, _read(parameters, AnswerCallbackQuery)
+            "setWebhook": lambda: self._set_webhook(bot, read_parameters(parameters, SetWebhook)),
+            "deleteWebhook": lambda: self._delete_webhook(
+                bot, read_parameters(parameters, NoParameters)
             ),
-            "getFile": lambda: self._get_file(_read(parameters, GetFile)),
+            "sendMessage": lambda: self._send(bot, read_parameters(parameters, SendMessage)),
+            "editMessageText": lambda: self._edit(
+                bot, read_parameters(parameters, EditMessageText)
+            ),
+            "sendChatAction": lambda: self._act(read_parameters(parameters, SendChatAction)),
+            "setMessageReaction": lambda: self._react(
+                read_parameters(parameters, SetMessageReaction)
+            ),
+            "answerCallbackQuery": lambda: _answer_query(
+                bot, read_parameters(parameters, AnswerCallbackQuery)
+            ),
+            "getFile": lambda: self._get_file(read_parameters(parameters, GetFile)),
         }
         if method not in methods:
             raise ApiRefusal(404, "Not Found")
@@ -251,6 +256,8 @@ class BotApiServer:
             bot.pending = [one for one in bot.pending if set(one) <= set(allowed)]
             found = bot.pending[: wanted.limit]
             self.echoed += sum(_sender(one) == bot.user["id"] for one in found)
+            if found and self.after_polls:
+                self.after_polls.pop(0)()
             return found
         raise ApiRefusal(
             409,
@@ -310,7 +317,7 @@ class BotApiServer:
         file = parameters.pop(field, None)
         if not isinstance(file, web.FileField):
             raise ApiRefusal(400, f"Bad Request: there is no {field} in the request")
-        wanted = _read(parameters, SendFile)
+        wanted = read_parameters(parameters, SendFile)
         parameters[field] = file.filename
         message = BotMessage(
             id=self._next_message(),
@@ -325,6 +332,13 @@ class BotApiServer:
 
     def _act(self, wanted: SendChatAction) -> bool:
         self.actions.append((wanted.chat_id, wanted.action))
+        return True
+
+    def _react(self, wanted: SetMessageReaction) -> bool:
+        key = (wanted.chat_id, wanted.message_id)
+        if key not in self.reactions:
+            raise ApiRefusal(400, "Bad Request: message to react not found")
+        self.reactions[key] = "".join(one.emoji for one in wanted.reaction)
         return True
 
     def _get_file(self, wanted: GetFile) -> ApiObject:
@@ -367,13 +381,10 @@ class BotApiServer:
         return found
 
     def _message(self, chat: int, sender: ApiObject, **more: object) -> ApiObject:
-        return {
-            "message_id": self._next_message(),
-            "date": int(time.time()),
-            "chat": self._chat(chat),
-            "from": sender,
-            **more,
-        }
+        number = self._next_message()
+        self.reactions[chat, number] = ""
+        place = {"message_id": number, "chat": self._chat(chat), "from": sender}
+        return {**place, "date": int(time.time()), **more}
 
     def _chat(self, id: int) -> ApiObject:
         return {name: value for name, value in self._chats[id].items() if name != "topics"}
@@ -405,14 +416,6 @@ async def _parameters(request: web.Request) -> dict[str, object]:
     return dict(await request.post())
 
 
-def _read(parameters: ApiObject, kind: type[T]) -> T:
-    form = any(isinstance(value, str) and name == "chat_id" for name, value in parameters.items())
-    try:
-        return msgspec.convert(parameters, kind, strict=not form)
-    except msgspec.ValidationError as error:
-        raise ApiRefusal(400, f"Bad Request: {error}") from error
-
-
 def _fail(request: web.Request, failure: ScriptedFailure) -> None:
     if failure.status:
         raise ApiRefusal(failure.status, failure.description, failure.retry_after)
@@ -425,7 +428,7 @@ def _refused(refusal: ApiRefusal) -> web.Response:
     body: ApiObject = {"ok": False, "error_code": refusal.status, "description": str(refusal)}
     if refusal.retry_after is not None:
         body["parameters"] = {"retry_after": refusal.retry_after}
-    return web.json_response(body, status=refusal.status, dumps=json.dumps)
+    return web.json_response(body, status=refusal.status)
 
 
 def _answer_query(bot: FakeBot, wanted: AnswerCallbackQuery) -> bool:

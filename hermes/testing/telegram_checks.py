@@ -1,9 +1,15 @@
-"""The checks of the fake Bot API on texts and keyboards."""
+"""The checks of the fake Bot API on parameters, texts and keyboards."""
+
+from typing import TypeVar
+
+import msgspec
 
 from hermes.testing.telegram_html import BadEntities, FormattedText, parse_html
 from hermes.testing.telegram_parameters import InlineKeyboard
-from hermes.testing.telegram_records import ApiRefusal
+from hermes.testing.telegram_records import ApiObject, ApiRefusal
 from hermes.text.split import utf16_units
+
+T = TypeVar("T")
 
 
 def formatted_text(
@@ -29,3 +35,11 @@ def checked_keyboard(keyboard: InlineKeyboard | None) -> InlineKeyboard | None:
         if not button.text.strip():
             raise ApiRefusal(400, "Bad Request: text buttons are allowed only with text")
     return keyboard
+
+
+def read_parameters(parameters: ApiObject, kind: type[T]) -> T:
+    """Returns the parameters of a call. Numbers may be written as texts, as in a form."""
+    try:
+        return msgspec.convert(parameters, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise ApiRefusal(400, f"Bad Request: {error}") from error

@@ -65,6 +65,17 @@ class SendChatAction(_Strict):
     message_thread_id: int | None = None
 
 
+class EmojiReaction(_Strict):
+    type: Literal["emoji"]
+    emoji: Literal["👀", "👍", "👎", "❤", "🔥", "🎉", "🤔"]
+
+
+class SetMessageReaction(_Strict):
+    chat_id: int
+    message_id: int
+    reaction: tuple[EmojiReaction, ...]
+
+
 class AnswerCallbackQuery(_Strict):
     callback_query_id: str
 

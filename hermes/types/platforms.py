@@ -89,6 +89,13 @@ class CanType(Protocol):
         ...
 
 
+@runtime_checkable
+class CanReact(Protocol):
+    async def react(self, target: Target, message_id: str) -> None:
+        """Shows on a received message that the agent works on it. It may be called again."""
+        ...
+
+
 FetchFile = Callable[[Attachment], Awaitable[bytes]]
 """Downloads a received file. `path` of the attachment is the platform's own id of the file. Raises
 Rejected if the file can't be downloaded, also not later."""

@@ -20,6 +20,7 @@ class Caller:
 
     def __init__(self, server: BotApiServer, session: aiohttp.ClientSession) -> None:
         self.server = server
+        self.fake = server.add_bot(TOKEN, "our_bot")
         self.token = TOKEN
         self._session = session
 
@@ -39,7 +40,6 @@ class Caller:
 @pytest.fixture
 async def bot() -> AsyncIterator[Caller]:
     async with BotApiServer().running() as server, aiohttp.ClientSession() as session:
-        server.add_bot(TOKEN, "our_bot")
         server.add_chat(7)
         server.add_chat(GROUP, "supergroup", title="Team", topics=(4,))
         yield Caller(server, session)
@@ -201,7 +201,7 @@ async def test_the_older_of_two_pollers_gets_a_conflict(bot: Caller) -> None:
 
     async with anyio.create_task_group() as group:
         group.start_soon(poll, 30)
-        await until(lambda: bot.server.polling(TOKEN))
+        await until(lambda: bot.fake.polls)
         assert (await bot.call("getUpdates"))["ok"]
     ((status, description),) = refused
     assert status == 409

@@ -255,7 +255,7 @@ def test_a_used_hermes_agent_home_starts_and_stays_as_it_is(
 ) -> None:
     make_used_home(home)
     shutil.copy(HERMES_AGENT_CONFIG, home / "config.yaml")
-    (home / ".env").write_text("TELEGRAM_BOT_TOKEN=123456:abc\n")
+    (home / ".env").write_text("DISCORD_BOT_TOKEN=123456:abc\n")
     before = digests(home)
     with Service(environ, "--port", "0") as service:
         assert "you said:" in service.curl()
@@ -265,7 +265,7 @@ def test_a_used_hermes_agent_home_starts_and_stays_as_it_is(
     assert {name: digest for name, digest in digests(home).items() if name in before} == before
     assert len([*service.lines, *logged.splitlines()]) <= 15
     (found,) = (line for line in logged.splitlines() if "that is not used" in line)
-    assert found.endswith("3 sessions, 2 cron jobs, 1 skill, tokens for telegram")
+    assert found.endswith("3 sessions, 2 cron jobs, 1 skill, tokens for discord")
     assert "keys are ignored; `hermes config check` lists them" in logged
     assert "agent main runs commands on this machine" in logged
 

@@ -1,0 +1,1 @@
+"""The chat platforms that Hermes connects to."""

@@ -1,0 +1,195 @@
+"""Turns updates of the Bot API into events. It does no I/O."""
+
+from collections.abc import Iterable, Sequence
+
+from hermes.entry.platforms.telegram.schema import (
+    DOWNLOAD_BYTES,
+    CallbackQuery,
+    Chat,
+    Message,
+    RemoteFile,
+    Update,
+    User,
+)
+from hermes.text.commands import parse_command
+from hermes.types.identity import ChatKind, Source, Target
+from hermes.types.messages import (
+    Attachment,
+    AttachmentKind,
+    Body,
+    Edited,
+    MessageEvent,
+    Origin,
+    Pressed,
+    Said,
+)
+from hermes.types.value import Value
+
+_KINDS: dict[str, ChatKind] = {"private": "private", "channel": "channel"}
+_KINDS |= {"group": "group", "supergroup": "group"}
+
+
+class Recipient(Value):
+    """Our account and its user on Telegram."""
+
+    account: str
+    user: User
+
+
+def to_event(us: Recipient, pieces: Sequence[Update], now: float) -> MessageEvent | None:
+    """Returns the event of an update, or of all updates of an album.
+
+    Returns None for updates that are not for the agent: our own messages, those of other bots, and
+    service messages such as a new member.
+    """
+    first = pieces[0]
+    if first.callback_query is not None:
+        return _press(us, first.callback_query, now)
+    if (message := first.edited_message) is not None:
+        key = f"{message.message_id}:edited:{message.edit_date}"
+        body = Edited(message_id=str(message.message_id), text=message.text or message.caption)
+        return _event(us, key, message, body)
+    messages = [piece.message for piece in pieces if piece.message is not None]
+    if not messages:
+        return None
+    said = _said(messages)
+    # The update's own number is not used: it starts anew after a week without updates.
+    return _event(us, str(messages[0].message_id), messages[0], said) if said else None
+
+
+def grouped(updates: Iterable[Update]) -> list[list[Update]]:
+    """Groups the updates of each album, at the position of the album's first message."""
+    groups: dict[object, list[Update]] = {}
+    for update in updates:
+        groups.setdefault(album_of(update) or update.update_id, []).append(update)
+    return list(groups.values())
+
+
+def album_of(update: Update) -> tuple[int, str] | None:
+    """Returns the identity of the album that the update belongs to."""
+    message = update.message
+    if message is None or message.media_group_id is None:
+        return None
+    return message.chat.id, message.media_group_id
+
+
+def target_of(account: str, message: Message) -> Target:
+    """Returns the chat of a message, with its forum topic."""
+    # Outside forums, the thread id is the id of a message that was replied to.
+    topic = message.message_thread_id if message.is_topic_message else None
+    thread = None if topic is None else str(topic)
+    return Target(account=account, chat_id=str(message.chat.id), thread_id=thread)
+
+
+def _event(us: Recipient, key: str, message: Message, body: Body) -> MessageEvent | None:
+    if message.sender_chat is None and (message.sender is None or message.sender.is_bot):
+        return None
+    return MessageEvent(
+        dedupe_key=f"{us.account}:{message.chat.id}:{key}",
+        source=_source(us, message, message.sender_chat or message.sender),
+        origin=Origin(reply_to=target_of(us.account, message), bot=us.user.username),
+        received_at=float(message.edit_date or message.date),
+        body=body,
+        addressed=message.chat.type == "private" or _addresses(us.user, message),
+    )
+
+
+def _press(us: Recipient, query: CallbackQuery, now: float) -> MessageEvent | None:
+    """Returns the event of a button press; None if the message of the button is not known."""
+    message = query.message
+    if message is None or message.reply_markup is None:
+        return None
+    buttons = (button for row in message.reply_markup.inline_keyboard for button in row)
+    label = next((one.text for one in buttons if one.callback_data == query.data), None)
+    if label is None:
+        return None
+    question = query.data.rpartition(":")[0]
+    return MessageEvent(
+        dedupe_key=f"{us.account}:press:{query.id}",
+        source=_source(us, message, query.sender),
+        origin=Origin(reply_to=target_of(us.account, message), bot=us.user.username),
+        received_at=now,
+        body=Pressed(question=question, choice=label, message_id=str(message.message_id)),
+    )
+
+
+def _source(us: Recipient, message: Message, author: User | Chat | None) -> Source:
+    """Returns the source. An anonymous administrator is the group in whose name they write."""
+    assert author is not None
+    return Source(
+        platform="telegram",
+        account=us.account,
+        chat_kind=_KINDS[message.chat.type],
+        chat_id=str(message.chat.id),
+        user_id=str(author.id),
+        thread_id=target_of(us.account, message).thread_id,
+        user_name=author.name or None,
+        chat_name=message.chat.name or None,
+    )
+
+
+def _addresses(user: User, message: Message) -> bool:
+    """Whether a group message is a command, a reply to the bot, or mentions the bot."""
+    answered = message.reply_to_message
+    if answered and answered.sender and answered.sender.id == user.id:
+        return True
+    text = message.text or message.caption
+    if parse_command(text) is not None:
+        return True
+    units = text.encode("utf-16-le", "surrogatepass")
+    for entity in (*message.entities, *message.caption_entities):
+        start, end = 2 * entity.offset, 2 * (entity.offset + entity.length)
+        part = units[start:end].decode("utf-16-le", "replace")
+        if entity.type == "mention" and part.casefold() == f"@{user.username}".casefold():
+            return True
+        if entity.type == "text_mention" and entity.user and entity.user.id == user.id:
+            return True
+    return False
+
+
+def _said(messages: Sequence[Message]) -> Said | None:
+    """Returns the text and the files of a message or an album; None if there are none."""
+    texts = [text for message in messages if (text := message.text or message.caption)]
+    texts += [message.sticker.emoji for message in messages if message.sticker]
+    files: list[Attachment] = []
+    for message in messages:
+        for file in _files(message):
+            if file.size > DOWNLOAD_BYTES:
+                texts.append(f"{file.label[:-1]} was not received: it is larger than 20 MB]")
+            else:
+                files.append(file)
+    if not texts and not files:
+        return None
+    answered = messages[0].reply_to_message
+    return Said(
+        text="\n\n".join(texts),
+        attachments=tuple(files),
+        message_id=str(messages[0].message_id),
+        reply_to=str(answered.message_id) if answered else None,
+    )
+
+
+def _files(message: Message) -> Iterable[Attachment]:
+    if message.photo:
+        yield _attachment("image", message.photo[-1], "photo.jpg", "image/jpeg")
+    elif message.voice:
+        yield _attachment("audio", message.voice, "voice.ogg", "audio/ogg")
+    elif message.audio:
+        yield _attachment("audio", message.audio, "audio.mp3", "audio/mpeg")
+    elif found := message.video or message.animation or message.video_note:
+        yield _attachment("video", found, "video.mp4", "video/mp4")
+    elif message.document:
+        image = message.document.mime_type in ("image/png", "image/jpeg", "image/webp")
+        kind: AttachmentKind = "image" if image else "file"
+        yield _attachment(kind, message.document, "file", "application/octet-stream")
+
+
+def _attachment(kind: AttachmentKind, file: RemoteFile, name: str, media_type: str) -> Attachment:
+    """Returns the attachment. Its path is the id of the file until the file is downloaded."""
+    return Attachment(
+        kind=kind,
+        path=file.file_id,
+        media_type=file.mime_type or media_type,
+        name=file.file_name or name,
+        size=file.file_size,
+    )

@@ -1,0 +1,395 @@
+"""The adapter fulfils the contract of adapters, and talks to the Bot API as Telegram expects."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+from msgspec.structs import replace
+
+from hermes.entry.platforms.telegram.adapter import TelegramAdapter
+from hermes.entry.platforms.telegram.api import BotApi
+from hermes.entry.platforms.telegram.manifest import TELEGRAM, TelegramConfig
+from hermes.testing.adapters import (
+    AdapterContract,
+    FakePlatform,
+    Listener,
+    MemoryCursor,
+    listening,
+)
+from hermes.testing.running import held, running, until
+from hermes.testing.samples import PNG
+from hermes.testing.scripted import ScriptedModel, says
+from hermes.testing.telegram import BotApiServer
+from hermes.testing.telegram_records import ApiCall, ScriptedFailure
+from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
+from hermes.types.identity import Target
+from hermes.types.messages import (
+    Accepted,
+    Attachment,
+    AttachmentKind,
+    Choices,
+    Content,
+    MessageEvent,
+    MessageRef,
+    Receipt,
+    Said,
+    UserMessage,
+)
+
+TOKEN = "100:secret-token"
+PERSON = 7
+
+
+class TelegramPlatform:
+    """The fake server with one private chat, and the adapter of its bot."""
+
+    quality = TELEGRAM.quality
+
+    def __init__(self, server: BotApiServer) -> None:
+        self.server = server
+        self.bot = server.add_bot(TOKEN, "our_bot")
+        server.add_chat(PERSON)
+        self.config = TelegramConfig(token=TOKEN, base_url=server.url)
+        self.adapter = TelegramAdapter("telegram", self.config)
+        self.target = Target(account="telegram", chat_id=str(PERSON))
+
+    @property
+    def echoed(self) -> int:
+        return self.server.echoed
+
+    @property
+    def connections(self) -> int:
+        return self.server.connections
+
+    @property
+    def typed(self) -> int:
+        return len(self.server.actions)
+
+    def says(self, text: str) -> None:
+        self.server.says(PERSON, text)
+
+    def presses(self, question: str, label: str) -> None:
+        self.server.presses(PERSON, label)
+
+    def shown(self) -> list[str]:
+        return [one.source for one in self.server.messages.values() if one.file is None]
+
+    def files(self) -> list[str]:
+        return [one.file for one in self.server.messages.values() if one.file is not None]
+
+    def fail(self, error: HermesError) -> None:
+        match error:
+            case RateLimited(retry_after=float(seconds)):
+                failure = ScriptedFailure(
+                    status=429, description="Too Many Requests", retry_after=int(seconds)
+                )
+            case AuthFailed():
+                failure = ScriptedFailure(status=401, description="Unauthorized")
+            case Disconnected():
+                failure = ScriptedFailure()
+            case _:
+                failure = ScriptedFailure(status=400, description="Bad Request: chat not found")
+        self.server.failures.append(failure)
+
+
+@asynccontextmanager
+async def telegram() -> AsyncIterator[TelegramPlatform]:
+    async with BotApiServer().running() as server:
+        yield TelegramPlatform(server)
+
+
+class TestTelegram(AdapterContract):
+    abilities = ("attachments", "buttons", "typing")
+
+    @asynccontextmanager
+    async def platform(self) -> AsyncIterator[FakePlatform]:
+        async with telegram() as platform:
+            yield platform
+
+
+# --- receiving -------------------------------------------------------------------------------
+
+
+def polls(server: BotApiServer) -> list[ApiCall]:
+    return [call for call in server.calls if call.method == "getUpdates"]
+
+
+async def test_only_the_kinds_of_updates_that_are_read_are_requested() -> None:
+    async with telegram() as platform, listening(platform) as listener:
+        platform.says("hello")
+        await until(lambda: listener.heard)
+        (poll, *_) = polls(platform.server)
+    assert poll.parameters["allowed_updates"] == ["message", "edited_message", "callback_query"]
+
+
+async def test_the_offset_is_saved_after_the_message_was_accepted() -> None:
+    cursor, saved = MemoryCursor(), list[str | None]()
+
+    async def accept(event: MessageEvent) -> Receipt:
+        saved.append(cursor.value)
+        return Accepted(id=event.dedupe_key)
+
+    async with telegram() as platform, anyio.create_task_group() as group:
+        group.start_soon(platform.adapter.run, accept, lambda: None, cursor)
+        platform.says("one")
+        await until(lambda: cursor.value)
+        first = int(cursor.value or 0)
+        platform.says("two")
+        await until(lambda: int(cursor.value or 0) == first + 1)
+        group.cancel_scope.cancel()
+    assert saved == [None, str(first)]
+
+
+async def test_numbers_of_updates_that_start_anew_are_followed() -> None:
+    cursor = MemoryCursor()
+    cursor.value = str(10**9)
+    async with telegram() as platform:
+        platform.says("one")
+        async with listening(platform, cursor=cursor) as listener:
+            await until(lambda: int(cursor.value or 0) < 10**9)
+            platform.says("two")
+            await until(lambda: len(listener.heard) == 2)
+    assert listener.texts() == ["one", "two"]
+
+
+async def test_an_update_that_can_not_be_read_does_not_block_the_next_one() -> None:
+    async with telegram() as platform, listening(platform) as listener:
+        platform.server.says(PERSON, media_group_id=5)
+        platform.says("next")
+        await until(lambda: listener.heard)
+    assert listener.texts() == ["next"]
+
+
+async def test_an_album_whose_pieces_arrive_apart_is_one_message() -> None:
+    async with telegram() as platform:
+
+        def photo(number: int) -> None:
+            platform.server.says(PERSON, photo=[{"file_id": f"p{number}"}], media_group_id="a")
+
+        # The rest of the album arrives while the adapter has received only a part of it.
+        platform.server.after_polls = [partial(photo, 2), partial(photo, 3)]
+        photo(1)
+        async with listening(platform) as listener:
+            await until(lambda: listener.heard, 20)
+            platform.says("after")
+            await until(lambda: len(listener.heard) == 2)
+    album = listener.heard[0].body
+    assert isinstance(album, Said)
+    assert [file.path for file in album.attachments] == ["p1", "p2", "p3"]
+    assert listener.texts()[1] == "after"
+
+
+async def test_an_album_at_the_end_of_a_full_batch_is_not_cut() -> None:
+    async with telegram() as platform:
+        for number in range(98):
+            platform.says(str(number))
+        for number in range(5):
+            photo = [{"file_id": f"p{number}"}]
+            platform.server.says(PERSON, photo=photo, media_group_id="a")
+        async with listening(platform) as listener:
+            await until(lambda: len(listener.heard) == 99, 20)
+    album = listener.heard[-1].body
+    assert isinstance(album, Said)
+    assert len(album.attachments) == 5
+
+
+async def test_a_button_press_is_acknowledged() -> None:
+    async with telegram() as platform, listening(platform) as listener:
+        choices = Choices(question="q1", prompt="Tea?", labels=("yes", "no"), text="Tea?")
+        content = Content(text="Tea?", choices=(choices,))
+        await platform.adapter.send(platform.target, content, "k1")
+        platform.presses("q1", "yes")
+        await until(lambda: listener.heard)
+        await until(lambda: not platform.bot.queries)
+    assert len(listener.heard) == 1
+
+
+async def test_a_second_poller_disconnects_the_first() -> None:
+    async with telegram() as platform:
+
+        async def interfere() -> None:
+            await until(lambda: platform.bot.polls)
+            await BotApi(platform.server.url, TOKEN).call("getUpdates", list[int], {})
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(interfere)
+            with pytest.raises(Disconnected, match="another program"):
+                await platform.adapter.run(Listener().accept, lambda: None, MemoryCursor())
+
+
+async def test_in_webhook_mode_the_webhook_is_set_and_nothing_is_polled() -> None:
+    async with telegram() as platform:
+        config = replace(
+            platform.config, webhook_url="https://bot.example/hook", webhook_secret="s3cret"
+        )
+        ready = anyio.Event()
+        adapter = TelegramAdapter("telegram", config)
+        async with anyio.create_task_group() as group:
+            group.start_soon(adapter.run, Listener().accept, ready.set, MemoryCursor())
+            await ready.wait()
+            group.cancel_scope.cancel()
+        (call,) = (call for call in platform.server.calls if call.method == "setWebhook")
+        assert call.parameters["url"] == "https://bot.example/hook"
+        assert call.parameters["secret_token"] == "s3cret"
+        assert polls(platform.server) == []
+        async with listening(platform) as listener:
+            platform.says("polled again")
+            await until(lambda: listener.heard)
+
+
+# --- sending ---------------------------------------------------------------------------------
+
+
+async def test_an_edit_to_the_same_text_is_a_success() -> None:
+    async with telegram() as platform:
+        content = Content(text="<b>a</b>")
+        ref = await platform.adapter.send(platform.target, content, "k1")
+        await platform.adapter.edit(platform.target, ref, content)
+        assert platform.shown() == ["<b>a</b>"]
+        gone = MessageRef(id="999")
+        with pytest.raises(Rejected, match="not found"):
+            await platform.adapter.edit(platform.target, gone, content)
+
+
+async def test_everything_is_sent_to_the_topic() -> None:
+    async with telegram() as platform:
+        platform.server.add_chat(-1001, "supergroup", title="Team", topics=(4,))
+        target = Target(account="telegram", chat_id="-1001", thread_id="4")
+        await platform.adapter.send(target, Content(text="a"), "k1")
+        await platform.adapter.typing(target)
+        (message,) = platform.server.messages.values()
+        assert (message.chat, message.thread) == (-1001, 4)
+        with pytest.raises(Rejected, match="thread not found"):
+            await platform.adapter.send(replace(target, thread_id="5"), Content(text="a"), "k2")
+
+
+@pytest.mark.parametrize(
+    ("kind", "media_type", "method"),
+    [
+        ("image", "image/png", "sendPhoto"),
+        ("image", "image/gif", "sendDocument"),
+        ("audio", "audio/ogg", "sendVoice"),
+        ("audio", "audio/mpeg", "sendAudio"),
+        ("audio", "audio/wav", "sendDocument"),
+        ("video", "video/mp4", "sendVideo"),
+        ("file", "application/pdf", "sendDocument"),
+    ],
+)
+async def test_each_kind_of_file_has_its_method(
+    tmp_path: Path, kind: AttachmentKind, media_type: str, method: str
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"content")
+    file = Attachment(kind=kind, path=str(path), media_type=media_type)
+    async with telegram() as platform:
+        content = Content(text="<b>look</b>", attachments=(file,))
+        await platform.adapter.send(platform.target, content, "k1")
+        (message,) = platform.server.messages.values()
+        assert (message.file, message.shown.text) == ("file", "look")
+        assert platform.server.calls[-1].method == method
+
+
+async def test_a_file_that_can_not_be_sent_is_rejected(tmp_path: Path) -> None:
+    large = tmp_path / "large"
+    with large.open("wb") as file:
+        file.truncate(50 * 1024 * 1024 + 1)
+    async with telegram() as platform:
+        for path, problem in ((large, "larger than 50 MB"), (tmp_path / "no", "can't be read")):
+            content = Content(text="", attachments=(Attachment(kind="file", path=str(path)),))
+            with pytest.raises(Rejected, match=problem):
+                await platform.adapter.send(platform.target, content, "k1")
+
+
+# --- with a gateway --------------------------------------------------------------------------
+
+
+async def test_a_message_is_answered_by_a_preview_that_grows_into_the_answer(
+    tmp_path: Path,
+) -> None:
+    done = anyio.Event()
+    model = ScriptedModel([held(done, says("The *whole* answer is 42."), "The *whole* answer is")])
+    async with telegram() as platform, running(tmp_path, [platform.adapter], model):
+        platform.says("what is the answer?")
+        await until(lambda: platform.server.texts(PERSON))
+        done.set()
+        await until(lambda: platform.server.texts(PERSON) == ["The whole answer is 42."])
+        (message,) = platform.server.messages.values()
+        assert message.source == "The <i>whole</i> answer is 42."
+        assert len(message.versions) > 1
+        assert message.versions[0] != message.versions[-1]
+        assert "typing" in {action for _, action in platform.server.actions}
+
+
+async def test_messages_that_waited_while_the_gateway_was_down_are_answered_in_order(
+    tmp_path: Path,
+) -> None:
+    async with telegram() as platform:
+        first, second = ScriptedModel([says("one!")]), ScriptedModel([says("two!"), says("three!")])
+        async with running(tmp_path, [platform.adapter], first):
+            platform.says("one")
+            await until(lambda: platform.server.texts(PERSON) == ["one!"])
+        platform.says("two")
+        platform.says("three")
+        async with running(tmp_path, [platform.adapter], second):
+            await until(lambda: "three!" in platform.server.texts(PERSON))
+        answers = [text for text in platform.server.texts(PERSON) if text.endswith("!")]
+        assert answers == ["one!", "two!", "three!"]
+
+
+async def test_a_photo_reaches_the_model(tmp_path: Path) -> None:
+    model = ScriptedModel([says("A nice picture.")])
+    async with telegram() as platform, running(tmp_path, [platform.adapter], model):
+        platform.server.files["p1"] = PNG
+        platform.server.says(PERSON, photo=[{"file_id": "p1"}], caption="what is this?")
+        await until(lambda: platform.server.texts(PERSON) == ["A nice picture."])
+    message = model.requests[0].messages[-1]
+    assert isinstance(message, UserMessage)
+    assert message.text == "what is this?"
+    assert [(file.kind, file.media_type) for file in message.attachments] == [
+        ("image", "image/png")
+    ]
+
+
+async def test_the_bot_reacts_to_a_message_while_it_works_on_it(tmp_path: Path) -> None:
+    seen = anyio.Event()
+    model = ScriptedModel([held(seen, says("one"))])
+    async with telegram() as platform:
+        reacting = TelegramAdapter("telegram", replace(platform.config, reactions=True))
+        async with running(tmp_path, [reacting], model):
+            platform.says("hello")
+            await until(lambda: list(platform.server.reactions.values()) == ["👀"])
+            seen.set()
+            await until(lambda: platform.server.texts(PERSON) == ["one"])
+
+
+async def test_reactions_are_off_by_default() -> None:
+    async with telegram() as platform:
+        platform.says("hello")
+        await platform.adapter.react(platform.target, "1")
+        assert list(platform.server.reactions.values()) == [""]
+
+
+async def test_a_chat_in_a_penalty_window_is_left_alone_until_the_window_ends(
+    tmp_path: Path,
+) -> None:
+    model = ScriptedModel([says("hello there")])
+    async with telegram() as platform, running(tmp_path, [platform.adapter], model):
+        platform.server.penalize(PERSON, 1.5)
+        platform.says("hi")
+        await until(lambda: platform.server.texts(PERSON) == ["hello there"], 20)
+    # The typing mark and the preview may have started at the same time.
+    assert 1 <= len(platform.server.impatient) <= 3
+
+
+async def test_an_answer_whose_confirmation_was_lost_is_not_repeated(tmp_path: Path) -> None:
+    model = ScriptedModel([says("the complete answer")])
+    async with telegram() as platform, running(tmp_path, [platform.adapter], model):
+        ready = platform.server.calls
+        await until(lambda: any(call.method == "deleteWebhook" for call in ready))
+        platform.server.failures = [ScriptedFailure(done=True)] * 3
+        platform.says("hi")
+        await until(lambda: "the complete answer" in platform.server.texts(PERSON), 20)
+    assert platform.server.texts(PERSON).count("the complete answer") == 1

@@ -1,0 +1,91 @@
+"""A webhook accepts only requests with the secret, and reports the same events as a poll."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+
+from hermes.entry.platforms.telegram.manifest import TelegramConfig
+from hermes.entry.platforms.telegram.webhook import SECRET_HEADER, webhook_route
+from hermes.testing.adapters import Listener
+from hermes.testing.telegram import BotApiServer
+from hermes.types.errors import Disconnected
+from hermes.types.messages import Attachment
+from hermes.types.platforms import WebhookRequest, WebhookRoute
+
+TOKEN = "100:secret-token"
+UPDATE = {
+    "update_id": 1,
+    "message": {
+        "message_id": 9,
+        "date": 1,
+        "chat": {"id": 7, "type": "private"},
+        "from": {"id": 7, "is_bot": False, "first_name": "Ann"},
+        "text": "hello",
+    },
+}
+
+
+def request(body: object, secret: str = "s3cret") -> WebhookRequest:
+    return WebhookRequest(headers={SECRET_HEADER: secret}, query={}, body=msgspec.json.encode(body))
+
+
+@asynccontextmanager
+async def route() -> AsyncIterator[tuple[BotApiServer, WebhookRoute]]:
+    async with BotApiServer().running() as server:
+        server.add_bot(TOKEN, "our_bot")
+        config = TelegramConfig(
+            token=TOKEN,
+            base_url=server.url,
+            webhook_url="https://bot.example/hook",
+            webhook_secret="s3cret",
+        )
+        yield server, webhook_route("telegram", config)
+
+
+async def test_an_update_with_the_secret_is_reported() -> None:
+    listener = Listener()
+    async with route() as (_, found):
+        response = await found.handler(request(UPDATE), listener.accept)
+    assert (found.method, found.path, response.status) == ("POST", "/hook", 200)
+    (event,) = listener.heard
+    assert event.dedupe_key == "telegram:7:9"
+    assert event.origin.bot == "our_bot"
+    assert listener.texts() == ["hello"]
+
+
+async def test_a_request_without_the_secret_is_refused() -> None:
+    listener = Listener()
+    async with route() as (_, found):
+        for secret in ("", "wrong", "s3cre", "s3cret2", "é"):
+            response = await found.handler(request(UPDATE, secret), listener.accept)
+            assert response.status == 401
+        bare = WebhookRequest(headers={}, query={}, body=msgspec.json.encode(UPDATE))
+        assert (await found.handler(bare, listener.accept)).status == 401
+    assert listener.heard == []
+
+
+async def test_an_update_that_can_not_be_read_is_not_delivered_again() -> None:
+    listener = Listener()
+    async with route() as (_, found):
+        response = await found.handler(request({"update_id": "x"}), listener.accept)
+    assert (response.status, listener.heard) == (200, [])
+
+
+async def test_an_update_that_was_not_accepted_is_not_acknowledged() -> None:
+    listener = Listener()
+    listener.refusing = True
+    async with route() as (_, found):
+        with pytest.raises(Disconnected):
+            await found.handler(request(UPDATE), listener.accept)
+        listener.refusing = False
+        await found.handler(request(UPDATE), listener.accept)
+    assert listener.texts() == ["hello"]
+
+
+async def test_files_of_a_webhook_are_downloaded() -> None:
+    async with route() as (server, found):
+        server.files["f"] = b"content"
+        assert found.fetch is not None
+        assert await found.fetch(Attachment(kind="file", path="f")) == b"content"
