@@ -16,6 +16,7 @@ from hermes.entry.platforms.telegram.manifest import (
 )
 from hermes.settings import load
 from hermes.settings.platforms import platform_config
+from hermes.settings.schema import own_fields
 from hermes.types.errors import ConfigError
 
 TOKEN = "100:abc"
@@ -86,3 +87,10 @@ def test_every_account_has_its_own_webhook() -> None:
     assert webhook_url("telegram", config) == "https://bot.example/telegram"
     assert [route.path for route in routes(config)] == ["/telegram", "/telegram/support"]
     assert webhook_url("telegram", TelegramConfig(webhook_url="https://a.b/c/")) == "https://a.b/c"
+
+
+def test_every_setting_is_documented() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "platforms" / "telegram.md").read_text()
+    for field in own_fields(TelegramConfig):
+        assert f"| `{field.key}` |" in page
+        assert all(f"`{name}`" in page for name in field.aliases.env)
