@@ -3,18 +3,16 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
-from itertools import takewhile
-from pathlib import Path
 
 import aiohttp
 import anyio
 import msgspec
 
+from hermes.entry.platforms.telegram import updates
 from hermes.entry.platforms.telegram.api import FILE_SECONDS, BotApi
 from hermes.entry.platforms.telegram.format import TEXT_LIMIT, TelegramHtml, measure
 from hermes.entry.platforms.telegram.manifest import TelegramConfig, token_of, webhook_url
 from hermes.entry.platforms.telegram.schema import UPDATES, Button, Keyboard, Message, Update, User
-from hermes.entry.platforms.telegram.updates import Recipient, album_of, grouped, to_event
 from hermes.types.errors import HermesError, Rejected
 from hermes.types.identity import Target
 from hermes.types.messages import Attachment, Content, MessageRef
@@ -43,7 +41,7 @@ class TelegramAdapter:
         self._webhook_url = webhook_url(account, config)
         self._secret = config.webhook_secret
         self._reactions = config.reactions
-        self._us: Recipient | None = None
+        self._us: updates.Recipient | None = None
 
     # --- receiving ---------------------------------------------------------------------------
 
@@ -60,17 +58,17 @@ class TelegramAdapter:
             ready()
             offset = int(cursor.value or 0)
             while True:
-                updates = await self._updates(offset)
-                for pieces in grouped(updates):
+                found = await self._updates(offset)
+                for pieces in updates.grouped(found):
                     await self.receive(pieces, accept)
-                if updates:
+                if found:
                     # The numbers may also become smaller, after a week without updates.
-                    offset = updates[-1].update_id + 1
+                    offset = found[-1].update_id + 1
                     await cursor.save(str(offset))
 
     async def receive(self, pieces: Sequence[Update], accept: Accept) -> None:
         """Reports one message, album or button press."""
-        event = to_event(await self._recipient(), pieces, time.time())
+        event = updates.to_event(await self._recipient(), pieces, time.time())
         if event is not None:
             await accept(event)
         if query := pieces[0].callback_query:
@@ -80,25 +78,23 @@ class TelegramAdapter:
                 # The button only shows a spinner for longer. An old press can't be answered.
                 log.info("a button press of %s was not answered: %s", self.account, error)
 
-    async def _recipient(self) -> Recipient:
+    async def _recipient(self) -> updates.Recipient:
         if self._us is None:
             me = await self._api.call("getMe", User, {})
-            self._us = Recipient(account=self.account, user=me)
+            self._us = updates.Recipient(account=self.account, user=me)
         return self._us
 
     async def _updates(self, offset: int) -> list[Update]:
-        """Waits for updates. If the last one belongs to an album, it also waits for the rest."""
+        """Waits for updates. If some belong to an album, it also waits for the rest of it."""
         found = await self._poll(offset, POLL_SECONDS)
-        while found and (album := album_of(found[-1])):
+        while pieces := sum(updates.album_of(one) is not None for one in found):
             if len(found) == MOST_UPDATES:
-                # The rest of the album does not fit into this batch. It is in the next one.
-                return list(takewhile(lambda one: album_of(one) != album, found)) or found
+                return updates.without_last_album(found)
             await anyio.sleep(ALBUM_SECONDS)
             # Nothing is acknowledged yet, so that the server returns the same updates again.
-            more = await self._poll(offset, 0)
-            if len(more) <= len(found):
-                return more
-            found = more
+            found = await self._poll(offset, 0)
+            if sum(updates.album_of(one) is not None for one in found) == pieces:
+                break
         return found
 
     async def _poll(self, offset: int, seconds: int) -> list[Update]:
@@ -150,12 +146,13 @@ class TelegramAdapter:
     async def _send_file(self, target: Target, content: Content, file: Attachment) -> Message:
         path = anyio.Path(file.path)
         try:
+            size = (await path.stat()).st_size
+            if size > UPLOAD_BYTES:
+                raise Rejected(f"the file {path} is larger than 50 MB, the limit of Telegram")
             data = await path.read_bytes()
         except OSError as error:
-            raise Rejected(f"the file {file.path} can't be read: {error.strerror}") from error
-        if len(data) > UPLOAD_BYTES:
-            raise Rejected(f"the file {file.path} is larger than 50 MB, the limit of Telegram")
-        method, field = _method(file, len(data))
+            raise Rejected(f"the file {path} can't be read: {error.strerror}") from error
+        method, field = _method(file, size)
         form = aiohttp.FormData()
         for name, value in _place(target).items():
             if value is not None:
@@ -163,7 +160,7 @@ class TelegramAdapter:
         if content.text:
             form.add_field("caption", content.text)
             form.add_field("parse_mode", "HTML")
-        name = file.name or Path(file.path).name
+        name = file.name or path.name
         form.add_field(field, data, filename=name, content_type=file.media_type)
         return await self._api.call(method, Message, form, wait=FILE_SECONDS)
 

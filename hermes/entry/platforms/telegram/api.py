@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 import aiohttp
+import anyio
 import msgspec
 
 from hermes.entry.platforms.telegram.schema import DOWNLOAD_BYTES, RemoteFile, Response
@@ -12,10 +13,8 @@ from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimit
 
 T = TypeVar("T")
 
-CALL_SECONDS, FILE_SECONDS = 30.0, 300.0
-"""Longest time of a call, and of a call that transfers a file."""
-RETRY_SECONDS = 5.0
-"""Pause after a rate limit that names none."""
+CALL_SECONDS, FILE_SECONDS, CLOSE_SECONDS = 30.0, 300.0, 5.0
+"""Longest time of a call, of a call that transfers a file, and of closing the session."""
 
 
 def error_for(status: int, response: Response) -> HermesError:
@@ -25,7 +24,7 @@ def error_for(status: int, response: Response) -> HermesError:
         case 401 | 404:
             return AuthFailed(f"Telegram does not know the bot's token: {said}")
         case 429:
-            return RateLimited(said, response.parameters.get("retry_after", RETRY_SECONDS))
+            return RateLimited(said, response.parameters.get("retry_after"))
         case 409:
             return Disconnected(f"another program receives the bot's updates: {said}")
         case 400 | 403 | 413:
@@ -57,7 +56,8 @@ class BotApi:
             self._users -= 1
             if not self._users:
                 self._session = None
-                await session.close()
+                with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+                    await session.close()
 
     async def call(
         self,

@@ -65,7 +65,6 @@ class Message(Value):
 
     message_id: int
     chat: Chat
-    date: int = 0
     edit_date: int = 0
     sender: User | None = msgspec.field(default=None, name="from")
     sender_chat: Chat | None = None

@@ -1,6 +1,7 @@
 """Turns updates of the Bot API into events. It does no I/O."""
 
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
 from hermes.entry.platforms.telegram.schema import (
     DOWNLOAD_BYTES,
@@ -12,7 +13,7 @@ from hermes.entry.platforms.telegram.schema import (
     User,
 )
 from hermes.text.commands import parse_command
-from hermes.types.identity import ChatKind, Source, Target
+from hermes.types.identity import Source, Target
 from hermes.types.messages import (
     Attachment,
     AttachmentKind,
@@ -24,9 +25,6 @@ from hermes.types.messages import (
     Said,
 )
 from hermes.types.value import Value
-
-_KINDS: dict[str, ChatKind] = {"private": "private", "channel": "channel"}
-_KINDS |= {"group": "group", "supergroup": "group"}
 
 
 class Recipient(Value):
@@ -48,13 +46,11 @@ def to_event(us: Recipient, pieces: Sequence[Update], now: float) -> MessageEven
     if (message := first.edited_message) is not None:
         key = f"{message.message_id}:edited:{message.edit_date}"
         body = Edited(message_id=str(message.message_id), text=message.text or message.caption)
-        return _event(us, key, message, body)
+        return _event(us, key, [message], body, now)
     messages = [piece.message for piece in pieces if piece.message is not None]
-    if not messages:
-        return None
-    said = _said(messages)
+    said = _said(messages) if messages else None
     # The update's own number is not used: it starts anew after a week without updates.
-    return _event(us, str(messages[0].message_id), messages[0], said) if said else None
+    return _event(us, str(messages[0].message_id), messages, said, now) if said else None
 
 
 def grouped(updates: Iterable[Update]) -> list[list[Update]]:
@@ -63,6 +59,13 @@ def grouped(updates: Iterable[Update]) -> list[list[Update]]:
     for update in updates:
         groups.setdefault(album_of(update) or update.update_id, []).append(update)
     return list(groups.values())
+
+
+def without_last_album(updates: list[Update]) -> list[Update]:
+    """Returns the updates before the album at the end, which may continue in the next batch."""
+    last = album_of(updates[-1])
+    kept = list(takewhile(lambda one: last is None or album_of(one) != last, updates))
+    return kept or updates
 
 
 def album_of(update: Update) -> tuple[int, str] | None:
@@ -81,27 +84,30 @@ def target_of(account: str, message: Message) -> Target:
     return Target(account=account, chat_id=str(message.chat.id), thread_id=thread)
 
 
-def _event(us: Recipient, key: str, message: Message, body: Body) -> MessageEvent | None:
-    if message.sender_chat is None and (message.sender is None or message.sender.is_bot):
+def _event(
+    us: Recipient, key: str, messages: Sequence[Message], body: Body, now: float
+) -> MessageEvent | None:
+    first = messages[0]
+    author = first.sender_chat or first.sender
+    if author is None or (isinstance(author, User) and author.is_bot):
         return None
+    addressed = any(_addresses(us.user, message) for message in messages)
     return MessageEvent(
-        dedupe_key=f"{us.account}:{message.chat.id}:{key}",
-        source=_source(us, message, message.sender_chat or message.sender),
-        origin=Origin(reply_to=target_of(us.account, message), bot=us.user.username),
-        received_at=float(message.edit_date or message.date),
+        dedupe_key=f"{us.account}:{first.chat.id}:{key}",
+        source=_source(us, first, author),
+        origin=Origin(reply_to=target_of(us.account, first), bot=us.user.username),
+        received_at=now,
         body=body,
-        addressed=message.chat.type == "private" or _addresses(us.user, message),
+        addressed=first.chat.type == "private" or addressed,
     )
 
 
 def _press(us: Recipient, query: CallbackQuery, now: float) -> MessageEvent | None:
     """Returns the event of a button press; None if the message of the button is not known."""
     message = query.message
-    if message is None or message.reply_markup is None:
-        return None
-    buttons = (button for row in message.reply_markup.inline_keyboard for button in row)
-    label = next((one.text for one in buttons if one.callback_data == query.data), None)
-    if label is None:
+    rows = message.reply_markup.inline_keyboard if message and message.reply_markup else ()
+    labels = [button.text for row in rows for button in row if button.callback_data == query.data]
+    if message is None or not labels:
         return None
     question = query.data.rpartition(":")[0]
     return MessageEvent(
@@ -109,17 +115,16 @@ def _press(us: Recipient, query: CallbackQuery, now: float) -> MessageEvent | No
         source=_source(us, message, query.sender),
         origin=Origin(reply_to=target_of(us.account, message), bot=us.user.username),
         received_at=now,
-        body=Pressed(question=question, choice=label, message_id=str(message.message_id)),
+        body=Pressed(question=question, choice=labels[0], message_id=str(message.message_id)),
     )
 
 
-def _source(us: Recipient, message: Message, author: User | Chat | None) -> Source:
+def _source(us: Recipient, message: Message, author: User | Chat) -> Source:
     """Returns the source. An anonymous administrator is the group in whose name they write."""
-    assert author is not None
     return Source(
         platform="telegram",
         account=us.account,
-        chat_kind=_KINDS[message.chat.type],
+        chat_kind="group" if message.chat.type == "supergroup" else message.chat.type,
         chat_id=str(message.chat.id),
         user_id=str(author.id),
         thread_id=target_of(us.account, message).thread_id,

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from hermes.entry.platforms.telegram.adapter import TelegramAdapter
 from hermes.entry.platforms.telegram.api import BotApi
-from hermes.entry.platforms.telegram.manifest import TELEGRAM, TelegramConfig
+from hermes.entry.platforms.telegram.manifest import TELEGRAM, TelegramAccount, TelegramConfig
 from hermes.testing.adapters import (
     AdapterContract,
     FakePlatform,
@@ -40,7 +40,7 @@ from hermes.types.messages import (
 )
 
 TOKEN = "100:secret-token"
-PERSON = 7
+PERSON, GROUP = 7, -1001
 
 
 class TelegramPlatform:
@@ -172,14 +172,13 @@ async def test_an_album_whose_pieces_arrive_apart_is_one_message() -> None:
         # The rest of the album arrives while the adapter has received only a part of it.
         platform.server.after_polls = [partial(photo, 2), partial(photo, 3)]
         photo(1)
+        platform.says("between")
         async with listening(platform) as listener:
-            await until(lambda: listener.heard, 20)
-            platform.says("after")
-            await until(lambda: len(listener.heard) == 2)
+            await until(lambda: len(listener.heard) == 2, 20)
     album = listener.heard[0].body
     assert isinstance(album, Said)
     assert [file.path for file in album.attachments] == ["p1", "p2", "p3"]
-    assert listener.texts()[1] == "after"
+    assert listener.texts()[1] == "between"
 
 
 async def test_an_album_at_the_end_of_a_full_batch_is_not_cut() -> None:
@@ -256,12 +255,12 @@ async def test_an_edit_to_the_same_text_is_a_success() -> None:
 
 async def test_everything_is_sent_to_the_topic() -> None:
     async with telegram() as platform:
-        platform.server.add_chat(-1001, "supergroup", title="Team", topics=(4,))
-        target = Target(account="telegram", chat_id="-1001", thread_id="4")
+        platform.server.add_chat(GROUP, "supergroup", title="Team", topics=(4,))
+        target = Target(account="telegram", chat_id=str(GROUP), thread_id="4")
         await platform.adapter.send(target, Content(text="a"), "k1")
         await platform.adapter.typing(target)
         (message,) = platform.server.messages.values()
-        assert (message.chat, message.thread) == (-1001, 4)
+        assert (message.chat, message.thread) == (GROUP, 4)
         with pytest.raises(Rejected, match="thread not found"):
             await platform.adapter.send(replace(target, thread_id="5"), Content(text="a"), "k2")
 
@@ -340,11 +339,13 @@ async def test_messages_that_waited_while_the_gateway_was_down_are_answered_in_o
 
 
 async def test_a_photo_reaches_the_model(tmp_path: Path) -> None:
-    model = ScriptedModel([says("A nice picture.")])
+    model = ScriptedModel([says("A nice picture."), says("The same one.")])
     async with telegram() as platform, running(tmp_path, [platform.adapter], model):
         platform.server.files["p1"] = PNG
         platform.server.says(PERSON, photo=[{"file_id": "p1"}], caption="what is this?")
         await until(lambda: platform.server.texts(PERSON) == ["A nice picture."])
+        platform.server.says(PERSON, photo=[{"file_id": "p1"}])
+        await until(lambda: platform.server.texts(PERSON)[1:] == ["The same one."])
     message = model.requests[0].messages[-1]
     assert isinstance(message, UserMessage)
     assert message.text == "what is this?"
@@ -393,3 +394,26 @@ async def test_an_answer_whose_confirmation_was_lost_is_not_repeated(tmp_path: P
         platform.says("hi")
         await until(lambda: "the complete answer" in platform.server.texts(PERSON), 20)
     assert platform.server.texts(PERSON).count("the complete answer") == 1
+
+
+async def test_two_bots_in_a_group_each_answer_only_their_own_messages(tmp_path: Path) -> None:
+    def mention(name: str) -> None:
+        entity = {"type": "mention", "offset": 0, "length": len(name) + 1}
+        server.says(GROUP, f"@{name} hello", entities=[entity])
+
+    async with telegram() as platform:
+        server = platform.server
+        server.add_bot("200:other", "other_bot")
+        server.add_chat(GROUP, "supergroup", title="Team")
+        accounts = {"other": TelegramAccount(token="200:other")}
+        config = replace(platform.config, accounts=accounts)
+        adapters = [TelegramAdapter(name, config) for name in ("telegram", "telegram.other")]
+        async with running(tmp_path, adapters, ScriptedModel([says("hello to you")] * 2)):
+            server.says(GROUP, "hello everybody")
+            mention("our_bot")
+            await until(lambda: server.texts(GROUP) == ["hello to you"])
+            mention("other_bot")
+            await until(lambda: server.texts(GROUP) == ["hello to you"] * 2)
+            server.says(GROUP, "/status@other_bot")
+            await until(lambda: server.texts(GROUP) == ["hello to you", "hello to you", "Idle."])
+        assert [one.token for one in server.messages.values()] == [TOKEN, "200:other", "200:other"]

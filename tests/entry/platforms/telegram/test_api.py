@@ -33,7 +33,7 @@ def test_each_status_has_its_error(status: int, description: str, kind: type[Her
 
 def test_a_rate_limit_names_its_pause() -> None:
     assert error_for(429, Response(ok=False, parameters={"retry_after": 7})).retry_after == 7
-    assert error_for(429, Response(ok=False)).retry_after == 5
+    assert error_for(429, Response(ok=False)).retry_after is None
 
 
 def test_a_group_that_was_upgraded_names_its_new_id() -> None:

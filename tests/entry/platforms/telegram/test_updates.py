@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from hermes.entry.platforms.telegram.schema import Update, User
-from hermes.entry.platforms.telegram.updates import Recipient, grouped, to_event
+from hermes.entry.platforms.telegram.updates import Recipient, grouped, to_event, without_last_album
 from hermes.types.identity import Source, Target
 from hermes.types.messages import Attachment, Edited, MessageEvent, Pressed, Said
 
@@ -51,7 +51,7 @@ def test_a_private_message() -> None:
     assert event.origin.reply_to == Target(account="telegram", chat_id="7")
     assert event.origin.bot == "our_bot"
     assert event.origin.principal is None
-    assert event.received_at == 1_600_000_000.0
+    assert event.received_at == NOW
     assert event.body == Said(text="hello", message_id="9")
     assert event.addressed
 
@@ -102,7 +102,6 @@ def test_an_edited_message() -> None:
     event = event_of(update(edited_message=edited))
     assert event.body == Edited(message_id="9", text="new")
     assert event.dedupe_key == "telegram:7:9:edited:1600000005"
-    assert event.received_at == 1_600_000_005.0
 
 
 def test_a_pressed_button() -> None:
@@ -256,3 +255,19 @@ def test_the_pieces_of_an_album_are_joined_and_other_updates_stay_in_order() -> 
 def test_albums_of_two_chats_are_never_joined() -> None:
     elsewhere = message(chat=GROUP, photo=[{"file_id": "p"}], media_group_id="a")
     assert len(grouped([piece(1), update(2, message=elsewhere)])) == 2
+
+
+def test_an_album_is_addressed_by_the_caption_of_any_piece() -> None:
+    mention = [{"type": "mention", "offset": 0, "length": 8}]
+    album = {"chat": GROUP, "photo": [{"file_id": "p"}], "media_group_id": "a"}
+    plain = update(1, message=message(id=1, **album))
+    named = message(id=2, **album, caption="@our_bot look", caption_entities=mention)
+    assert event_of(plain, update(2, message=named)).addressed
+    assert not event_of(plain).addressed
+
+
+def test_an_album_at_the_end_of_a_batch_is_left_for_the_next_batch() -> None:
+    text = update(3, message=message(id=3, text="x"))
+    assert without_last_album([text, piece(4), piece(5)]) == [text]
+    assert without_last_album([piece(1), piece(2), text]) == [piece(1), piece(2), text]
+    assert without_last_album([piece(1), piece(2)]) == [piece(1), piece(2)]
