@@ -1,11 +1,13 @@
 """The adapter fulfils the contract of adapters, and talks to the Bot API as Telegram expects."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
 
@@ -25,9 +27,11 @@ from hermes.testing.scripted import ScriptedModel, says
 from hermes.testing.telegram import BotApiServer
 from hermes.testing.telegram_records import ApiCall, ScriptedFailure
 from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
+from hermes.types.events import TextDelta
 from hermes.types.identity import Target
 from hermes.types.messages import (
     Accepted,
+    AssistantMessage,
     Attachment,
     AttachmentKind,
     Choices,
@@ -38,6 +42,8 @@ from hermes.types.messages import (
     Said,
     UserMessage,
 )
+from hermes.types.models import ModelRequest
+from hermes.types.protocols import Emit
 
 TOKEN = "100:secret-token"
 PERSON, GROUP = 7, -1001
@@ -378,7 +384,7 @@ async def test_a_chat_in_a_penalty_window_is_left_alone_until_the_window_ends(
 ) -> None:
     model = ScriptedModel([says("hello there")])
     async with telegram() as platform, running(tmp_path, [platform.adapter], model):
-        platform.server.penalize(PERSON, 1.5)
+        platform.server.penalize(PERSON, 3)
         platform.says("hi")
         await until(lambda: platform.server.texts(PERSON) == ["hello there"], 20)
     # The typing mark and the preview may have started at the same time.
@@ -417,3 +423,49 @@ async def test_two_bots_in_a_group_each_answer_only_their_own_messages(tmp_path:
             server.says(GROUP, "/status@other_bot")
             await until(lambda: server.texts(GROUP) == ["hello to you", "hello to you", "Idle."])
         assert [one.token for one in server.messages.values()] == [TOKEN, "200:other", "200:other"]
+
+
+class EchoModel:
+    """Answers every message with its own text."""
+
+    async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
+        asked = request.messages[-1]
+        assert isinstance(asked, UserMessage)
+        text = f"the answer to {asked.text}"
+        for word in text.split():
+            emit(TextDelta(text=f"{word} "))
+            await anyio.lowlevel.checkpoint()
+        return AssistantMessage(text=text)
+
+
+@pytest.mark.slow
+async def test_no_answer_is_lost_repeated_or_out_of_order_after_failures_and_restarts(
+    tmp_path: Path,
+) -> None:
+    chats, count = (7, 8, 9), 4
+    failures = (
+        ScriptedFailure(),
+        ScriptedFailure(done=True),
+        ScriptedFailure(status=502),
+        ScriptedFailure(status=429, description="Too Many Requests", retry_after=1),
+    )
+    async with telegram() as platform:
+        server = platform.server
+        for chat in chats:
+            server.add_chat(chat)
+        for number in range(count):
+            async with running(tmp_path, [platform.adapter], EchoModel()):
+                await until(lambda: platform.bot.polls)
+                server.failures = [failures[number]] * 3
+                for chat in chats:
+                    server.says(chat, f"message {number}", user=chat)
+                await until(lambda: not server.failures, 30)
+        expected = [f"the answer to message {number}" for number in range(count)]
+        async with running(tmp_path, [platform.adapter], EchoModel()):
+            for chat in chats:
+                await until(lambda chat=chat: answers(server, chat) == expected, 60)  # type: ignore[misc]
+
+
+def answers(server: BotApiServer, chat: int) -> list[str]:
+    """The complete answers in a chat."""
+    return [text for text in server.texts(chat) if re.fullmatch(r"the answer to message \d", text)]
