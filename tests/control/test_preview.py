@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from hermes.settings.sections import StreamingSettings
 from hermes.streaming.edits import PLACEHOLDER
-from hermes.testing.platforms import ChatServer, EditingAdapter, RichAdapter, failing
+from hermes.testing.platforms import ChatServer, EditingAdapter, PlainAdapter, RichAdapter, failing
 from hermes.testing.running import QUIET, Conditions, TroubledStore, held, running, until
 from hermes.testing.scripted import Answer, ScriptedModel, calls, says
-from hermes.types.errors import Disconnected, RateLimited, StoreUnavailable
+from hermes.types.errors import Disconnected, RateLimited, Rejected, StoreUnavailable
 from hermes.types.events import SegmentEnded, TextDelta
+from hermes.types.identity import Target
 from hermes.types.messages import AssistantMessage, Content
 from hermes.types.models import ModelRequest
 from hermes.types.protocols import Emit
@@ -271,3 +272,27 @@ async def test_an_unfinished_preview_is_rendered_in_the_dialect_of_the_platform(
         await until(lambda: "Look:\n\n```py\nprint(1)\nprint(\n```\n\n▉" in server.texts())
         go.set()
         await until(lambda: server.texts() == [f"{said}2)\n```"])
+
+
+class ReactingAdapter(PlainAdapter):
+    """An adapter for a platform without edits, which refuses all reactions."""
+
+    def __init__(self, server: ChatServer) -> None:
+        super().__init__(server)
+        self.reacted: list[tuple[Target, str]] = []
+        self.noticed = anyio.Event()
+
+    async def react(self, target: Target, message_id: str) -> None:
+        self.reacted.append((target, message_id))
+        self.noticed.set()
+        raise Rejected("reactions are off in this chat")
+
+
+async def test_a_reaction_that_is_refused_does_not_keep_the_answer_back(tmp_path: Path) -> None:
+    server = ChatServer()
+    adapter = ReactingAdapter(server)
+    model = ScriptedModel([held(adapter.noticed, says("hello"))])
+    async with running(tmp_path, [adapter], model):
+        number = server.says("hi")
+        await until(lambda: server.texts() == ["hello"])
+    assert adapter.reacted == [(Target(account="plain", chat_id="1"), str(number))]
