@@ -2,29 +2,34 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import msgspec
 import pytest
 
+from hermes.entry.http.server import ApiOptions, build_app
+from hermes.entry.platforms.telegram.adapter import TelegramAdapter
 from hermes.entry.platforms.telegram.manifest import TelegramConfig
 from hermes.entry.platforms.telegram.webhook import SECRET_HEADER, webhook_route
 from hermes.testing.adapters import Listener
+from hermes.testing.asgi import call, http_scope
+from hermes.testing.running import running, until
+from hermes.testing.samples import PNG
+from hermes.testing.scripted import ScriptedModel, says
 from hermes.testing.telegram import BotApiServer
 from hermes.types.errors import Disconnected
-from hermes.types.messages import Attachment
+from hermes.types.messages import Attachment, UserMessage
 from hermes.types.platforms import WebhookRequest, WebhookRoute
 
 TOKEN = "100:secret-token"
-UPDATE = {
-    "update_id": 1,
-    "message": {
-        "message_id": 9,
-        "date": 1,
-        "chat": {"id": 7, "type": "private"},
-        "from": {"id": 7, "is_bot": False, "first_name": "Ann"},
-        "text": "hello",
-    },
+MESSAGE = {
+    "message_id": 9,
+    "date": 1,
+    "chat": {"id": 7, "type": "private"},
+    "from": {"id": 7, "is_bot": False, "first_name": "Ann"},
+    "text": "hello",
 }
+UPDATE = {"update_id": 1, "message": MESSAGE}
 
 
 def request(body: object, secret: str = "s3cret") -> WebhookRequest:
@@ -89,3 +94,21 @@ async def test_files_of_a_webhook_are_downloaded() -> None:
         server.files["f"] = b"content"
         assert found.fetch is not None
         assert await found.fetch(Attachment(kind="file", path="f")) == b"content"
+
+
+async def test_a_photo_that_is_delivered_by_webhook_reaches_the_model(tmp_path: Path) -> None:
+    photo = {**MESSAGE, "text": "", "caption": "look", "photo": [{"file_id": "p"}]}
+    body = msgspec.json.encode({"update_id": 1, "message": photo})
+    model = ScriptedModel([says("A picture.")])
+    async with route() as (server, found):
+        server.add_chat(7)
+        server.files["p"] = PNG
+        adapter = TelegramAdapter("telegram", TelegramConfig(token=TOKEN, base_url=server.url))
+        async with running(tmp_path, [adapter], model) as gateway:
+            app = build_app(gateway, ApiOptions(key="0123456789abcdef"), [found])
+            scope = http_scope("POST", "/hook", x_telegram_bot_api_secret_token="s3cret")
+            assert (await call(app, scope, [body])).status == 200
+            await until(lambda: server.texts(7) == ["A picture."])
+    message = model.requests[0].messages[-1]
+    assert isinstance(message, UserMessage)
+    assert [file.kind for file in message.attachments] == ["image"]
