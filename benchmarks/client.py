@@ -22,7 +22,8 @@ class Answer(msgspec.Struct, kw_only=True):
     tokens: int = 0
     """Number of the model's tokens that were received."""
     first: float = 0.0
-    """Seconds to the first byte of content; to the end if there was none."""
+    """Seconds until the first byte of content, or until the end of the answer if it has no
+    content."""
     total: float = 0.0
     error: str = ""
     body: bytes = b""
@@ -87,7 +88,7 @@ class Wire(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         self.status = self._parser.get_status_code()
-        # Once the parser is reset for the next answer, it no longer knows this.
+        # The parser forgets this value when it is reset for the next answer.
         self._keep_alive = self._parser.should_keep_alive()
         if self.status >= 200 and self._ended is not None and not self._ended.done():
             self._ended.set_result(None)
@@ -122,7 +123,7 @@ class Client:
         return self._wire
 
     async def ask(self, request: bytes, seconds: float = 60.0) -> Answer:
-        """Sends a request and returns its answer. A failure is an answer too."""
+        """Sends a request and returns its answer. A failed request returns an answer too."""
         began, answer, wire = time.perf_counter(), Answer(), None
         try:
             async with asyncio.timeout(seconds):

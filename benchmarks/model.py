@@ -139,7 +139,7 @@ class Scene:
         )
 
     def calls_tool(self, asked: Asked) -> bool:
-        """Returns whether a call is due, and counts it."""
+        """Returns whether the model must now answer with a tool call, and counts this call."""
         due = self.behaviour.tool and all(one.role != "tool" for one in asked.messages)
         self.counts.tool_calls += due
         return due

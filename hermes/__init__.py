@@ -12,7 +12,8 @@ __all__ = ["Agent", "TurnFailed", "__version__", "hookimpl", "tool"]
 
 
 def __getattr__(name: str) -> object:
-    # Imported late, because a program that reads the version must not wait for the rest.
+    # This is imported late, because a program that reads the version must not wait for the other
+    # modules.
     if name in ("Agent", "TurnFailed"):
         import hermes.embedding  # noqa: PLC0415
 

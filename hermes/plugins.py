@@ -97,7 +97,7 @@ def _joined(results: list[Sequence[T]]) -> list[T]:
 
 
 def _unique(what: str, items: list[T], name_of: Callable[[T], str]) -> list[T]:
-    """Returns the items. Raises ConfigError if two have the same name."""
+    """Returns the items. Raises ConfigError if two of them have the same name."""
     names = [name_of(item) for item in items]
     for name in names:
         if names.count(name) > 1:

@@ -73,7 +73,7 @@ async def check(settings: Settings) -> Sequence[str]:
 
 
 async def new_prompt(settings: Settings, platform: str, origin: Origin) -> Prompt:
-    """Returns the prompt with which the owner's next conversation from that origin would begin."""
+    """Returns the prompt with which the owner's next conversation from this origin would begin."""
     source = Source(
         platform=platform, account=platform, chat_kind="private", chat_id="new", user_id=OWNER
     )

@@ -46,7 +46,7 @@ def ignored_options(settings: Settings) -> Callable[[str | None, Sampling], Coll
         try:
             choice = choose_model(models, profile, model)
         except ConfigError:
-            # The turn will fail and say what is missing.
+            # The turn will fail, and its error will say what is missing.
             return ()
         return find_wire(models.wires, choice.wire).ignored_options(choice, sampling)
 

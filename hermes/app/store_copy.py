@@ -67,7 +67,7 @@ def _path(settings: Settings, to: str) -> Path:
 
 
 def _advice(settings: Settings, to: str) -> str:
-    """Returns what to change so that a gateway runs on the copy."""
+    """Returns the changes to the configuration with which a gateway runs on the copy."""
     if "://" in to:
         line = f"HERMES_STORE_URL={shown_url(to)}"
         hint = " (with the password)" if _HIDDEN in line else ""

@@ -70,7 +70,8 @@ class Source(Value):
     user_id: str
     thread_id: str | None = None
     user_name: str | None = None
-    """For display and routing, never for authorization. The same applies to the next two fields."""
+    """The user's name. It and the next two fields are for display and routing, never for
+    authorization."""
     chat_name: str | None = None
     guild_id: str | None = None
 
@@ -89,8 +90,8 @@ class Principal(Value):
     name: str
     """The name of the API key or of the entry point. It stays the same when a key is rotated."""
     person: PersonId
-    """This field has no default, so that an entry point that forgets it can't turn its callers
-    into owners."""
+    """The authenticated person. The field has no default: an entry point that forgot it would
+    otherwise treat its callers as owners."""
 
 
 class SessionKey(Value):
@@ -101,7 +102,8 @@ class SessionKey(Value):
     kind: ChatKind
     chat: str
     account: str | None = None
-    """None for the platform's default account, so that adding a second account changes no key."""
+    """The account that received the message; None for the platform's default account. This way,
+    adding a second account changes no existing key."""
     user: str | None = None
     thread: str | None = None
 
@@ -142,7 +144,7 @@ class SessionKey(Value):
 _OPTIONAL = {"account", "user", "thread"}
 
 
-# A turn writes its session's key several times.
+# The result is cached, because a turn writes its session's key several times.
 @lru_cache(maxsize=4096)
 def _quoted(part: str) -> str:
     # surrogatepass: a lone surrogate from a hostile client must not raise or collide.

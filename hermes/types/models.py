@@ -36,7 +36,7 @@ class ModelRequest(Value):
     response_format: ResponseFormat | None = None
     """The form of an answer that makes no tool calls; None for plain text."""
     ephemeral: str = ""
-    """Text that follows `system`, for this call only."""
+    """Text that is added after `system`, in this call only."""
     live: bool = True
     """Whether to emit each word as it arrives. Otherwise a few events per second are enough."""
     conversation: str = ""

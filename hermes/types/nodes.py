@@ -77,7 +77,8 @@ class Quote(Value, tag=True):
 class Table(Value, tag=True):
     aligns: tuple[Align, ...]
     header: tuple[Inlines, ...]
-    """Empty if the table continues a table from an earlier part of the message."""
+    """The cells of the header. It is empty if the table continues a table from an earlier part of
+    the message."""
     rows: tuple[tuple[Inlines, ...], ...] = ()
 
 

@@ -95,11 +95,11 @@ class Tool(Value, Generic[A]):
     it."""
     handler: Callable[[ToolContext, A], Awaitable[str]]
     read_only: bool = False
-    """Whether it changes nothing. Read-only calls of one step run concurrently."""
+    """Whether the tool changes nothing. Read-only calls of one step run concurrently."""
     repeatable: bool = False
-    """Whether it may run again after a crash without doing harm."""
+    """Whether the tool may run again after a crash without doing harm."""
     toolset: str = ""
-    """Name of the toolset that it belongs to."""
+    """Name of the toolset that the tool belongs to."""
     risk: Risk = "low"
 
     def bind(self, arguments: str) -> BoundCall:
