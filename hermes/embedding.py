@@ -29,7 +29,7 @@ ABANDON_SECONDS = 2.0
 """Longest time in seconds for stopping a turn whose caller has left."""
 CUT_OFF = (
     "the connection to the model was cut in the middle of the answer: ask again, or use ask(),"
-    " which gives the answer when it is whole"
+    " which returns the answer only when it is complete"
 )
 
 

@@ -1,4 +1,4 @@
-"""Calls of client tools: they suspend a turn, and the results that the client sends resume it."""
+"""Handles calls of client tools, which suspend a turn until the client sends the results."""
 
 from msgspec.structs import replace
 
@@ -56,7 +56,8 @@ class ClientCalls:
     def take(
         self, event: MessageEvent, body: Asked, key: SessionKey, person: PersonId, now: float
     ) -> Work[TakenResults]:
-        """Stores the results and resumes their turn. The same results again change nothing."""
+        """Stores the results and resumes their turn. Sending the same results again changes
+        nothing."""
         if conflict := (yield from _key_conflict(event)):
             return TakenResults(receipt=conflict)
         row = yield from self._turn_of(event, body, key)
@@ -110,7 +111,8 @@ class ClientCalls:
         yield from inbox.finish(row.id)
 
     def _turn_of(self, event: MessageEvent, body: Asked, key: SessionKey) -> Work[TurnRow]:
-        """The turn that made the calls. It is hidden from other principals and sessions."""
+        """Returns the turn that made the calls. Other principals and sessions can't find this
+        turn."""
         place = parse_call_id(body.results[0].call)
         row = (yield from turns.get(place.turn)) if place else None
         if row is not None:

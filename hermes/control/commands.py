@@ -1,6 +1,6 @@
 """Slash commands: one table for chats, the terminal and the API.
 
-A command runs in the transaction that takes its message in, so it runs exactly once.
+A command runs in the transaction that stores its message, so it runs exactly once.
 """
 
 from collections.abc import Sequence
@@ -98,7 +98,7 @@ def stop(command: CommandContext) -> Work[CommandReply]:
 
 def new(command: CommandContext) -> Work[CommandReply]:
     yield from sessions.begin_anew(str(command.session), command.now)
-    reply = "A new conversation. What was said before is kept and can be searched."
+    reply = "A new conversation. The earlier messages are kept and can be searched."
     if command.turn is None:
         return CommandReply(reply=reply, ended=True)
     yield from turns.request_stop(command.turn.id, command.person)
@@ -153,11 +153,13 @@ def model(command: CommandContext) -> Work[CommandReply]:
 
 def builtin_commands() -> tuple[SlashCommand, ...]:
     return (
-        SlashCommand(name="stop", help="end what is running", action=stop, aliases=("cancel",)),
+        SlashCommand(name="stop", help="stop the running turn", action=stop, aliases=("cancel",)),
         SlashCommand(name="new", help="begin a new conversation", action=new, aliases=("reset",)),
         SlashCommand(name="status", help="what is going on", action=status),
         SlashCommand(
             name="model", help="show or change the model of this conversation", action=model
         ),
-        SlashCommand(name="context", help="what the model is given, and its size", action=context),
+        SlashCommand(
+            name="context", help="show the parts of the context and their sizes", action=context
+        ),
     )

@@ -19,7 +19,7 @@ def new_messages(event: MessageEvent) -> tuple[Message, ...]:
         case Said(text=text, attachments=attachments):
             shared = event.source.chat_kind != "private"
             sender = event.source.user_name if shared else None
-            # A doubled slash means that the text is no command.
+            # Two slashes at the beginning mean that the text is not a command.
             said = unescaped(text)
             return (UserMessage(text=said, sender=sender, attachments=attachments),)
         case Asked(messages=messages):
@@ -50,6 +50,6 @@ def files_of(event: MessageEvent) -> list[Attachment]:
 
 
 def first_step(asked: Asked) -> int:
-    """The step of the first model call after a request."""
+    """Returns the number of the step in which the model is first called after the request."""
     place = parse_call_id(asked.results[0].call) if asked.results else None
     return place.step + 1 if place else 0

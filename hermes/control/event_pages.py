@@ -12,7 +12,7 @@ from hermes.types.store import Store, Work
 from hermes.types.value import Value
 
 CACHED_PAGES = 128
-"""Pages that are held for other readers, each of about 16 kB."""
+"""Number of pages that are held for other readers. Each has about 16 kB."""
 
 
 class ReplayPage(Value):
@@ -35,7 +35,7 @@ class EventPages:
         self._turnstile = Turnstile()
 
     async def read(self, turn: TurnId, after: int) -> ReplayPage:
-        """The first page after an event number."""
+        """Returns the first page of the events after a number."""
         key = turn, after
         while (page := self._pages.get(key)) is None and (read := self._reading.get(key)):
             await read.wait()

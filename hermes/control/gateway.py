@@ -54,15 +54,16 @@ P = ParamSpec("P")
 
 STOP_TURNS_SECONDS = 5.0
 TAKE_BACK_SECONDS = 0.1
-"""How often it is checked whether turns that were stopped have ended and can be resumed."""
+"""Seconds between two checks whether turns that were stopped have ended and can be resumed."""
 
 
 CHANGES_POLL_SECONDS = 1.0
-"""How often the changes of other processes are looked for without having been notified."""
+"""Seconds after which the gateway looks for changes of other processes even without a
+notification."""
 ACCOUNT_SECONDS = 1.0
-"""How often it is checked whether this process still serves an account."""
+"""Seconds between two checks whether this process still serves an account."""
 CHANGES_PAUSE_SECONDS = 0.1
-"""Pause between two looks at the changes of other processes."""
+"""Seconds between two looks at the changes of other processes."""
 
 
 class GatewayOptions(Value):
@@ -72,7 +73,7 @@ class GatewayOptions(Value):
     streaming: StreamingPolicy = StreamingPolicy()
     retention: Retention = Retention()
     most_runs: int = 4096
-    """Number of API turns that may run at once; 0 for no bound."""
+    """Maximum number of API turns that run at once; 0 for no limit."""
     unread_seconds: float = 10.0
     """Seconds for which a stateless request continues without a reader."""
     terminal: bool = False
@@ -211,7 +212,8 @@ class Gateway:
         return await self._store.read(context_use, str(session), find_model)
 
     async def follow(self, turn: TurnId, after: int = 0) -> AsyncGenerator[Envelope]:
-        """The events of the turn after a number, up to its end: replayed, live, or both."""
+        """Yields the events of the turn after a number, up to its end. They are replayed, live, or
+        both."""
         with self.following(turn, after) as reader:
             while not reader.ended:
                 for envelope in await reader.next():
@@ -240,7 +242,7 @@ class Gateway:
     async def knows(self, turn: TurnId, account: str) -> bool:
         """Whether the turn was started over the API with the key of this account."""
         row = await self._store.run(turns.get, turn)
-        # A chat account may have the same name.
+        # The trigger is compared too, because a chat account may have the same name.
         return row is not None and row.trigger == "api" and row.account == account
 
     async def hold_account(self, adapter: PlatformAdapter) -> Cursor | None:
@@ -250,12 +252,13 @@ class Gateway:
         return None if epoch is None else await self._outbox.attach(adapter, epoch)
 
     async def account_lost(self, adapter: PlatformAdapter) -> None:
-        """Returns when another process serves the account, because this one was taken for dead."""
+        """Returns when another process serves the account, because that process took this one for
+        dead."""
         while await self._outbox.holds(adapter.account):  # noqa: ASYNC110  # the store is polled
             await anyio.sleep(ACCOUNT_SECONDS)
 
     def notice_change(self) -> None:
-        """Call this after something was committed outside of this gateway."""
+        """Must be called after something was committed outside of this gateway."""
         self._changed.set()
 
     async def start(self) -> None:
@@ -286,17 +289,17 @@ class Gateway:
 
     async def _watch(self) -> None:
         while True:
-            # A message on the bus may be lost.
+            # With a bus, the wait has a time limit, because a message on the bus may be lost.
             with anyio.move_on_after(CHANGES_POLL_SECONDS if self._relay else None):
                 await self._changed.wait()
             self._changed = anyio.Event()
             try:
                 await self._sweep()
             except HermesError as error:
-                log.error("can't see what another process changed: %s", error)
+                log.error("can't read the changes of other processes: %s", error)
             except Exception:
-                log.exception("can't see what another process changed")
-            # Under load, other processes commit all the time.
+                log.exception("can't read the changes of other processes")
+            # Under load, other processes commit all the time, so this loop must pause.
             await anyio.sleep(CHANGES_PAUSE_SECONDS)
 
     async def _follow_changes(self) -> None:
@@ -314,7 +317,7 @@ class Gateway:
                 self._left |= self._runner.stop_all("lost")
 
     async def _take_back(self) -> None:
-        """Resumes the turns that were stopped, each as soon as it has ended here."""
+        """Resumes the stopped turns, each as soon as it has ended in this process."""
         while self._left and self._permitted:
             self.notice_change()
             await anyio.sleep(TAKE_BACK_SECONDS)
@@ -368,7 +371,7 @@ async def running_gateway(
     media: MediaIntake,
     drain_seconds: float,
 ) -> AsyncIterator[Gateway]:
-    """Runs a gateway until the block ends, and drains it then."""
+    """Runs a gateway until the block ends, and then drains it."""
     async with anyio.create_task_group() as group:
         gateway = Gateway(store, group, agents, route, commands, options, media)
         await gateway.start()

@@ -33,7 +33,7 @@ from hermes.types.value import Value
 
 
 class IntakeResult(Value):
-    """The result of taking a message in: the work to start once it is committed."""
+    """The result of storing a message: the work to start after the commit."""
 
     receipt: Receipt
     claim: Claim | None = None
@@ -208,7 +208,7 @@ def _open_turn(row: TurnRow | None) -> OpenTurn | None:
 
 
 def _decision(question: OpenQuestion, event: MessageEvent) -> tuple[str, str | None]:
-    """The state of the question after the answer, and the answer to store with it."""
+    """Returns the new state of the question, and the answer to store with it."""
     words = answer_text(event)
     if question.kind == "question":
         return "answered", words
@@ -218,8 +218,8 @@ def _decision(question: OpenQuestion, event: MessageEvent) -> tuple[str, str | N
 
 
 def _meant(event: MessageEvent, open_ones: list[OpenQuestion]) -> OpenQuestion | None:
-    """The question that the event answers. Text answers the oldest one. An approval is answered by
-    id."""
+    """Returns the question that the event answers. A text answers the oldest question. An approval
+    can only be answered with its button, which names the question."""
     if isinstance(event.body, Pressed):
         wanted = event.body.question
         return next((question for question in open_ones if question.id == wanted), None)

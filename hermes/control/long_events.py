@@ -31,7 +31,7 @@ def _is_long(event: MessageEvent) -> bool:
 
 
 def _long_bodies(event: MessageEvent) -> list[tuple[str, bytes]]:
-    """The long bodies among the rows that the event becomes, each with its name."""
+    """Returns the long bodies in the rows that store the event, each with its name."""
     values: list[object] = [event]
     results = event.body.results if isinstance(event.body, Asked) else ()
     if results or not (isinstance(event.body, Asked) and event.body.stateless):

@@ -21,7 +21,7 @@ HOUR = 3600.0
 DAY = 24 * HOUR
 TICK_SECONDS = 1.0
 SCHEDULER = "scheduler"
-"""The lease of the process that does this work."""
+"""Name of the lease. The process that holds it does this work."""
 
 
 class Retention(Value):
@@ -93,7 +93,7 @@ class Maintenance:
 
 
 def _expire_questions(now: float) -> Work[int]:
-    """Marks the questions that nobody answered in time; returns how many there were."""
+    """Marks the questions that nobody answered in time. Returns how many questions were marked."""
     overdue = yield from turns.overdue_questions(now)
     for question in overdue:
         yield from turns.decide(question, "expired", None, "", now)

@@ -47,8 +47,8 @@ class Outbox:
         self._gate = gate
         self._accounts: dict[str, tuple[PlatformAdapter, int]] = {}
         self._busy: dict[tuple[str, str], bool] = {}
-        """Chats with a worker. The value is true if new deliveries were added while the worker was
-        busy."""
+        """The chats that have a worker. The value tells whether new deliveries were added while the
+        worker was busy."""
         self._idle = anyio.Event()
         self._attached = anyio.Event()
 
@@ -68,7 +68,7 @@ class Outbox:
 
     async def holds(self, account: str) -> bool:
         """Whether this process still has the lease of an attached account. If not, the account is
-        detached. A store that can't be read leaves it attached."""
+        detached. It stays attached if the store can't be read."""
         _, epoch = self._accounts[account]
         try:
             held = await self._store.read(
@@ -181,8 +181,8 @@ class Outbox:
             raise
         except Exception as error:
             log.exception("the adapter of %s failed", target.account)
-            # The bug would occur at every attempt, and the later deliveries of the chat must not
-            # wait for ever.
+            # The same bug would occur at every attempt. So the delivery is given up after some
+            # attempts, because the later deliveries of the chat must not wait for ever.
             if delivery.attempts >= len(SEND_BACKOFF):
                 await self._store.run(
                     deliveries.mark_dead, delivery.id, delivery.attempts, repr(error), time.time()

@@ -35,7 +35,7 @@ AdapterOf = Callable[[str], Awaitable[PlatformAdapter]]
 FINISH_SECONDS = 5.0
 """Seconds that the end of a turn waits for a preview call in progress."""
 ORDER_SECONDS = 0.1
-"""Seconds between checks whether the older deliveries of the chat have been sent."""
+"""Seconds between two checks whether the older deliveries of the chat have been sent."""
 
 
 class Preview:

@@ -25,8 +25,8 @@ class RateGate:
         return max(self._free_at.get((target.account, target.chat_id), 0.0) - time.time(), 0.0)
 
     async def enter(self, target: Target, interval: float) -> None:
-        """Returns when a call may be made, and counts it."""
-        # A freeze may have grown while we slept.
+        """Waits until a call may be made, and counts the call."""
+        # The freeze may have been extended while we slept.
         while (seconds := self.wait_for(target)) > 0:  # noqa: ASYNC110
             await anyio.sleep(seconds)
         key = (target.account, target.chat_id)

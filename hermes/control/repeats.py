@@ -1,4 +1,5 @@
-"""Finds the turn of a request that was repeated with its idempotency key, so that it runs once."""
+"""Finds the turn of a request that was repeated with its idempotency key, so that the request runs
+only once."""
 
 from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.state import inbox, session_lock, sessions, transcript, turns
@@ -9,7 +10,7 @@ from hermes.types.value import Value
 
 
 class Repeated(Value):
-    """How a repeated request is answered."""
+    """The answer to a repeated request."""
 
     receipt: Accepted | Duplicate
     claim: Claim | None = None

@@ -35,7 +35,7 @@ class NoTitle(HermesError):
 
 
 def listed(platform: str | None = None, limit: int = 50) -> Work[list[Summary]]:
-    """Conversations, those used last first."""
+    """Returns conversations, the most recently used first."""
     return (yield from conversations.listed(platform, limit))
 
 
@@ -48,8 +48,8 @@ def find(name: str) -> Work[Summary]:
     """The conversation that a name selects.
 
     A name is a session key, the name of a session, a number or an id from the list, or the
-    beginning of a session's name. All but numbers and ids select the session's current
-    conversation.
+    beginning of a session's name. A number or an id selects that conversation. Every other name
+    selects the session's current conversation.
     """
     found = yield from conversations.named(name)
     if not found and _NUMBER.fullmatch(name):
@@ -87,7 +87,7 @@ def entries_of(one: Summary) -> Work[list[Entry]]:
 
 
 def waiting(name: str) -> Work[list[OpenQuestion]]:
-    """The questions that the session's turn has put to a person."""
+    """Returns the questions of the session's turn that wait for a person."""
     found = yield from find(name)
     turn = yield from turns.open_in(found.key)
     return (yield from turns.open_questions(turn.id)) if turn else []
@@ -132,7 +132,7 @@ def is_known(key: str) -> Work[bool]:
 
 
 def restore(name: str) -> Work[int]:
-    """Removes the summaries of a current conversation, and returns how many there were.
+    """Removes the summaries of a current conversation. Returns the number of removed summaries.
 
     The model then reads the messages that they replaced.
     """

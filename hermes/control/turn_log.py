@@ -55,8 +55,8 @@ def log_finished(claim: Claim, outcome: Outcome, steps: int, usage: UsageReporte
 
 
 def _log_failed(claim: Claim, outcome: Failed, steps: int, usage: UsageReported) -> None:
-    # A warning, because during a fault every turn fails, and warnings are limited to one a minute
-    # for each code.
+    # This is a warning, because every turn fails during a fault. Warnings are limited to one a
+    # minute for each code.
     log.warning(
         "%s: turn %s of %s failed in %.1f s: %d steps, %d tokens in, %d out: %s",
         outcome.code,

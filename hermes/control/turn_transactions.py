@@ -46,8 +46,8 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 EPOCH_SECONDS = 3600.0
-"""After an hour without a message, providers no longer cache the prompt, so that a new prompt costs
-no more than the old one."""
+"""Seconds without a message after which a new epoch begins. By then providers no longer cache the
+prompt, so a new prompt costs no more than the old one."""
 QUESTION_STEP = -1
 """The step of a person's message, which comes before step 0."""
 GIVEN_UP = (
@@ -57,8 +57,8 @@ GIVEN_UP = (
 
 
 class Claim(Value):
-    """A turn that this process runs. It is lost when another process increments the epoch of its
-    row."""
+    """A turn that this process runs. The claim is lost when another process increments the epoch of
+    the turn's row."""
 
     turn: Turn
     row: TurnRow
@@ -242,7 +242,7 @@ class TurnTransactions:
         log.error("message %s, which waits in %s, can't be read: given up", waiting.id, key)
         yield from inbox.bind(waiting.id, waiting.id, "done")
         target = Target(account=waiting.account, chat_id=waiting.chat_id, thread_id=key.thread)
-        # A chat was told that the message waits. A client of the API was not.
+        # Only a chat was told that the message waits. A client of the API reads the event instead.
         if (yield from deliveries.has_been_owed(target.account, target.chat_id)):
             yield from deliveries.owe(target, Content(text=GIVEN_UP), key.agent, None, now)
         else:
@@ -350,7 +350,7 @@ class TurnTransactions:
             model=session.model if session else None,
             stateless=row.transient,
             reply_to=origin.reply_to,
-            # A preview on a platform is edited once a second at the most.
+            # Live events are not needed for a chat, whose preview is edited at most once a second.
             live=asked.live if isinstance(asked, Asked) else origin.reply_to is None,
         )
         if isinstance(body, Asked) and isinstance(asked, Asked):
@@ -380,10 +380,11 @@ def _transcript_writer(row: TurnRow, key: SessionKey) -> TranscriptWriter:
 
 
 def _at(profile: AgentProfile, workspace: str | None) -> AgentProfile:
-    # Returns the same object if nothing differs, because prompts are cached by its identity.
+    # Returns the same object if nothing differs, because prompts are cached by the identity of the
+    # profile.
     if workspace is None or workspace == profile.workspace:
         return profile
-    # The home may have been moved to another machine since.
+    # The home may have been moved to another machine since the workspace was stored.
     return replace(profile, workspace=workspace) if Path(workspace).is_dir() else profile
 
 

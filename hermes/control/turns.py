@@ -78,7 +78,7 @@ class TurnRunner:
             self._fleeting.add(claim.turn.id)
 
     def stop(self, turn: TurnId, why: Why) -> bool:
-        """Cancels the turn; False if it does not run here."""
+        """Cancels the turn. Returns False if the turn does not run here."""
         scope = self._scopes.get(turn)
         if scope is not None:
             self._whys.setdefault(turn, why)
@@ -124,7 +124,8 @@ class TurnRunner:
     async def _outcome(
         self, claim: Claim, live: EventLog, checkpoint: "TurnCheckpoint"
     ) -> Outcome | None:
-        """The outcome of the agent's run; None if the turn is left to another process."""
+        """Returns the outcome of the agent's run, or None if the turn is left to another
+        process."""
         turn = claim.turn
         if claim.row.stop_requested:
             return Stopped(reason="by you")
@@ -138,7 +139,7 @@ class TurnRunner:
                 return None
             except Exception:
                 log.exception("turn %s failed", turn.id)
-                reason = "Something went wrong inside; the log says what."
+                reason = "An internal error occurred; the log describes it."
                 return Failed(reason=reason, temporary=True)
         match self._whys.get(turn.id):
             case "shutdown" | "lost":

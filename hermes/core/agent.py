@@ -25,7 +25,7 @@ from hermes.types.turns import Completed, Expired, Failed, Outcome, Question, Su
 from hermes.types.value import Value
 
 ChooseModel = Callable[[AgentProfile, str | None], ModelChoice]
-"""Returns the model for a turn: the one that the request names, or else the profile's."""
+"""Returns the model for a turn: the model that the request names, or else the profile's model."""
 Recall = Callable[[Turn], Awaitable[str]]
 """Returns text from a memory that is relevant to the last request."""
 LOOP_CALLS = 3

@@ -67,7 +67,7 @@ class ModelConversation:
         self._retry_size = 0
         """If the last summary was not enough, summarising is tried again at this size in tokens."""
         self._counted: int | None = None
-        """Tokens of the history; None until they are needed."""
+        """Number of tokens of the history; None until it is needed."""
         # The stored size gives an upper bound without counting, which is enough for most
         # conversations.
         new = message_tokens(turn.history[-1]) if turn.size and turn.history else 0

@@ -36,7 +36,7 @@ CONTEXT_SHARE = 0.1
 """Largest share of a model's window for a context file."""
 MOST_CACHED = 256
 FRESH_SECONDS = 2.0
-"""How long a prompt is reused for requests without a session."""
+"""Seconds for which a prompt is reused for requests without a session."""
 
 ReadNotes = Callable[[Turn], Awaitable[Sequence[PromptPart]]]
 """Returns the notes for the audience of a turn."""
@@ -58,7 +58,7 @@ class PromptWriter:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._read_notes = read_notes
-        # Most conversations begin with the same texts.
+        # The results are cached, because most conversations begin with the same texts.
         self._redact = lru_cache(maxsize=MOST_CACHED)(redact)
         self._zone = zone
         self._clock = clock

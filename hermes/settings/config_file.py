@@ -133,12 +133,12 @@ def _is_plain(value: str, *, in_list: bool) -> bool:
     text, wanted = (f"[{value}]", [value]) if in_list else (value, value)
     try:
         return bool(yaml.safe_load(text) == wanted)
-    except (yaml.YAMLError, ValueError):  # a date that does not exist
+    except (yaml.YAMLError, ValueError):  # for example a date that does not exist
         return False
 
 
 def _patched(lines: list[str], before: list[str], after: list[str]) -> list[str]:
-    """Changes the lines of the file in the way in which `after` differs from `before`.
+    """Applies the differences between `before` and `after` to the lines of the file.
 
     `before` has the content of the file in ruamel's layout. If a change can't be located in the
     lines, the result is `after`.

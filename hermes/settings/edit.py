@@ -26,7 +26,7 @@ class Change(Value):
     backup: Path | None = None
     """A copy of the old file; None if the new file kept its comments."""
     overruled_by: str = ""
-    """The source that overrides the changed value; empty if there is none."""
+    """The source that overrides the changed value; empty if no source overrides it."""
 
 
 def set_value(

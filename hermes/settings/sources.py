@@ -68,7 +68,7 @@ class Explanation(Value):
     source: str
     """`environment HERMES_MODEL`, `/home/me/.hermes/config.yaml line 3` or `default`."""
     shadowed: tuple[tuple[str, object], ...] = ()
-    """Overridden values with their sources, highest precedence first."""
+    """Overridden values with their sources, those with the highest precedence first."""
     secret: bool = False
 
     def __repr__(self) -> str:
@@ -87,7 +87,7 @@ class Sources(Value):
     """All values that were found, before they are checked."""
 
     found: dict[str, tuple[FoundValue, ...]] = msgspec.field(default_factory=dict)
-    """The values by setting, highest precedence last, without defaults."""
+    """The values of each setting without its default, those with the highest precedence last."""
     platforms: dict[str, PlatformSection] = msgspec.field(default_factory=dict)
     """The platforms' own settings, by platform."""
     dotenv: dict[str, str] = msgspec.field(default_factory=dict)
@@ -103,7 +103,8 @@ class Sources(Value):
 
     @property
     def environ(self) -> dict[str, str]:
-        """The variables of .env and of the process. Those of the process take precedence."""
+        """The variables of .env and of the process. The variables of the process take
+        precedence."""
         return {**self.dotenv, **self.process}
 
     def layer(self, key: str) -> int:

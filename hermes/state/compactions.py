@@ -37,7 +37,8 @@ def compact(what: Condensed, summary: UserMessage, turn: str, now: float) -> Wor
         " values (?, ?, ?, ?, ?, ?, ?, ?) returning id",
         (what.session, what.generation, *what.span, body, checksum(body), turn, now),
     )
-    # If /new has begun another conversation meanwhile, the summary does not apply to it.
+    # If /new has meanwhile begun another conversation, the summary does not apply to that
+    # conversation.
     yield (
         "update sessions set compaction = ?, prompt = null where key = ? and generation = ?",
         (rows[0][0], what.session, what.generation),

@@ -15,7 +15,7 @@ CREATE_RECORD = (
 
 
 class TableProgress(Value):
-    """How far one table is copied."""
+    """The progress of the copy of one table."""
 
     last: Key | None = None
     """The key of the last row that is copied, in the order of the source."""
@@ -30,11 +30,11 @@ class CopyRecord(Value):
     """Names the store that is copied, without its password."""
     tables: dict[str, TableProgress]
     finished_at: float | None = None
-    """When the copy was found to be equal to its source."""
+    """The time at which the copy was found to be equal to its source; None before that."""
 
 
 def load_record() -> Work[CopyRecord | None]:
-    """The record of the target; None if no copy has begun. The table must exist."""
+    """Returns the record of the target, or None if no copy has begun. The table must exist."""
     rows = yield "select source, progress, finished_at from hermes_copy where id = 1", ()
     if not rows:
         return None

@@ -22,7 +22,8 @@ class Waiting(Value):
     account: str
     chat_id: str
     event: MessageEvent | None
-    """None if the event can't be read, for example because a newer version wrote it."""
+    """The event of the row; None if it can't be read, for example because a newer version wrote
+    it."""
 
 
 def insert(

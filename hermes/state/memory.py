@@ -28,7 +28,7 @@ FILES: dict[Topic, str] = {"memory": "MEMORY.md", "user": "USER.md"}
 LARGEST_NOTES = 65_536
 """Maximum number of bytes of a file that are read. A larger file is not written."""
 SETTLED = 2.0
-"""Seconds after which a file's modification time is reliable: some file systems store whole
+"""Seconds after which a file's modification time is reliable. Some file systems store only whole
 seconds."""
 CACHED = 1024
 
@@ -62,7 +62,7 @@ class ChangedNotes(Value):
 class _File(Value):
     entries: tuple[str, ...] = ()
     trouble: str = ""
-    """The reason why the file must not be written."""
+    """The reason why the file must not be written; None if it may be written."""
 
 
 class Memory:

@@ -81,7 +81,8 @@ def _heard(audience: Audience) -> tuple[str, tuple[str | int, ...]]:
         case Person(agent=agent, person=person):
             return "m.agent = ? and m.person = ?", (agent, person)
         case Room(agent=agent, account=account, sessions=sessions):
-            # Compares keys, not only chat ids: a private chat might have the same id.
+            # The keys are compared, and not only the chat ids, because a private chat might have
+            # the same id.
             return (
                 "m.agent = ? and m.account = ?"
                 " and (m.session = ? or substr(m.session, 1, cast(? as integer)) = ?)",

@@ -11,6 +11,6 @@ LOCK_SESSION = "select lock_session(?)"
 
 
 def lock(session: str) -> Work[None]:
-    """Waits for other transactions of the session. Rows that were read before must be read
-    again."""
+    """Waits for other transactions of the session. Rows that were read before this call must be
+    read again."""
     yield LOCK_SESSION, (session,)

@@ -14,6 +14,6 @@ class StreamingPolicy(Value):
     buffer_threshold: int = 24
     """Number of new characters that justify an edit."""
     cursor: str = " ▉"
-    """Shown after text that is still growing."""
+    """The text that is shown at the end of an answer that is still growing."""
     first: Literal["text", "placeholder"] = "text"
     """Whether the first message shows real text or "…"."""

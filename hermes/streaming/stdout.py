@@ -129,7 +129,7 @@ class StdoutStream:
         return self._fresh() + self._painted(printable(text), color) + "\n"
 
     def _fresh(self) -> str:
-        """Begins a new line, and returns the tool lines that waited for it."""
+        """Begins a new line, and returns the tool lines that waited for a new line."""
         begin = ("\n" if self._mid_line else "") + self._waiting
         self._mid_line = self._speaking = False
         self._open_call, self._waiting, self._held = None, "", ""

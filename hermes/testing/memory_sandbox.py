@@ -192,7 +192,7 @@ class MemorySandbox:
         try:
             re.compile(query.pattern)
         except re.error as error:
-            raise ToolFailed(f"The pattern is no regular expression: {error}.") from error
+            raise ToolFailed(f"The pattern is not a regular expression: {error}.") from error
         files = {place: chosen} if isinstance(chosen, bytes) else self._below(place)
         task = ScanTask(
             pattern=query.pattern,

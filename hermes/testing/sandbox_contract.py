@@ -223,7 +223,7 @@ class SandboxContract:
         assert len(found.hits) == len(found.remarks) == 1
 
     async def test_a_failed_search_is_reported(self, sandbox: Sandbox) -> None:
-        with pytest.raises(ToolFailed, match="no regular expression"):
+        with pytest.raises(ToolFailed, match="not a regular expression"):
             await sandbox.search(SearchQuery(pattern="*.py"))
         with pytest.raises(ToolFailed):
             await sandbox.search(SearchQuery(pattern="x", path="missing"))

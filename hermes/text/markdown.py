@@ -54,7 +54,8 @@ def _nested(tokens: Sequence[Token]) -> list[_Node]:
         if token.nesting < 0:
             levels.pop()
         elif token.nesting > 0 and len(levels) > _DEEPEST:
-            # Thousands of asterisks nest thousands deep. Below this depth, only the text is kept.
+            # Thousands of asterisks are parsed as thousands of nested nodes. Below this depth, only
+            # the text is kept.
             levels.append(levels[-1])
         else:
             node = _Node(token)

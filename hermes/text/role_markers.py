@@ -85,7 +85,7 @@ def escape_arguments(arguments: str) -> str:
 
 def restore_arguments(arguments: str) -> str:
     """Applies `restore` to the strings in the JSON arguments of a tool call."""
-    # In JSON, a backslash is written as two.
+    # In JSON, a backslash is written as two backslashes.
     return _changed(arguments, restore) if "\\\\" in arguments else arguments
 
 

@@ -377,7 +377,7 @@ async def test_an_empty_database_is_enough(home: Path, fresh: str) -> None:
 async def test_places_that_can_t_be_meant_are_refused(home: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"--to begins with 'mysql'.*postgresql://"):
         await copy_store(settings_of(home), "mysql://host/db", quiet)
-    with pytest.raises(ConfigError, match="--to 'postgres' is no place for a copy"):
+    with pytest.raises(ConfigError, match="--to 'postgres' is not a place for a copy"):
         await copy_store(settings_of(home), "postgres", quiet)
     with pytest.raises(CopyRefused, match="is the store that is to be copied"):
         await copy_store(settings_of(home), "sqlite", quiet)

@@ -32,7 +32,7 @@ class _CallPiece(Struct):
 
 
 class _Part(Struct):
-    """One part of `content` if that is a list. The part is text, or reasoning that has parts
+    """One part of a `content` that is a list. The part is text, or reasoning that has parts
     itself."""
 
     text: str = ""
@@ -132,7 +132,7 @@ class Chunks:
             self._answer.say(part.text)
 
     def _call(self, piece: _CallPiece) -> "_OpenCall":
-        """Returns the call that the piece continues, or a new one."""
+        """Returns the call that the piece continues, or a new call."""
         for call in reversed(self._calls):
             if call.continues(piece):
                 return call

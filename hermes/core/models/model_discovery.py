@@ -28,8 +28,8 @@ _TIMEOUT = aiohttp.ClientTimeout(total=20.0)
 
 
 class ModelDiscovery:
-    """Requests model lists over HTTP. Of an argument `endpoint`, only the provider and the
-    address are used."""
+    """Requests model lists over HTTP. Of an endpoint, the methods use only the provider and the
+    address."""
 
     def __init__(
         self, session: aiohttp.ClientSession, wires: WireFormats, cache: ModelCache
@@ -78,7 +78,7 @@ class ModelDiscovery:
                 wire.list_url(endpoint),
                 headers=wire.headers(endpoint),
                 timeout=_TIMEOUT,
-                # A redirect would carry the key to another host.
+                # Redirects are not followed, because they would carry the key to another host.
                 allow_redirects=False,
             ) as response:
                 body = await response.read()
@@ -108,7 +108,7 @@ class _Pricing(Struct):
 class _Entry(Struct):
     id: str
     context_length: int | None = None
-    """This and the next four fields: servers use five different names for the context length."""
+    """The context length. Servers use five different names for it: this field and the next four."""
     context_window: int | None = None
     max_context_length: int | None = None
     max_model_len: int | None = None

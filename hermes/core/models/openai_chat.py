@@ -145,7 +145,7 @@ def _format(form: ResponseFormat) -> bytes:
 
 
 def _said(role: str, text: str) -> bytes:
-    # Written by hand, because encoding a long conversation takes time in every call.
+    # The JSON is written by hand, because encoding a long conversation takes time in every call.
     return b'{"role":"%b","content":%b}' % (role.encode(), _encoder.encode(text))
 
 

@@ -11,7 +11,7 @@ from hermes.types.turns import Turn
 LARGEST_RESULT = 1_000_000
 """Maximum number of characters of a result that are stored. The rest is dropped."""
 SECRET_MARGIN = 10_000
-"""Longest secret that is recognized at a cut."""
+"""Maximum number of characters of a secret that is recognized where a text is cut."""
 LONGEST_RESULT = 24_000
 """Maximum number of characters of a result that the model sees. A longer result is spilled to a
 file."""

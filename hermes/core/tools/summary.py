@@ -31,7 +31,8 @@ _TOKEN = string.ascii_letters + string.digits + "_.~+/=:@-"
 """Characters that may occur in a token."""
 _LONGEST_PATH = 4096
 _NAME = 100
-"""Characters at the end of a name that decide whether it names a secret."""
+"""Number of characters at the end of a name that are read to decide whether it is the name of a
+secret."""
 
 
 class CallSummary(Value):

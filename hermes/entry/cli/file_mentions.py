@@ -62,8 +62,8 @@ class _Mention(Value):
 
 
 def read_mentions(text: str, folder: Path) -> MessageFiles:
-    """Returns the message with its files. Raises FileNotAttached, with the reason, if a file
-    can't be attached.
+    """Returns the message with its files. If a file can't be attached, raises a FileNotAttached
+    that says why.
 
     Paths are relative to the folder. A word such as `@alice` that names no file is left as it is.
     `@@name` means the text `@name`, and attaches no file. This function blocks.
@@ -97,7 +97,7 @@ def _mentions(text: str, folder: Path) -> Iterator[_Mention]:
                 path = folder / Path(name).expanduser()
                 mode = _mode(path)
             except (RuntimeError, ValueError):
-                # This is the home of an unknown user, or a name with a NUL.
+                # The path is the home of an unknown user, or a name with a NUL.
                 continue
             if mode is not None or _looks_like_path(name, folder):
                 yield _Mention(

@@ -1,4 +1,5 @@
-"""Limits the log while a fault lasts: one line a minute, with the number of lines left out."""
+"""Limits the log while a fault lasts to one line a minute, with the number of lines that were left
+out."""
 
 import asyncio
 import copy
@@ -28,7 +29,7 @@ class _Fault:
 
 
 class RepeatedFaults(logging.Filter):
-    """Passes one warning or error of each kind per minute, and everything below a warning.
+    """Passes on all records below a warning, and one warning or error of each kind per minute.
 
     Records are of one kind if they have the same logger, the same message before its arguments are
     filled in, and the same subject. The subject is the first argument if it is a short name without

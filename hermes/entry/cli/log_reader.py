@@ -16,7 +16,7 @@ from hermes.entry.output import say, say_line
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 LOG_POLL_SECONDS = 0.2
-"""Pause before a log without new lines is read again."""
+"""Seconds before a log without new lines is read again."""
 
 _LEVEL = re.compile(r'^\S+ \S+ ([A-Z]+) |"level":\s*"([A-Z]+)"')
 
@@ -110,7 +110,8 @@ class LogTail:
 
 
 def _lines(file: TextIO) -> Iterator[str]:
-    """Yields the lines from here to the end. An incomplete line is left for the next call."""
+    """Yields the lines from the current position to the end. An incomplete line is left for the
+    next call."""
     while True:
         start = file.tell()
         line = file.readline()

@@ -37,8 +37,8 @@ def exported(found: Sequence[Summary], form: ExportFormat) -> Work[str]:
 
 
 def as_json(one: Summary, entries: Sequence[Entry]) -> str:
-    """Returns one JSON object per line. No character of a message is lost: unsafe ones are
-    escaped."""
+    """Returns one JSON object per line. No character of a message is lost, because unsafe
+    characters are escaped."""
     lines = [
         Line(
             session=one.key,

@@ -51,8 +51,8 @@ class NamedTool(msgspec.Struct):
 
 
 def client_tools(declared: list[RequestTool] | None) -> tuple[ClientTool, ...]:
-    """Returns the tools that a request declares. Raises an ApiError, which names the tool, if
-    one can't be used."""
+    """Returns the tools that a request declares. If a tool can't be used, raises an ApiError that
+    names it."""
     declared = declared or []
     if len(declared) > MOST_TOOLS:
         raise bad_request(f"More than {MOST_TOOLS} tools.", "too_many_tools", "tools")

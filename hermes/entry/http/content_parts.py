@@ -53,7 +53,7 @@ class FilePart(msgspec.Struct):
     file_data: str | None = None
     """A data URL in base64: a PDF, or a text in UTF-8."""
     file_id: str | None = None
-    """Not supported, because files can't be uploaded; it is an error."""
+    """Not supported, because files can't be uploaded. A part with this field is an error."""
     filename: str | None = None
     """The file name, which the model sees."""
 
@@ -122,8 +122,8 @@ def user_message(content: MessageContent, index: int, attached: Attached) -> Use
     texts: list[str] = []
     files: list[Attachment] = []
     for number, part in enumerate(content):
-        # Attachments of a message that the session already has are not stored: the message is
-        # dropped later.
+        # Attachments of messages that the session already has are not stored, because these
+        # messages are dropped later.
         found = attached.get((index, number), f"[{part.type}]")
         if part.type in TEXT_PARTS:
             texts.append(part.text)
@@ -137,11 +137,11 @@ def user_message(content: MessageContent, index: int, attached: Attached) -> Use
 async def collect(
     media: Media, contents: Mapping[int, list[ContentPart]], *, stateless: bool
 ) -> Attached:
-    """Stores the attachments of a request's messages. Raises an ApiError, which names the part,
-    if one is wrong.
+    """Stores the attachments of a request's messages. If a part is wrong, raises an ApiError that
+    names it.
 
-    Attachments are stored one after the other, so that only one decoded attachment is in memory
-    at a time.
+    Attachments are stored one after the other, so that only one decoded attachment is in memory at
+    a time.
     """
     attached: dict[tuple[int, int], Attachment | str] = {}
     total = 0
@@ -293,7 +293,8 @@ def _plain(media_type: str) -> str:
 
 
 def _name(path: str | None) -> str | None:
-    """Returns the last part of a path, made safe for one line of text; None if that is empty."""
+    """Returns the last part of a path, made safe for one line of text. Returns None if that part is
+    empty."""
     last = PurePosixPath((path or "").replace("\\", "/")).name
     return _UNPRINTABLE.sub("", last)[-LONGEST_FILE_NAME:] or None
 

@@ -44,7 +44,8 @@ def header(scope: Scope, name: bytes) -> str | None:
 
 
 class RequestIdMiddleware:
-    """Gives every request an id: the client's own, if it is well-formed, or a new one.
+    """Gives every request an id. This is the client's own id if it is well-formed, and otherwise a
+    new one.
 
     The id is in `request.state.request_id` and in the response's `x-request-id`.
     """
@@ -69,7 +70,7 @@ class RequestIdMiddleware:
 
 
 class AccessLogMiddleware:
-    """Logs every request in one line, at level DEBUG. The request id must be set before."""
+    """Logs every request in one line, at level DEBUG. The request id must have been set already."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -110,7 +111,8 @@ class DisconnectMiddleware:
 
 
 class HostMiddleware:
-    """Refuses requests to a local server under a foreign host name: they come from web pages.
+    """Refuses requests to a local server under a foreign host name, because they come from web
+    pages.
 
     `public_paths` are served under every name, because platforms reach their webhooks through a
     tunnel.
@@ -186,10 +188,11 @@ SDK_HEADER = re.compile(r"x-stainless-[a-z0-9-]{1,40}")
 
 
 def preflight_headers(requested: str) -> dict[str, str]:
-    """Returns the answer to a preflight request; `requested` are the headers that the page wants
-    to send.
+    """Returns the answer to a preflight request; `requested` are the headers that the page wants to
+    send.
 
-    A list of allowed headers has no patterns, so those of the SDKs are named one by one.
+    A list of allowed headers can't contain patterns, so the headers of the SDKs are listed one by
+    one.
     """
     names = (name.strip().lower() for name in requested.split(","))
     extra = [name for name in names if SDK_HEADER.fullmatch(name)]

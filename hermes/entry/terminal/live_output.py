@@ -34,7 +34,7 @@ class LiveOutput:
         self._columns = 0
         self._notes: deque[str] = deque(maxlen=KEPT_NOTES)
         self.typed = ""
-        """Text that the person has typed and not sent yet. It is drawn below the rest."""
+        """Text that the person has typed and not sent yet. It is drawn below all other text."""
         self.context: ContextUse | None = None
         """The content of the status line; None for no status line."""
 
@@ -56,7 +56,7 @@ class LiveOutput:
         self.draw(what, ())
 
     def draw(self, what: Sequence[RenderableType], tail: Sequence[RenderableType]) -> None:
-        """Replaces the tail by `what` as permanent lines, and a new tail below."""
+        """Replaces the tail by `what` as permanent lines, and draws a new tail below them."""
         size = self._size()
         notes = [Text(self._notes.popleft(), "dim") for _ in range(len(self._notes))]
         lines = self._lines([*notes, *what], size.columns)

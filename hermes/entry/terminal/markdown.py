@@ -98,7 +98,7 @@ def _code(fence: nodes.Fence, shown: int = 0) -> RenderableType:
 
 @lru_cache(maxsize=64)
 def _syntax(language: str) -> Syntax:
-    # Cached, because the search for an unknown language is slow.
+    # The result is cached, because the search for an unknown language is slow.
     syntax = Syntax("", language, theme=COLORS, background_color="default")
     return syntax if syntax.lexer else Syntax("", "text", theme=COLORS, background_color="default")
 

@@ -23,7 +23,8 @@ _KEEPALIVE: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
-"""A dead server or network is noticed within about ten seconds."""
+"""Options of each connection. With them, a dead server or network is noticed within about ten
+seconds."""
 
 
 def application_name(owner: str) -> str:
@@ -82,7 +83,7 @@ class Pool:
         self._loop = asyncio.get_running_loop()
 
     async def acquire(self) -> Channel:
-        """A connection that works, as far as is known. The caller must release it."""
+        """Returns a connection that is not known to be lost. The caller must release it."""
         await self._take_slot()
         try:
             self._need_open()

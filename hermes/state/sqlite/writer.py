@@ -1,4 +1,4 @@
-"""The writer thread: commits waiting transactions in groups, and notices commits of other
+"""Runs the writer thread, which commits waiting transactions in groups and notices commits of other
 processes."""
 
 import asyncio
@@ -25,13 +25,13 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 CHANGE_POLL_SECONDS = 0.1
-"""Interval at which the thread looks for commits of other processes."""
+"""Seconds between two checks for commits of other processes."""
 BATCH = 64
 """Maximum number of transactions in one commit. The event loop wakes all their callers at once."""
 WATCH_SECONDS = 5.0
-"""Interval at which the files are checked while nothing is committed."""
+"""Seconds between two checks of the files while nothing is committed."""
 LOST_FILES_SECONDS = 60.0
-"""Interval at which the log repeats that the files are lost."""
+"""Seconds between two log messages that the files are lost."""
 
 
 class Job:
@@ -73,7 +73,7 @@ class Writer:
         on_foreign_commit: Callable[[], None],
     ) -> None:
         self.trouble: str | None = None
-        """The error of the last commit, or the error that the next commit would have."""
+        """The error of the last commit, or the error with which the next commit would fail."""
         self._path = path
         self._connection = connection
         self._watch = watch
@@ -82,12 +82,12 @@ class Writer:
         """Whether the last check found that the files are no longer ours."""
         self._reported_at = -LOST_FILES_SECONDS
         self._on_foreign_commit = on_foreign_commit
-        """Called on the loop."""
+        """A function that is called on the event loop."""
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._batch: list[Job] = []
         self._closed = False
-        # The only thread that we start: it owns the connection and serves the queue.
+        # This is the only thread that we start. It owns the connection and serves the queue.
         self._thread = threading.Thread(  # noqa: TID251
             target=self._write, name="hermes-store", daemon=True
         )
@@ -175,7 +175,8 @@ class Writer:
         return None
 
     def _take_batch(self, seconds: float) -> bool:
-        """Fills the batch; waits this many seconds for the first job. Returns False at the end."""
+        """Fills the batch, and waits this many seconds for the first job. Returns False at the
+        end."""
         self._batch = []
         with contextlib.suppress(queue.Empty):
             job = self._jobs.get(timeout=max(seconds, 0))
@@ -221,7 +222,7 @@ def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable
     """
     try:
         with translated():
-            connection.rollback()  # of a batch whose rollback had failed
+            connection.rollback()  # ends a batch whose rollback had failed
             connection.execute("begin immediate")
             for job in batch:
                 _attempt(connection, job, alone=len(batch) == 1)
@@ -241,8 +242,8 @@ def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable
 
 
 def _attempt(connection: sqlite3.Connection, job: Job, *, alone: bool) -> None:
-    """Runs one job, under a savepoint if the batch has others. Raises only errors that fail the
-    batch."""
+    """Runs one job, under a savepoint if the batch has other jobs. Raises only errors that fail the
+    whole batch."""
     if not alone:
         connection.execute("savepoint job")
     try:
