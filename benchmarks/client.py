@@ -29,7 +29,7 @@ class Answer(msgspec.Struct, kw_only=True):
     body: bytes = b""
 
     def good(self, tokens: int) -> bool:
-        """Whether the answer has all tokens of the model."""
+        """Returns whether the answer has all tokens of the model."""
         return self.status == 200 and self.tokens == tokens and not self.error
 
     def told(self) -> str:

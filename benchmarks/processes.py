@@ -48,7 +48,7 @@ class Tree:
         return []
 
     def cpu(self) -> float:
-        """Seconds of CPU that the tree has used."""
+        """Returns the seconds of CPU that the tree has used."""
         spent = 0.0
         for one in self.members():
             with contextlib.suppress(psutil.Error):
@@ -65,7 +65,7 @@ class Tree:
         return Usage(rss=rss / 2**20, threads=threads)
 
     def established(self, port: int) -> int:
-        """Number of client connections that the tree still holds."""
+        """Returns the number of client connections that the tree still holds."""
         return sum(
             connection.status == psutil.CONN_ESTABLISHED and connection.laddr[1] == port
             for one in self.members()

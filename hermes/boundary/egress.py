@@ -52,7 +52,7 @@ _MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff",
 
 
 def may_reach(address: str, port: int) -> bool:
-    """Whether a web server on the public internet may listen at this address and port."""
+    """Returns whether a web server on the public internet may listen at this address and port."""
     common = port in (80, 443) or (port >= 1024 and port not in _SERVICES)
     return common and is_public(address)
 

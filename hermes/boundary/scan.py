@@ -84,7 +84,7 @@ class Scan:
         return not self._glob or fnmatchcase(name, self._glob)
 
     def named(self, path: str) -> Iterator[Hit]:
-        """Returns the hit in the path, if there is one."""
+        """Yields the hit in the path, if there is one."""
         if self._pattern.search(path):
             yield _printable(path), 0, ""
 

@@ -121,8 +121,8 @@ class Workspace:
         return opened
 
     def home(self) -> tuple[int, int] | None:
-        """The device and inode of the home, which file operations refuse; None if no folder is
-        refused."""
+        """Returns the device and inode of the home, which file operations refuse; None if no folder
+        is refused."""
         try:
             known = self._home and self._home.stat()
         except FileNotFoundError:

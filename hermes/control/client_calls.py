@@ -140,7 +140,8 @@ class ClientCalls:
 
 
 def _keyed(event: MessageEvent) -> MessageEvent | None:
-    """The event with the client's own key as its dedupe key; None if the client gave no key."""
+    """Returns the event with the client's own key as its dedupe key; None if the client gave no
+    key."""
     own = event.client_key
     if own is None:
         return None
@@ -148,14 +149,15 @@ def _keyed(event: MessageEvent) -> MessageEvent | None:
 
 
 def _key_conflict(event: MessageEvent) -> Work[Duplicate | None]:
-    """An earlier, different request with the same client key; None if there is no such request."""
+    """Returns an earlier, different request with the same client key; None if there is no such
+    request."""
     keyed = _keyed(event)
     earlier = (yield from inbox.find(keyed)) if keyed else None
     return earlier if earlier and not earlier.same else None
 
 
 def _place(call: CallId) -> tuple[int, int]:
-    """The place of the call's result in the transcript of its turn: step and index."""
+    """Returns the place of the call's result in the transcript of its turn: step and index."""
     place = parse_call_id(call)
     assert place is not None, "only calls of ours wait for a client"
     return place.step, place.index + 1

@@ -14,7 +14,7 @@ from hermes.types.messages import (
 
 
 def new_messages(event: MessageEvent) -> tuple[Message, ...]:
-    """The messages that the event adds to the conversation."""
+    """Returns the messages that the event adds to the conversation."""
     match event.body:
         case Said(text=text, attachments=attachments):
             shared = event.source.chat_kind != "private"
@@ -29,7 +29,7 @@ def new_messages(event: MessageEvent) -> tuple[Message, ...]:
 
 
 def answer_text(event: MessageEvent) -> str | None:
-    """The text with which the event can answer an open question."""
+    """Returns the text with which the event can answer an open question."""
     match event.body:
         case Said(text=text) | Asked(stateless=False, messages=(*_, UserMessage(text=text))):
             # The answer becomes the result of a tool, which has no attachments.
@@ -44,7 +44,7 @@ def answer_text(event: MessageEvent) -> str | None:
 
 
 def files_of(event: MessageEvent) -> list[Attachment]:
-    """The attachments that the event adds to the conversation."""
+    """Returns the attachments that the event adds to the conversation."""
     messages = new_messages(event)
     return [file for one in messages if isinstance(one, UserMessage) for file in one.attachments]
 

@@ -90,7 +90,7 @@ class EventLog:
         return self._base // EPOCH
 
     def covers(self, after: int) -> bool:
-        """Whether the log contains every event after this number."""
+        """Returns whether the log contains every event after this number."""
         return not self._released and (self.epoch == 1 or 0 < self._base <= after)
 
     @property
@@ -132,13 +132,13 @@ class EventLog:
             self._released, self._events = len(self._events), []
 
     def usage(self) -> UsageReported:
-        """The usage of the model calls since the last checkpoint."""
+        """Returns the usage of the model calls since the last checkpoint."""
         new = self._events[self._kept :]
         reported = (event for event in new if isinstance(event, UsageReported))
         return sum(reported, NO_USAGE)
 
     def remarks(self) -> list[Notice]:
-        """The notices that are sent to a chat after the answer."""
+        """Returns the notices that are sent to a chat after the answer."""
         return [event for event in self._events if isinstance(event, Notice) and event.lasting]
 
     def open_text(self) -> str:
@@ -158,8 +158,8 @@ class EventLog:
         return self._base + self._kept
 
     def recorded(self, after: int) -> list[Recorded]:
-        """The events after a number, in the form in which they are stored. If there are many, only
-        the first ones are returned."""
+        """Returns the events after a number, in the form in which they are stored. If there are
+        many, only the first ones are returned."""
         start = after - self._base
         return record(after + 1, self._events[start : start + READ_EVENTS])
 
@@ -168,8 +168,8 @@ class EventLog:
         self._kept = seq - self._base
 
     def read(self, after: int, upto: int | None = None) -> list[tuple[int, AgentEvent]]:
-        """The events after one number and up to another, with neighbouring texts joined. If there
-        are many, only the first ones are returned."""
+        """Returns the events after one number and up to another, with neighbouring texts joined. If
+        there are many, only the first ones are returned."""
         start = max(after - self._base, 0)
         stop = len(self._events) if upto is None else max(upto - self._base, 0)
         stop = min(stop, len(self._events), start + READ_EVENTS)
@@ -213,7 +213,7 @@ class EventLog:
 
 
 def _pieces(event: TextDelta | ReasoningDelta) -> list[AgentEvent]:
-    """A long text as several events, so that it can be read and stored in pieces."""
+    """Returns a long text as several events, so that it can be read and stored in pieces."""
     text, kind = event.text, type(event)
     starts = range(0, len(text), TEXT_PIECE)
     return [kind(text=text[start : start + TEXT_PIECE]) for start in starts]

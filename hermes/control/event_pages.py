@@ -64,7 +64,7 @@ class EventPages:
 
 
 def _page(turn: TurnId, after: int) -> Work[ReplayPage]:
-    """The stored events after a number, up to a limit."""
+    """Returns the stored events after a number, up to a limit."""
     page = yield from turns.events_page(turn, after)
     left = ((one.seq, one.after(after)) for one in page.recorded)
     events = [(seq, event) for seq, event in left if event is not None]

@@ -95,7 +95,8 @@ class Following:
         return found
 
     async def earlier(self, after: int, upto: int) -> list[Envelope]:
-        """A page of the events after one number and up to another, independent of the cursor.
+        """Returns a page of the events after one number and up to another, independent of the
+        cursor.
 
         Both must be numbers of events that this reader has received.
         """
@@ -149,7 +150,8 @@ class Following:
 def following(
     hub: EventHub, pages: EventPages, turn: TurnId, after: int, *, expected: bool
 ) -> Iterator[Following]:
-    """A cursor after event number `after`. The turn has one more reader until the block ends.
+    """Yields a cursor after event number `after`. The turn has one more reader until the block
+    ends.
 
     `expected` says that the turn is about to run here, so that the store need not be queried.
     """

@@ -196,7 +196,7 @@ class Gateway:
         self._agents[agent].check_request(asked)
 
     def session_of(self, event: MessageEvent) -> SessionKey:
-        """The key of the session that a message belongs to."""
+        """Returns the key of the session that a message belongs to."""
         return session_key(self._route(event), event.source)
 
     async def check_attachments(self, event: MessageEvent) -> None:
@@ -207,7 +207,7 @@ class Gateway:
         self._agents[session.agent].check_request(request)
 
     async def context_use(self, session: SessionKey) -> ContextUse:
-        """How much of its model's context window the session takes."""
+        """Returns how much of its model's context window the session takes."""
         find_model = self._agents[session.agent].find_model
         return await self._store.read(context_use, str(session), find_model)
 
@@ -220,7 +220,8 @@ class Gateway:
                     yield envelope
 
     def following(self, turn: TurnId, after: int = 0) -> AbstractContextManager[Following]:
-        """A cursor in the events of the turn, for a reader that decides itself how long to wait."""
+        """Yields a cursor in the events of the turn, for a reader that decides itself how long to
+        wait."""
         expected = self._runner.runs(turn)
         if self._relay is not None and not expected:
             self._relay.notice_reader()
@@ -240,7 +241,7 @@ class Gateway:
         return await self._store.run(sessions.reopen, name)
 
     async def knows(self, turn: TurnId, account: str) -> bool:
-        """Whether the turn was started over the API with the key of this account."""
+        """Returns whether the turn was started over the API with the key of this account."""
         row = await self._store.run(turns.get, turn)
         # The trigger is compared too, because a chat account may have the same name.
         return row is not None and row.trigger == "api" and row.account == account

@@ -23,7 +23,7 @@ async def store_long_bodies(store: Store, event: MessageEvent) -> None:
 
 
 def _is_long(event: MessageEvent) -> bool:
-    """Whether the texts of the event are so long that they are stored in pieces."""
+    """Returns whether the texts of the event are so long that they are stored in pieces."""
     size = sum(len(message.text) for message in new_messages(event))
     if isinstance(event.body, Asked):
         size += sum(len(result.text) for result in event.body.results)

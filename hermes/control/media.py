@@ -19,8 +19,8 @@ class MediaIntake:
         self._download = download
 
     async def fetch(self, url: str, limit: int) -> WebFile:
-        """The file at the URL. Raises Rejected if it can't be fetched or is larger than `limit`
-        bytes."""
+        """Returns the file at the URL. Raises Rejected if it can't be fetched or is larger than
+        `limit` bytes."""
         return await self._download(url, limit)
 
     async def keep(self, data: bytes, *, stateless: bool) -> str:

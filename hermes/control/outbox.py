@@ -67,8 +67,8 @@ class Outbox:
         return AccountCursor(self._store, account, (self._owner, epoch), read)
 
     async def holds(self, account: str) -> bool:
-        """Whether this process still has the lease of an attached account. If not, the account is
-        detached. It stays attached if the store can't be read."""
+        """Returns whether this process still has the lease of an attached account. If not, the
+        account is detached. It stays attached if the store can't be read."""
         _, epoch = self._accounts[account]
         try:
             held = await self._store.read(
@@ -117,8 +117,8 @@ class Outbox:
             yield
 
     async def _adapter(self, account: str) -> PlatformAdapter:
-        """The adapter of the account. Waits until this process holds the account, because a turn
-        may be resumed before that."""
+        """Returns the adapter of the account. Waits until this process holds the account, because a
+        turn may be resumed before that."""
         while account not in self._accounts:
             await self._attached.wait()
         return self._accounts[account][0]

@@ -21,7 +21,7 @@ class RateGate:
         self._free_at[key] = max(until, self._free_at.get(key, 0.0))
 
     def wait_for(self, target: Target) -> float:
-        """Seconds until a call may be made; 0 if it may be made now."""
+        """Returns the seconds until a call may be made; 0 if it may be made now."""
         return max(self._free_at.get((target.account, target.chat_id), 0.0) - time.time(), 0.0)
 
     async def enter(self, target: Target, interval: float) -> None:

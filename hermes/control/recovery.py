@@ -142,7 +142,8 @@ class Recovery:
         return (yield from self._transactions.open_next(session, now))
 
     def _hosts(self, session: str) -> bool:
-        """Whether the session's agent is hosted here. The work of other agents is left alone."""
+        """Returns whether the session's agent is hosted here. The work of other agents is left
+        alone."""
         agent = SessionKey.parse(session).agent
         self._warn_of({agent})
         return agent in self._agents

@@ -60,7 +60,8 @@ class RemoteEvents:
             self._drop(batch.kept)
 
     def read(self, after: int) -> list[tuple[int, AgentEvent]]:
-        """The events after a number. If there are many, only the first ones are returned."""
+        """Returns the events after a number. If there are many, only the first ones are
+        returned."""
         start = bisect_right(self._recorded, after, key=lambda one: one.seq)
         left = ((one.seq, one.after(after)) for one in self._recorded[start:][:READ_RECORDED])
         return [(seq, event) for seq, event in left if event is not None]

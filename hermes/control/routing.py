@@ -31,7 +31,7 @@ class Router:
         self._default = default
 
     def __call__(self, event: MessageEvent) -> AgentId:
-        """The agent for the message. Raises RoutingFailed if the hook fails or chooses an
+        """Returns the agent for the message. Raises RoutingFailed if the hook fails or chooses an
         unknown agent."""
         try:
             selected = self._select(event) or self._default

@@ -40,12 +40,12 @@ def listed(platform: str | None = None, limit: int = 50) -> Work[list[Summary]]:
 
 
 def latest(platform: str) -> Work[Summary | None]:
-    """The current conversation of the session that was used last on the platform."""
+    """Returns the current conversation of the session that was used last on the platform."""
     return (yield from conversations.latest(platform))
 
 
 def find(name: str) -> Work[Summary]:
-    """The conversation that a name selects.
+    """Returns the conversation that a name selects.
 
     A name is a session key, the name of a session, a number or an id from the list, or the
     beginning of a session's name. A number or an id selects that conversation. Every other name
@@ -75,13 +75,13 @@ def _past(name: str, generation: int) -> Work[list[Summary]]:
 
 
 def entries(name: str) -> Work[list[Entry]]:
-    """The messages of the conversation, as they were written."""
+    """Returns the messages of the conversation, as they were written."""
     found = yield from find(name)
     return (yield from entries_of(found))
 
 
 def entries_of(one: Summary) -> Work[list[Entry]]:
-    """The messages of the conversation, as they were written."""
+    """Returns the messages of the conversation, as they were written."""
     said = yield from transcript.entries(one.key)
     return [entry for entry in said if entry.generation == one.generation]
 
@@ -94,7 +94,7 @@ def waiting(name: str) -> Work[list[OpenQuestion]]:
 
 
 def searched(query: str, limit: int = 20) -> Work[list[FoundMessage]]:
-    """Messages of all sessions that contain words of the query, best matches first."""
+    """Returns messages of all sessions that contain words of the query, best matches first."""
     return (yield from search.search(query, Operator(), limit=limit))
 
 
@@ -127,7 +127,7 @@ def delete(name: str) -> Work[Summary]:
 
 
 def is_known(key: str) -> Work[bool]:
-    """Whether there is a session with this key."""
+    """Returns whether there is a session with this key."""
     return bool((yield from conversations.named(key)))
 
 

@@ -287,7 +287,7 @@ class TurnTransactions:
         return known if known.compaction == fresh.compaction else fresh
 
     def _prompt_of(self, session: SessionRow, now: float) -> Work[Prompt | None]:
-        """The prompt of the current epoch of the session; None if the epoch is over."""
+        """Returns the prompt of the current epoch of the session; None if the epoch is over."""
         idle = now - (session.used_before or now)
         if session.prompt is None or idle > EPOCH_SECONDS:
             return None
@@ -318,7 +318,7 @@ class TurnTransactions:
         return self._agents[agent].find_model
 
     def hosts(self, row: TurnRow) -> bool:
-        """Whether the turn's agent is hosted here."""
+        """Returns whether the turn's agent is hosted here."""
         return SessionKey.parse(row.session).agent in self._agents
 
     def writer(self, row: TurnRow) -> TranscriptWriter:
@@ -333,7 +333,7 @@ class TurnTransactions:
         request: MessageEvent | None = None,
         session: SessionRow | None = None,
     ) -> Claim:
-        """The turn for the event that opened it, with the options of the last request."""
+        """Returns the turn for the event that opened it, with the options of the last request."""
         body, origin = event.body, event.origin
         asked = (request or event).body
         turn = Turn(

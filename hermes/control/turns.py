@@ -351,7 +351,7 @@ def finish_of(outcome: Outcome) -> TurnFinished:
 def owed_content(
     said: Sequence[str], last: Sequence[AgentEvent], outcome: Outcome
 ) -> Content | None:
-    """The content for the chat at the end of a turn; None if there is nothing to send."""
+    """Returns the content for the chat at the end of a turn; None if there is nothing to send."""
     match outcome:
         case Completed(message=message):
             said = (*said, message.text)

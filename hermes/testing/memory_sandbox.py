@@ -205,8 +205,8 @@ class MemorySandbox:
         hits: list[Hit] = []
         remarks = [f"stopped after {query.seconds:g} s"]
         with anyio.move_on_after(query.seconds):
-            # The search runs in another process, because a regular expression can't be stopped
-            # otherwise.
+            # The search runs in another process, because a running match of a regular expression
+            # can't be stopped.
             hits = await anyio.to_process.run_sync(_matches, files, task, cancellable=True)
             remarks = [f"stopped at {query.limit} results"] * (len(hits) > query.limit)
         return SearchResult(
@@ -364,7 +364,7 @@ def _info(path: str, node: MemoryNode) -> FileInfo:
 
 
 def _matches(files: dict[str, bytes], task: ScanTask) -> list[Hit]:
-    """All hits up to the limit, and one more if there are more."""
+    """Returns all hits up to the limit, and one more if there are more."""
     scan, hits = Scan(task), list[Hit]()
     for path, data in files.items():
         if scan.selects(path):

@@ -5,7 +5,8 @@ class TestLocal(SandboxContract):
     async def machine(self, folder: Path) -> AsyncIterator[Callable[[], ExecutionBackend]]:
         …
 
-The commands use what every shell has: `echo cat cd exit ln mkdir pwd read sleep`, `;`, `&&`, `>`.
+The commands use only features that every shell has: `echo cat cd exit ln mkdir pwd read sleep`,
+`;`, `&&`, `>`.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -31,7 +32,7 @@ from hermes.types.execution import (
 from hermes.types.identity import Source
 
 SLOW_PATTERN = "(a+)+$"
-"""A search with this pattern in the line `aaa…ab` takes practically for ever."""
+"""A pattern that practically never stops searching in the line `aaa…ab`."""
 WRONG_PATHS = ("..", "../f", "a/../../f", "/etc/passwd", "a\0b", "x/" * 3000)
 
 
@@ -68,11 +69,12 @@ class SandboxContract:
     """File operations stay in the workspace, commands can be ended, and both see one machine."""
 
     def machine(self, folder: Path) -> AbstractAsyncContextManager[Callable[[], ExecutionBackend]]:
-        """Makes backends of one machine. The second one is like that of a restarted gateway."""
+        """Yields a function that creates backends of one machine. The second backend is like that
+        of a restarted gateway."""
         raise NotImplementedError
 
     def workspace(self, folder: Path) -> str:
-        """An empty new folder of the machine."""
+        """Returns an empty new folder of the machine."""
         raise NotImplementedError
 
     def scope(self, folder: Path, source: Source = PRIVATE) -> SandboxScope:

@@ -23,7 +23,7 @@ BUS_CHANNEL = "hermes_bus"
 
 
 def channel_of(owner: str) -> str:
-    """The channel of messages to one process."""
+    """Returns the channel of messages to one process."""
     return f"hermes_{owner}"
 
 

@@ -28,7 +28,7 @@ seconds."""
 
 
 def application_name(owner: str) -> str:
-    """The name under which the server lists the connections of a process."""
+    """Returns the name under which the server lists the connections of a process."""
     return f"hermes {owner}"
 
 
