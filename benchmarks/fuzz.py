@@ -117,8 +117,7 @@ async def _many(
 
 
 def _key(chance: random.Random) -> str:
-    # Wrong keys are rare here, because the gateway delays the answer to each by a second. A request
-    # without a key is not delayed.
+    # Wrong keys are rare here, because the gateway answers each of them a second later.
     if chance.random() < 0.01:
         return chance.choice((f"{KEY}x", KEY[:-1], KEY.upper(), "\u00fc" * 20, "x" * 2000))
     return chance.choice((KEY, ""))

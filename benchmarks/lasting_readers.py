@@ -58,8 +58,7 @@ class SlowReader:
             self._socket = await small_socket(self._port)
             await asyncio.get_running_loop().sock_sendall(self._socket, self.request())
             return
-        # After the gateway has cut the connection, the bytes that had arrived could still be read
-        # for an hour. The error of the socket is visible at once.
+        # Bytes that arrived before the cut hide it for an hour, but the socket's error is visible.
         if self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self.cuts += 1
             self.close()

@@ -23,8 +23,7 @@ from hermes.types.protocols import Emit
 
 
 def reachable(settings: Settings) -> Callable[[str], bool]:
-    # Plugins are loaded once, because `is_reachable` is called for every request that names a
-    # model.
+    # Plugins are loaded once, because `is_reachable` is called for many requests.
     models, profile = configured_models(settings, all_plugins()), AgentProfile(id=DEFAULT_AGENT)
 
     def is_reachable(model: str) -> bool:

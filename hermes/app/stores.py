@@ -35,8 +35,7 @@ async def store_nodes(settings: Settings) -> list[StoreNode]:
     if not settings.store.url:
         return []
     async with home_store(settings) as store:
-        # Imported here because psycopg is an extra. It is installed, because the store is already
-        # open.
+        # Imported here because psycopg is an extra. An open store proves that it is installed.
         from hermes.state.postgres.presence import listed_nodes  # noqa: PLC0415
 
         return await store.read(listed_nodes)

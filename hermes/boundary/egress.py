@@ -105,8 +105,7 @@ class Egress:
             ) from error
 
     def _session(self, headers: Mapping[str, str]) -> aiohttp.ClientSession:
-        # Each page has a session of its own, so that no cookie or connection is shared between
-        # pages.
+        # Each page has its own session, so that pages share no cookie and no connection.
         return aiohttp.ClientSession(
             connector=_GuardedConnector(self._resolver, self._allowed),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -162,8 +161,7 @@ class _GuardedConnector(aiohttp.TCPConnector):
         )
 
     def _socket(self, target: aiohttp.AddrInfoType) -> socket.socket:
-        # `connect` follows directly and uses the same numeric address, so that no second look-up
-        # can return another address.
+        # `connect` uses this numeric address, so that no second look-up can return another one.
         family, kind, protocol, _, address = target
         self._check(address)
         return socket.socket(family, kind, protocol)

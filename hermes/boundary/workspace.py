@@ -142,8 +142,7 @@ class Workspace:
         return wanted.parts
 
     def _relative(self, path: PurePosixPath) -> PurePosixPath:
-        # A command prints the real path of the workspace, even if the workspace is reached through
-        # a link.
+        # Commands print the real path of the workspace, even if it is reached through a link.
         for root in (self._root, self._root.resolve()):
             if path.is_relative_to(root):
                 return path.relative_to(root)

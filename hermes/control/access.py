@@ -65,9 +65,8 @@ def accept_from_chat(accept: Accept, account: str | None = None) -> Accept:
         fault = _fault(event, account)
         if fault is None:
             return await accept(event)
-        # The adapter's code is wrong. An error would end the connection, and the platform would
-        # deliver the same event for ever. Therefore the fault is logged, and only this event is
-        # lost.
+        # The adapter's code is wrong. An error would end the connection for every chat.
+        # The platform would also deliver the same event for ever, so the fault is only logged.
         log.error("a message of %s is refused: %s", event.source.account, fault)
         return Refused(reason="not a valid event of a chat")
 

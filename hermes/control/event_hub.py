@@ -220,8 +220,7 @@ def _pieces(event: TextDelta | ReasoningDelta) -> list[AgentEvent]:
 
 
 async def _wait(waiters: "set[asyncio.Future[None]]", within: float) -> None:
-    # This is a bare future with a timer, which is cheap, because every word of every stream waits
-    # here.
+    # A bare future with a timer is cheap. Every word of every stream waits here.
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[None] = loop.create_future()
     waiters.add(waiter)

@@ -43,8 +43,7 @@ class EventPages:
             page = await self._read(key)
         else:
             self._pages.move_to_end(key)
-        # Without this pause, readers that find every page in the cache would delay all other
-        # requests.
+        # Without this pause, readers of cached pages would delay all other requests.
         await self._turnstile.enter()
         return page
 

@@ -140,8 +140,7 @@ class Following:
         if self._log.running:
             await self._log.changed(within)
             return
-        # The turn has not begun, or another process runs it. Its events are stored, and may also be
-        # sent here.
+        # The turn has not begun, or another process runs it and stores or sends its events.
         await self._log.changed(min(within, STORE_SECONDS))
         self._replayed = time.monotonic() - self._looked_at < STORE_SECONDS
 

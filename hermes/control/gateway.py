@@ -144,16 +144,14 @@ class Gateway:
         self._need_open(source)
         addressed = event.addressed and not names_another_bot(event)
         if not addressed or not self._access.admits(source, principal):
-            # Messages between the members of a group are not addressed to us, so a refusal is not
-            # logged.
+            # A refusal is logged only for debugging if the message is not addressed to us.
             level = logging.INFO if addressed else logging.DEBUG
             log.log(level, "not admitted: user %s of %s", source.user_id, source.account)
             return Refused(reason="not admitted")
         try:
             key = self.session_of(event)
         except RoutingFailed as error:
-            # An error would make the platform deliver the event again for ever, and block the other
-            # chats.
+            # After an error, the platform would deliver the event for ever and block other chats.
             log.error("a message is refused: %s", error, exc_info=error.__cause__)
             return Refused(reason="no agent could be chosen")
         if isinstance(event.body, Asked):
@@ -163,8 +161,7 @@ class Gateway:
             await store_long_bodies(self._store, event)
             taken = await self._store.run(self._intake.take, event, key, person, time.time())
         except UnicodeEncodeError as error:
-            # Text with a lone surrogate can't be stored. An error would make the platform deliver
-            # it again for ever.
+            # Such text can't be stored. After an error, the platform would deliver it for ever.
             log.warning("a message of %s is not valid text: %s", source.account, error)
             return Refused(reason="not valid text")
         log_receipt(event, key, taken.receipt)
@@ -327,8 +324,8 @@ class Gateway:
         if not self._permitted:
             return
         self._access.paired = await self._store.run(load_paired)
-        # A terminal takes over the work of dead terminals, and does not wait until a gateway does
-        # so. It leaves the work of dead gateways to other gateways.
+        # A terminal takes over the work of dead terminals without waiting for a gateway.
+        # It leaves the work of dead gateways to other gateways.
         kind: OwnerKind | None = "terminal" if self._options.terminal else None
 
         def start(claim: Claim) -> None:

@@ -181,8 +181,8 @@ class Outbox:
             raise
         except Exception as error:
             log.exception("the adapter of %s failed", target.account)
-            # The same bug would occur at every attempt. So the delivery is given up after some
-            # attempts, because the later deliveries of the chat must not wait for ever.
+            # The same bug would occur at every attempt, so the delivery is given up.
+            # The later deliveries of the chat must not wait for ever.
             if delivery.attempts >= len(SEND_BACKOFF):
                 await self._store.run(
                     deliveries.mark_dead, delivery.id, delivery.attempts, repr(error), time.time()

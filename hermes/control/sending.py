@@ -51,8 +51,7 @@ class Sending:
                 await self._send_final(index, part)
                 if index + 1 < len(parts):
                     await self._keep_placed()
-        # If this change were lost, the delivery would be sent again, with the remark that it may be
-        # a repeat.
+        # Without this change, the delivery would be sent again as a possible repeat.
         id, attempt = self._delivery.id, self._delivery.attempts
         await persist(self._store, deliveries.mark_delivered, id, attempt, self.placed, time.time())
 

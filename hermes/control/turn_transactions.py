@@ -295,8 +295,7 @@ class TurnTransactions:
         if known is None:
             known = yield from sessions.prompt_of(session.prompt)
             if known is not None:
-                # A cached prompt stays valid if the transaction is rolled back, because its key is
-                # a hash.
+                # The prompt stays valid after a rollback, because its key is a hash.
                 self._prompts.keep(session.prompt, known)
         return known
 
@@ -380,8 +379,7 @@ def _transcript_writer(row: TurnRow, key: SessionKey) -> TranscriptWriter:
 
 
 def _at(profile: AgentProfile, workspace: str | None) -> AgentProfile:
-    # Returns the same object if nothing differs, because prompts are cached by the identity of the
-    # profile.
+    # Prompts are cached by the identity of the profile, so it is replaced only if it changes.
     if workspace is None or workspace == profile.workspace:
         return profile
     # The home may have been moved to another machine since the workspace was stored.

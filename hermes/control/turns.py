@@ -104,8 +104,7 @@ class TurnRunner:
             if outcome is None:
                 return None
             if claim.turn.stateless and checkpoint.steps and not isinstance(outcome, Suspended):
-                # The processes end before the commit: if the gateway crashes in between, the
-                # resumed turn ends them.
+                # If the gateway crashes before the commit, the resumed turn ends the processes.
                 await end_processes(self._agents[claim.turn.agent], claim.turn.session)
             following = await self._close(claim, live, checkpoint, outcome)
             self.on_closed(claim, outcome)
@@ -162,8 +161,7 @@ class TurnRunner:
         self, claim: Claim, live: EventLog, checkpoint: "TurnCheckpoint", outcome: Outcome
     ) -> Claim | None:
         questions = outcome.questions if isinstance(outcome, Suspended) else ()
-        # The ids are sorted, so that text answers the questions in the order in which they are
-        # shown.
+        # The ids are sorted, so that text answers the questions in the order they are shown.
         ids = tuple(sorted(new_id() for _ in questions))
         last: list[AgentEvent] = [
             QuestionAsked(
@@ -280,8 +278,7 @@ class TurnCheckpoint:
         row = self._claim.row
         if row.transient:
             return
-        # The results of one step may have another order here than in the store, but a step is never
-        # cut in two.
+        # The results of a step may have another order in the store, but a step is never cut in two.
         spans = self._spans[first:last]
         whole = (min(span[0] for span in spans), max(span[1] for span in spans))
 
@@ -317,8 +314,7 @@ async def end_processes(agent: HostedAgent, session: SessionKey) -> None:
     try:
         with anyio.fail_after(PROCESSES_SECONDS):
             sandbox = await agent.backend.open(scope)
-            # If a process has no exit code, its supervisor was killed, and its child processes may
-            # still run.
+            # Without an exit code, the supervisor was killed, and its children may still run.
             known = await sandbox.processes()
             left = [one.id for one in known if one.running or one.code is None]
             async with anyio.create_task_group() as group:

@@ -136,8 +136,7 @@ class AgentLoop:
             return tools
         theirs = {tool.name for tool in turn.client_tools}
         if theirs.isdisjoint(tools):
-            # The same object must be returned for all turns, because prompts are cached by its
-            # identity.
+            # The object must be the same for all turns, because prompts are cached by its identity.
             return tools
         return {name: tool for name, tool in tools.items() if name not in theirs}
 

@@ -113,8 +113,7 @@ def _split(text: str, size: int) -> list[str]:
     if tokens(text) <= size:
         return [text]
     half = len(text) // 2
-    # The text is cut at a space, so that no word or number is split. If there is no space, it is
-    # cut anywhere.
+    # The text is cut at a space if there is one, so that no word or number is split.
     space = text.find(" ", half, half + 200)
     middle = half if space < 0 else space
     return [*_split(text[:middle], size), *_split(text[middle:], size)]

@@ -68,8 +68,7 @@ class ModelConversation:
         """If the last summary was not enough, summarising is tried again at this size in tokens."""
         self._counted: int | None = None
         """Number of tokens of the history; None until it is needed."""
-        # The stored size gives an upper bound without counting, which is enough for most
-        # conversations.
+        # The stored size is an upper bound, so that most conversations need not be counted.
         new = message_tokens(turn.history[-1]) if turn.size and turn.history else 0
         self._upper_bound = new + tokens_in_bytes(turn.size) + _attachment_tokens(turn.history[:-1])
         self._name = str(turn.session)
@@ -166,8 +165,7 @@ class ModelConversation:
                 break
             changed = True
         if changed:
-            # A summary begins a new epoch, whose prompt contains the notes that were written
-            # meanwhile.
+            # A summary begins a new epoch, whose prompt contains the newest notes.
             self.turn = replace(self.turn, prompt=None)
             await self.begin(prompt_writer)
         if self.is_long():

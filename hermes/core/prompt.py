@@ -83,8 +83,7 @@ class PromptWriter:
         return await self._written(turn, choice, tools, made_for)
 
     def _fingerprint(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool]) -> str:
-        # The key uses object ids, because profiles and toolsets are created once and hashing is
-        # slow.
+        # The key uses ids of objects, because hashing is slow and the objects live long.
         profile, where = turn.profile, describe_place(turn)
         key = (id(profile), id(tools), choice.provider, choice.model, choice.context_length, where)
         known = self._known.get(key)

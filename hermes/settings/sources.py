@@ -247,8 +247,8 @@ class _Config:
         self.found.append((field.key, key, found))
 
     def _unknown(self, key: str, value: object) -> None:
-        # A Hermes Agent configuration has keys and platform sections that we do not know. Only a
-        # key that resembles one of ours is a mistake.
+        # A Hermes Agent configuration has keys and platform sections that we do not know.
+        # Only a key that resembles one of our keys is a mistake.
         lenient = self.foreign or (isinstance(value, Mapping) and "." not in key)
         if lenient and not self.schema.nearest_key(key, ours=True, cutoff=0.8):
             self.ignored.append(f"{self.path.name}: {key} is not known and is ignored")

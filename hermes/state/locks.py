@@ -90,8 +90,7 @@ def is_held(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        # The check takes a shared lock, so that two processes that check at the same time do not
-        # see each other's lock.
+        # The lock is shared, so that two processes can check at the same time.
         return not _locked(descriptor, fcntl.LOCK_SH)
     finally:
         os.close(descriptor)

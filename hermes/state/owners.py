@@ -60,8 +60,7 @@ def claim_lease(name: str, owner: OwnerId, dead: set[OwnerId], now: float) -> Wo
     if rows and rows[0][0] not in ("", owner, *dead):
         return None
     epoch: int = rows[0][1] + 1 if rows else 1
-    # The update is conditional, because on PostgreSQL another claim may commit between the two
-    # statements.
+    # On PostgreSQL, another claim may commit between the two statements.
     taken = yield (
         "insert into leases (name, owner, epoch, taken_at) values (?, ?, ?, ?)"
         " on conflict (name) do update set owner = excluded.owner, epoch = excluded.epoch,"

@@ -123,8 +123,7 @@ def file_name(session: str) -> str:
 def write_private(path: Path, content: str | bytes) -> None:
     """Replaces the file's content atomically and durably. Only its owner can read the file."""
     data = content.encode() if isinstance(content, str) else content
-    # A symbolic link is not replaced, because people keep their configuration in a dotfiles
-    # repository.
+    # A symbolic link is kept, because people keep their configuration in a dotfiles repository.
     path = path.resolve()
     for folder in [*reversed(path.parents)]:
         if not folder.exists():

@@ -39,8 +39,7 @@ def registered(folder: Path) -> Iterator[PidFile]:
                 # An earlier gateway that was killed may have left its pid in the file.
                 lock.write(b"")
                 yield PidFile(lock)
-                # The file is not removed, because another gateway may have opened it and may be
-                # about to lock it.
+                # The file is not removed, because another gateway may be about to lock it.
                 lock.write(b"")
                 return
 

@@ -170,8 +170,7 @@ def _store(stage: Stage, report: Report) -> Iterator[str]:
 
 
 def _processes(stage: Stage, report: Report) -> Iterator[str]:
-    # A supervisor ends by itself after its gateway. A supervisor that was starting while its
-    # command was stopped appears for a moment, and never runs the command.
+    # A supervisor ends by itself soon after its gateway.
     deadline = time.monotonic() + LAST_PROCESS_SECONDS
     while (running := _running_in(stage.home)) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)

@@ -62,8 +62,7 @@ class CuttingProxy:
             if self.refusing:
                 return
             try:
-                # anyio's stream is not used, because it fails if its socket is closed while it is
-                # cancelled.
+                # anyio's stream fails if its socket is closed while it is cancelled.
                 reader, writer = await asyncio.open_unix_connection(self._socket)
             except OSError:
                 return

@@ -205,8 +205,7 @@ class MemorySandbox:
         hits: list[Hit] = []
         remarks = [f"stopped after {query.seconds:g} s"]
         with anyio.move_on_after(query.seconds):
-            # The search runs in another process, because a running match of a regular expression
-            # can't be stopped.
+            # The search runs in another process, because a match can't be stopped otherwise.
             hits = await anyio.to_process.run_sync(_matches, files, task, cancellable=True)
             remarks = [f"stopped at {query.limit} results"] * (len(hits) > query.limit)
         return SearchResult(

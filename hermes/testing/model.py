@@ -378,8 +378,7 @@ class Connection(asyncio.Protocol):
         assert self._reply is not None
         while self._frames:
             self._transport.write(self._frames.popleft())
-            # No pause follows the last frame, because the client has everything and may send the
-            # next request.
+            # No pause follows the last frame, because the client may send the next request.
             if self._frames and self._reply.delay:
                 self._later(self._reply.delay)
                 return

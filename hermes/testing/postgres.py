@@ -229,8 +229,8 @@ def _binaries(folder: Path) -> Path:
         command = [str(installed / "bin" / "postgres"), "--version"]
         subprocess.run(command, check=True, capture_output=True, **_account())  # noqa: S603
     except (OSError, subprocess.CalledProcessError):
-        # The checkout may be in a folder that only root can read. The programs find their
-        # libraries by a relative path, so the libraries are copied too.
+        # The checkout may be in a folder that only root can read.
+        # The programs find their libraries by a relative path, so the libraries are copied too.
         package, libraries = installed.parent, installed.parent.with_name(f"{PACKAGE}.libs")
         copied = folder / "install"
         shutil.copytree(installed, copied / package.name / installed.name)

@@ -133,8 +133,8 @@ def main() -> None:
         settings = load(given.home, {"HERMES_STORE_URL": given.url})
         anyio.run(copy_store, settings, given.to, KillAt(given.kill_after))
         return
-    # The first run is killed after a third of the batches. The second run compares these batches,
-    # and is killed after copying another third.
+    # The first run is killed after a third of the batches.
+    # The second run compares these batches, and is killed after copying another third.
     third = given.messages // BATCH_ROWS // 3
     with tempfile.TemporaryDirectory() as folder, running_postgres() as server:
         server.execute("create database copied")

@@ -61,8 +61,9 @@ _LEFT_OUT = frozenset(
         *("link", "meta", "optgroup", "option", "param", "source", "track", "wbr"),
     }
 )
-# The parser reopens formatting elements in every later block. The other elements change how the
-# parser reads the text after them. The parser also reopens `a`, but never more than one.
+# The parser reopens formatting elements in every later block.
+# The other elements change how the parser reads the text after them.
+# The parser also reopens `a`, but never more than one.
 _SPECIAL = frozenset(
     {
         *("b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt"),

@@ -48,8 +48,7 @@ _TOKENS = tuple(
         (r"(?<![A-Za-z0-9])(?P<secret>AIza[\w-]{30,}+)", re.A),
         (r"(?<!\d)(?P<secret>\d{8,10}:[\w-]{35,}+)", re.A),
         (r"(?<![\w-])(?P<secret>eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]*+)", re.A),
-        # The format of `env` and .env files. A reference to a variable or a placeholder is not
-        # a secret.
+        # The format of .env files. References to variables and placeholders are not secrets.
         (
             rf"(?<![\w$])[A-Z][A-Z0-9_]{{2,64}}+(?:{_VARIABLE})=(?![\"']?(?:{_EXAMPLE}))(?:{_VALUE})",
             re.A,

@@ -7,7 +7,8 @@ from hermes.types.identity import OwnerId
 
 
 class Bus(Protocol):
-    """Carries messages that only save time. Everything that must not be lost is in the store."""
+    """Carries messages that may be lost. They only save time, because the store has everything that
+    must not be lost."""
 
     async def send(self, texts: Sequence[str], to: OwnerId | None = None) -> None:
         """Sends the texts, in order, to one process or to all others. A failure is only logged."""

@@ -21,9 +21,8 @@ from hermes.boundary.execution.process_tree import (
 )
 from hermes.types.value import Value
 
-# The command waits for a line from a pipe until its group is recorded. If this process dies before
-# that, the pipe closes and the command never begins. If it dies later, the record names the group
-# to end.
+# The command waits for a line from a pipe until its group is recorded.
+# If this process dies before that, the pipe closes and the command never begins.
 GATE = 'read -r go && [ "$go" = go ] && exec "$@" </dev/null'
 KILL_GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -134,8 +133,7 @@ def _pids() -> set[int]:
 
 def _end_if_marked(pid: int, mark: str) -> bool:
     with contextlib.suppress(OSError):
-        # The process is opened before the check, so that the signal can't reach a later process
-        # with the same number.
+        # The process is opened first, so that the signal can't reach a later process.
         descriptor = os.pidfd_open(pid)
         try:
             if mark.encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):

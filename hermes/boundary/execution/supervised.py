@@ -99,8 +99,7 @@ class ForkServerClient:
         try:
             with anyio.fail_after(self.starting_seconds):
                 await self._send(supervised.fileno(), writing)
-                # Our copy is closed before the answer is awaited, so that we notice the end of the
-                # supervisor.
+                # Our copy is closed first, so that we notice the end of the supervisor.
                 supervised.close()
                 await connection.send(request)
                 word, _, rest = (await connection.line()).partition(" ")

@@ -77,12 +77,10 @@ def main() -> None:
     folder = Path(name)
     if os.fork():
         os._exit(0)
-    # These signals are meant for the command. The supervisor blocks them, because it must write the
-    # exit code.
+    # The supervisor blocks these signals of the command, because it must write the exit code.
     signal.pthread_sigmask(signal.SIG_BLOCK, MEANT_FOR_THE_COMMAND)
     os.setsid()
-    # The input is opened for writing too. Otherwise the command would read an end of file while
-    # nobody writes.
+    # The input is also opened for writing, because otherwise the command could read an end of file.
     keys = os.open(folder / "input", os.O_RDWR)
     os.write(1, b"%d\n" % os.getpid())
     if os.read(0, 1) != b"g":

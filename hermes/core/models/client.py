@@ -68,8 +68,7 @@ class ModelClient:
             ) as response:
                 await _read(response, stream, live=request.live)
         except ValueError as error:
-            # This happens, for example, if the address contains a user name and password while a
-            # key is set too.
+            # For example, both the address and the settings contain a credential.
             raise Rejected(f"{choice.provider} can't be called at its base_url: {error}") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             # Once the model has finished, it does not matter how the connection ends.
@@ -102,8 +101,7 @@ async def _read(response: aiohttp.ClientResponse, stream: PayloadStream, *, live
         stream.end()
     if content.at_eof():
         return
-    # A connection can be reused only after it was read to its end. Some servers take a while to end
-    # it.
+    # Reading to the end lets the connection be reused, but some servers end it late.
     with anyio.move_on_after(CLOSING_SECONDS):
         async for data in content.iter_any():
             stream.feed(data)

@@ -230,8 +230,7 @@ class ConfiguredModels:
         """Returns the endpoint at the address that a section names."""
         config, section = self.config, wanted.section
         provider = self.catalog.at(wanted.base_url) or self.catalog.named(CUSTOM)
-        # A key in config.yaml belongs to the address in config.yaml, and must not be sent
-        # elsewhere.
+        # A key in config.yaml must not be sent to an address that is configured elsewhere.
         own = (
             config.layer(f"{section}.base_url") <= SettingLayer.CONFIG
             or config.layer(f"{section}.api_key") >= SettingLayer.DOTENV

@@ -65,8 +65,7 @@ def summarize_result(text: str) -> str:
 
 def summarize_change(before: str, after: str, redact: Redact) -> str:
     """Returns a short diff of two versions of a text file, without secrets."""
-    # Both texts are redacted before they are compared, because a secret of several lines is not
-    # recognised in a diff.
+    # The texts are redacted before the comparison, because a diff may split a secret.
     return short_diff(redact_assigned(redact(before)), redact_assigned(redact(after)))
 
 

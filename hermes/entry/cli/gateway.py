@@ -279,8 +279,7 @@ class GatewayService:
 
         async with anyio.create_task_group() as group:
             group.start_soon(_exit_at, signals)
-            # The entry points stay open while the turns finish, so that waiting clients get their
-            # answers.
+            # The entry points stay open meanwhile, so that waiting clients get their answers.
             await gateway.drain(seconds)
             doors.cancel()
 
@@ -302,8 +301,8 @@ def tune_interpreter() -> None:
     """Tunes memory and garbage collection for thousands of sessions; docs/performance.md has
     the measurements."""
     return_large_blocks()
-    # Objects that were created at the start live as long as the process. With the usual thresholds,
-    # the collector scans them again and again, and stops the loop for a quarter of a second.
+    # Objects that exist at the start live as long as the process, and need not be scanned again.
+    # With the usual thresholds, each scan would stop the loop for a quarter of a second.
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)

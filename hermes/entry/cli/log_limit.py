@@ -56,8 +56,7 @@ class RepeatedFaults(logging.Filter):
             if fault is not None and fault.left_out:
                 record.__dict__[REPEATED] = fault.left_out
             return True
-        # The copy has no traceback, which would keep the values of a whole stack alive. Other
-        # handlers may still need the traceback of the original.
+        # The copy has no traceback, which would keep the values of a whole stack alive.
         fault.latest = copy.copy(record)
         fault.latest.exc_info = None
         fault.left_out += 1
@@ -74,8 +73,7 @@ class RepeatedFaults(logging.Filter):
         try:
             asyncio.get_running_loop().call_later(seconds, self._report_now, key, fault)
         except RuntimeError:
-            # There is no event loop in this thread, so the next record of this kind reports how
-            # many were left out.
+            # This thread has no event loop, so the next record of this kind reports the number.
             return
 
     def _report_now(self, key: FaultKey, fault: _Fault) -> None:

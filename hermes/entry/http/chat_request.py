@@ -58,8 +58,7 @@ class ChatCompletionRequest(msgspec.Struct):
     """Whether the model may call several tools at once."""
     response_format: RequestedFormat | None = None
     """The form of the final answer; plain text if it is left out."""
-    # The response names these fields, which have no effect, and all fields that are not listed
-    # here.
+    # The fields below have no effect. The response names them, like all unknown fields.
     functions: Raw | UnsetType = UNSET
     """Ignored; use `tools`."""
 

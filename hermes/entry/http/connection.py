@@ -45,8 +45,7 @@ class HttpConfig(uvicorn.Config):
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            # asyncio accepts this many connections in one round, before we can refuse the first of
-            # them.
+            # asyncio accepts this many connections before we can refuse the first of them.
             backlog=ACCEPTED,
         )
         self.table = table
@@ -98,8 +97,7 @@ class HttpConnection(HttpToolsProtocol):
         self._table.leave(self, self._state)
         if self.on_lost is not None:
             self.on_lost()
-        # These objects refer back to this connection, and would keep it in memory until the next
-        # garbage collection.
+        # These objects would keep this connection in memory until the next garbage collection.
         self.scope = self.cycle = None  # type: ignore[assignment]
         self.on_lost = None
         self.pipeline.clear()

@@ -102,8 +102,7 @@ class ConnectionTable:
         self._limits = limits
         self._open: set[ClientConnection] = set()
         self._reported_at = -math.inf
-        # Each dict is ordered by the time at which the state began, so that the first entry is
-        # the oldest.
+        # Each dict is ordered by the start of the state, so that the first entry is the oldest.
         self._waiting: dict[ClientState, dict[ClientConnection, float]] = {
             "idle": {},
             "sending": {},

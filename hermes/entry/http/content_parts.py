@@ -122,8 +122,7 @@ def user_message(content: MessageContent, index: int, attached: Attached) -> Use
     texts: list[str] = []
     files: list[Attachment] = []
     for number, part in enumerate(content):
-        # Attachments of messages that the session already has are not stored, because these
-        # messages are dropped later.
+        # The session already has this message, so its attachments are not stored.
         found = attached.get((index, number), f"[{part.type}]")
         if part.type in TEXT_PARTS:
             texts.append(part.text)
@@ -247,8 +246,7 @@ async def _fetched(url: str, param: str, media: Media) -> GivenFile:
 
 
 def _decoded(text: str, param: str) -> bytes:
-    # The length of the text tells the size to within two bytes, so that a file that is too large is
-    # never decoded.
+    # The text's length gives the size within two bytes, so a file that is too large is not decoded.
     if len(text) * 3 // 4 - 2 <= LARGEST_ATTACHMENT:
         try:
             data = binascii.a2b_base64(text, strict_mode=True)

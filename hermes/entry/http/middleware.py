@@ -103,8 +103,7 @@ class DisconnectMiddleware:
             try:
                 await self._app(scope, receive, send)
             except ClientDisconnect:
-                # uvicorn logs an unfinished response as an error, unless it already knows that
-                # the client has disconnected.
+                # This lets uvicorn notice the disconnection. It would log an error otherwise.
                 await anyio.lowlevel.cancel_shielded_checkpoint()
             finally:
                 connection.on_lost = None

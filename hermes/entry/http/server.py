@@ -176,8 +176,7 @@ async def serve_app(app: ASGIApp, options: ApiOptions, ready: Callable[[str], No
             group.start_soon(table.watch)
             try:
                 await server.listening.wait()
-                # The kernel's queue may be longer than the number of connections that are accepted
-                # in one round.
+                # The kernel's queue may be longer than one round of accepted connections.
                 listening.listen(BACKLOG)
                 ready(f"http://{shown}:{port}")
                 await anyio.sleep_forever()

@@ -141,8 +141,7 @@ async def _drive(channel: Channel, work: Work[T]) -> tuple[T, StatementReply | N
             statement = prepared(sql)
             reply = channel.send(statement, parameters)
             if statement.writes and number is None:
-                # The number is requested along with the first write, so that the request seldom
-                # costs a round trip of its own.
+                # The number is requested with the first write, to save a round trip.
                 number = channel.send(_NUMBER)
             if statement.returns_rows:
                 await channel.settle()

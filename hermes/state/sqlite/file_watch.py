@@ -28,8 +28,7 @@ class FileWatch:
     def check(self) -> None:
         """Raises StoreUnavailable unless the files are complete and still the same files that this
         process opened."""
-        # Only one thread checks at a time, because an older size from another thread would look
-        # like a truncation.
+        # One thread checks at a time, because an older size would look like a truncation.
         with self._checking:
             sizes = [file.current_size() for file in self._files]
             for file, size in zip(self._files, sizes, strict=True):
@@ -48,8 +47,7 @@ class FileWatch:
             suspect(self._path)
             return False
         try:
-            # A new connection is used, because the pages of an old connection may come from its
-            # cache.
+            # The pages of an old connection may come from its cache.
             with contextlib.closing(connect(self._path)) as connection:
                 found: str = connection.execute("pragma quick_check(1)").fetchone()[0]
         except (sqlite3.Error, StoreUnavailable):

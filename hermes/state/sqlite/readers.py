@@ -47,7 +47,7 @@ class Readers:
             connection.close()
 
     def _read(self, transaction: Callable[[], Work[T]]) -> T:
-        self._need_open()  # checked again, because it may have waited for a slot
+        self._need_open()  # checked again, because the read may have waited
         try:
             with translated():
                 self._watch.check()

@@ -99,6 +99,6 @@ def copy(source: Path, target: Path) -> None:
         contextlib.closing(connect(source)) as origin,
         contextlib.closing(sqlite3.connect(target)) as copied,
     ):
-        # The backup runs in one step. A commit between two steps would restart it, and under load
-        # it would never finish. It delays nobody, because a reader of a WAL blocks no writer.
+        # The backup runs in one step, because a commit between two steps would restart it.
+        # It delays nobody, because a reader of a WAL blocks no writer.
         origin.backup(copied)

@@ -122,16 +122,15 @@ async def open_store(path: Path, kind: OwnerKind | None = None) -> AsyncIterator
         if kind is None:
             yield store
         else:
-            # The lock is taken after the database is open. A process that is killed with a lock has
-            # then left a WAL, and `guard` can read a free lock without a WAL as lost commits.
+            # The lock is taken after the database is open, so that a killed process leaves a WAL.
+            # For `guard`, a free lock without a WAL means lost commits.
             async with store.registered(kind):
                 yield store
     finally:
         with anyio.CancelScope(shield=True):
             await writer.close()
             await readers.close()
-        # This is closed last, because the last connection to close checkpoints the WAL and removes
-        # it.
+        # This comes last, because the last connection to close removes the WAL.
         connection.close()
 
 

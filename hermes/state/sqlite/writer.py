@@ -51,8 +51,7 @@ class Job:
         self.error.__cause__ = error.__cause__
 
     def resolve(self) -> None:
-        # The caller's task may have been cancelled outside of anyio, which cancels the future
-        # too.
+        # A cancellation outside of anyio may have cancelled the future.
         if self.future.done():
             return
         if self.error is None:
@@ -113,8 +112,7 @@ class Writer:
         try:
             self._serve()
         finally:
-            # If the thread ends for any reason, no caller may wait for an answer that never
-            # comes.
+            # If the thread ends for any reason, every waiting caller must get an error.
             self._call_on_loop(self._end)
 
     def _serve(self) -> None:
@@ -233,8 +231,7 @@ def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable
         if not isinstance(error, StoreUnavailable):
             cause, error = error, StoreUnavailable(f"the database failed ({error!r})")
             error.__cause__ = cause
-        # This includes jobs that had failed alone: they may have read rows that were never
-        # committed.
+        # Jobs that failed alone also get this error, because they may have read uncommitted rows.
         for job in batch:
             job.fail(error)
         return error
