@@ -1,5 +1,4 @@
-"""A cheap HTTP client for load: keep-alive, one request at a time, with the time of the first
-token."""
+"""A cheap HTTP client for load tests, which measures the time to the first token."""
 
 import asyncio
 import time

@@ -65,7 +65,7 @@ class Minute(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Growth(msgspec.Struct, frozen=True, kw_only=True):
-    """How much more a process used at the end of its life than when it had warmed up."""
+    """The growth of the resources of a process from its warm-up to the end of its life."""
 
     rss: float
     descriptors: float

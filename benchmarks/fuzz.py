@@ -16,7 +16,7 @@ from hermes.entry.http.server import OPEN, ROUTES
 
 CLIENTS = 8
 VICTIM = "victim"
-"""A session that no other name may reach."""
+"""The name of a session. No request with another name may reach this session."""
 METHODS = ("GET", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE")
 PATHS = (*(path for _, path, _ in ROUTES), "/", "/v1", "/v1/models/", "//ready", "/v1/../ready")
 VALUES: tuple[object, ...] = (

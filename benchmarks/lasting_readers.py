@@ -58,7 +58,7 @@ class SlowReader:
             self._socket = await small_socket(self._port)
             await asyncio.get_running_loop().sock_sendall(self._socket, self.request())
             return
-        # Bytes that arrived before the cut hide it for an hour, but the socket's error is visible.
+        # Buffered bytes would hide the cut for an hour, but the socket reports it at once.
         if self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self.cuts += 1
             self.close()
@@ -73,7 +73,8 @@ class SlowReader:
 
 
 async def lasting_readers(stage: Stage, sizes: Sizes) -> None:
-    """Measures the slow readers, and the turns of other clients before and while they read."""
+    """Measures the slow readers. Also measures the turns of other clients before and during the
+    slow reading."""
     await stage.restart("lasting-readers")
     path = await finished_run(stage, MEDIUM)
     before = await stage.load(stage.ours, OTHERS)

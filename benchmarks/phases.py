@@ -146,7 +146,8 @@ async def streams(stage: Stage, sizes: Sizes) -> None:
 
 
 async def slow(stage: Stage, sizes: Sizes) -> None:
-    """Uses a model as slow as a real one, so that turns should wait for the model alone."""
+    """Measures turns on a model as slow as a real one. Turns should wait for nothing but the
+    model."""
     await stage.behave(SLOW)
     many = sizes.slow_streams
     plan = Plan(count=many * sizes.waves, concurrency=many, stream=True)

@@ -29,7 +29,7 @@ LONGEST_URL = 4096
 QUOTED = 200
 
 IsAllowed = Callable[[str, int], bool]
-"""Whether a connection may be made to an address and a port."""
+"""Returns whether a connection may be made to an address and a port."""
 
 # Ports above 1023 of servers that would interpret the lines of an HTTP request as commands.
 _SERVICES = frozenset({1433, 2049, 3306, 3389, 5432, 5900, 6379, 11211, 27017})

@@ -19,7 +19,7 @@ SKIPPED = frozenset({".git", ".hg", ".svn", ".venv", "__pycache__", "node_module
 LARGE = 10_000_000
 """Maximum size in bytes of a file that is searched."""
 DEPTH = 64
-"""The maximum depth of folders."""
+"""Maximum depth of the folders that are searched."""
 MATCH_MEMORY = 1 << 29
 """Maximum number of bytes of memory for matching."""
 HIT_WIDTH = 300

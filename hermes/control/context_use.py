@@ -22,7 +22,7 @@ class ContextUse(Value):
     model: str = ""
     """Name of the model that answers the next message; empty if no model can be used."""
     window: int = 0
-    """Tokens that the model can read and write in one call; 0 if that is not known."""
+    """Tokens that the model can read and write in one call; 0 if unknown."""
     parts: tuple[ContextPart, ...] = ()
     """The parts of the context; empty for a new session, whose prompt is written with the first
     message."""

@@ -200,7 +200,8 @@ class EventLog:
             await _wait(self._enders, within)
 
     def notice_remote(self) -> None:
-        """Wakes the readers: events of another node have come, or the store has new ones."""
+        """Wakes the readers, because events of another node have arrived or the store has new
+        events."""
         self._wake()
 
     def _wake(self) -> None:

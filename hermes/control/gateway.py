@@ -54,7 +54,7 @@ P = ParamSpec("P")
 
 STOP_TURNS_SECONDS = 5.0
 TAKE_BACK_SECONDS = 0.1
-"""Seconds between two checks whether turns that were stopped have ended and can be resumed."""
+"""Seconds between two checks of stopped turns. A stopped turn can be resumed when it has ended."""
 
 
 CHANGES_POLL_SECONDS = 1.0
@@ -77,8 +77,8 @@ class GatewayOptions(Value):
     unread_seconds: float = 10.0
     """Seconds for which a stateless request continues without a reader."""
     terminal: bool = False
-    """Whether this is the gateway of a terminal. It runs only its own sessions, and takes over
-    those of terminals that died."""
+    """Whether this is the gateway of a terminal. It runs only its own sessions and the sessions of
+    terminals that died."""
 
 
 class Gateway:
@@ -161,7 +161,7 @@ class Gateway:
             await store_long_bodies(self._store, event)
             taken = await self._store.run(self._intake.take, event, key, person, time.time())
         except UnicodeEncodeError as error:
-            # Such text can't be stored. After an error, the platform would deliver it for ever.
+            # This text can't be stored. After an error, the platform would deliver it for ever.
             log.warning("a message of %s is not valid text: %s", source.account, error)
             return Refused(reason="not valid text")
         log_receipt(event, key, taken.receipt)
@@ -197,7 +197,7 @@ class Gateway:
         return session_key(self._route(event), event.source)
 
     async def check_attachments(self, event: MessageEvent) -> None:
-        """Raises one of our errors if the session's model can't be sent the message's files."""
+        """Raises a HermesError if the session's model does not accept the message's files."""
         session = self.session_of(event)
         model = await self._store.read(model_of, str(session))
         request = Asked(messages=new_messages(event), model=model)

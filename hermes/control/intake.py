@@ -120,7 +120,7 @@ class Intake:
         turn: TurnRow,
         now: float,
     ) -> Work[IntakeResult]:
-        """Handles a message to a turn that waits for a person. It decides a question or is
+        """Handles a message to a turn that waits for a person. The message decides a question or is
         queued."""
         open_ones = yield from turns.open_questions(turn.id)
         # If all questions have just expired, the turn waits for nobody and is about to be resumed.
@@ -157,7 +157,7 @@ class Intake:
     def _go_on_without_results(
         self, event: MessageEvent, key: SessionKey, person: PersonId, turn: TurnRow, now: float
     ) -> Work[IntakeResult]:
-        """Handles a message to a turn that waits for client tools, if it carries no results."""
+        """Handles a message without results to a turn that waits for client tools."""
         id = new_id()
         duplicate = yield from inbox.insert(id, event, key, person, self._transactions.owner)
         if duplicate:

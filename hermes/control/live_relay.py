@@ -22,7 +22,7 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 RENEW_SECONDS = 1.0
-"""How often a node repeats that it has readers."""
+"""Seconds after which a node repeats that it has readers."""
 FORGET_READER_SECONDS = 5.0
 """Seconds after which a node counts as having no readers, unless it has repeated that it has
 some."""

@@ -21,7 +21,7 @@ HOUR = 3600.0
 DAY = 24 * HOUR
 TICK_SECONDS = 1.0
 SCHEDULER = "scheduler"
-"""Name of the lease. The process that holds it does this work."""
+"""Name of the lease for maintenance. The process that holds the lease does this work."""
 
 
 class Retention(Value):
@@ -35,7 +35,7 @@ class Retention(Value):
 
 
 class Maintenance:
-    """One loop, in the process that holds the lease of the scheduler."""
+    """Runs the maintenance loop in the process that holds the lease."""
 
     def __init__(
         self,

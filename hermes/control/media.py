@@ -9,8 +9,8 @@ from hermes.state.media import MediaCache
 from hermes.types.web import WebFile
 
 Download = Callable[[str, int], Awaitable[WebFile]]
-"""Fetches the file at a public URL, up to a number of bytes. Raises Rejected, with the reason, if
-it can't be fetched."""
+"""Fetches the file at a public URL, up to a number of bytes. If the file can't be fetched, raises a
+Rejected that says why."""
 
 
 class MediaIntake:

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 S = TypeVar("S")
 AdapterOf = Callable[[str], Awaitable[PlatformAdapter]]
-"""The adapter of an account, as soon as this process holds the account."""
+"""Returns the adapter of an account, as soon as this process holds the account."""
 
 FINISH_SECONDS = 5.0
 """Seconds that the end of a turn waits for a preview call in progress."""

@@ -25,7 +25,7 @@ lose the turn."""
 
 
 class Recovery:
-    """Recovers only turns that this process may own: its own, and those of dead processes."""
+    """Recovers the turns that this process may own: its own turns and those of dead processes."""
 
     def __init__(
         self, store: Store, transactions: TurnTransactions, agents: Mapping[AgentId, HostedAgent]

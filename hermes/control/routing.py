@@ -10,7 +10,7 @@ DEFAULT_AGENT = AgentId("main")
 
 Route = Callable[[MessageEvent], AgentId]
 SelectAgent = Callable[[MessageEvent], AgentId | None]
-"""The agent that a plugin chooses for a message; None if no plugin chooses one."""
+"""Returns the agent that a plugin chooses for a message; None if no plugin chooses one."""
 
 
 class RoutingFailed(HermesError):

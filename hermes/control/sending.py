@@ -23,7 +23,8 @@ from hermes.types.platforms import CanEdit, PlatformAdapter
 from hermes.types.store import Store
 
 LONG_TEXT = 4000
-"""Characters above which a text is split in a thread, to keep the event loop free."""
+"""Number of characters above which a text is split in a worker thread, to keep the event loop
+free."""
 REPEAT = "(This may be a repeat: the connection was cut while I sent it.)\n\n"
 
 

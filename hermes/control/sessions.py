@@ -16,7 +16,7 @@ __all__ = ["Entry", "FoundMessage", "Summary", "short_id"]
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,5}")
 _PAST = re.compile(r"(.+)\.([1-9][0-9]{0,5})", re.DOTALL)
-"""The id of a past conversation: its session, and its place among the conversations there."""
+"""The id of a past conversation: its session, and its place among the session's conversations."""
 
 
 class NoSuchSession(HermesError):

@@ -72,7 +72,7 @@ class Claim(Value):
     before: History | None = None
     """The history of the session as it was stored when the turn was opened."""
     spans: tuple[Span, ...] = ()
-    """The rows that each message of the history replaces."""
+    """The rows that each message of the history represents."""
 
 
 class Closing(Value):

@@ -314,7 +314,7 @@ async def end_processes(agent: HostedAgent, session: SessionKey) -> None:
     try:
         with anyio.fail_after(PROCESSES_SECONDS):
             sandbox = await agent.backend.open(scope)
-            # Without an exit code, the supervisor was killed, and its children may still run.
+            # A missing exit code means that the supervisor was killed. Its children may still run.
             known = await sandbox.processes()
             left = [one.id for one in known if one.running or one.code is None]
             async with anyio.create_task_group() as group:

@@ -48,7 +48,7 @@ def context_file(
 
 
 def candidates(workspace: Path) -> list[Path]:
-    """Returns the paths where a context file may be. The first that contains text is used."""
+    """Returns the paths where a context file may be. The first file that contains text is used."""
     return [folder / name for folder in _upwards(workspace) for name in NAMES]
 
 

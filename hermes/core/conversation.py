@@ -91,8 +91,8 @@ class ModelConversation:
             self._counted += more
 
     def answer(self, results: Sequence[ToolMessage]) -> None:
-        """Adds results of the last step, and sorts all its results by call. Some of them may have
-        been added before a restart."""
+        """Adds results of the last step, and sorts all results of this step by call. Some results
+        may have been added before a restart."""
         self.add(*results)
         places = reversed(range(len(self.history)))
         made = next(i for i in places if isinstance(self.history[i], AssistantMessage))

@@ -84,8 +84,8 @@ def _check_account(platform: str, account: str) -> None:
 def configured_routes(settings: Settings, platforms: Sequence[AnyPlatform]) -> list[WebhookRoute]:
     """Returns the webhook routes of platforms that have an account.
 
-    A handler without credentials can't verify its requests, and these routes need no API key.
-    Raises ConfigError if there are routes but no HTTP server.
+    Platforms without an account are left out, because their handlers can't verify requests. Raises
+    ConfigError if there are routes but no HTTP server.
     """
     routes = [route for platform in platforms for route in _routes(settings, platform)]
     if routes and not settings.api_server.enabled:

@@ -54,7 +54,7 @@ class View(Value):
 
 
 class EventFold:
-    """Adds up events, each in constant time. `view()` returns the state."""
+    """Computes the state of a turn, in constant time for each event. `view()` returns the state."""
 
     def __init__(self, view: View | None = None) -> None:
         view = view or View()

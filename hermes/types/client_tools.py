@@ -22,7 +22,7 @@ class ToolChoice(Value):
 
     mode: Literal["auto", "none", "required", "named"] = "auto"
     name: str = ""
-    """The tool that must be called, in mode `named`."""
+    """The tool that must be called if the mode is `named`."""
     parallel: bool | None = None
     """Whether one step may make several calls; None leaves the decision to the provider. Unlike
     `mode`, this field applies to every model call of the turn."""

@@ -11,7 +11,7 @@ class RecordedFile(Value):
 
     path: str
     state: Literal["allowed", "blocked", "missing"]
-    """A `blocked` file is not loaded until the owner allows it."""
+    """The state of the file. A `blocked` file is not loaded until the owner allows it."""
 
 
 class ContextFiles(Protocol):

@@ -9,8 +9,8 @@ from hermes.types.value import Value
 DeliveryState = Literal["open", "ready", "sending", "delivered", "dead"]
 Purpose = Literal["place", "send", "replace", "repeat"]
 """The reason for sending a message. `place` sends a preview that is edited later. `send` sends the
-final message. `replace` sends a message again that was deleted. `repeat` warns that the next
-message may be a duplicate."""
+final message. `replace` sends a deleted message again. `repeat` warns that the next message may be
+a duplicate."""
 
 
 class Placed(Value):

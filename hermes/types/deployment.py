@@ -28,7 +28,7 @@ class StoreNode(Value):
 
     id: OwnerId
     kind: str
-    """`gateway` or `terminal`."""
+    """The kind of process: `gateway` or `terminal`."""
     host: str
     """The name of the machine that the process runs on."""
     pid: int

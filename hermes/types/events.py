@@ -41,7 +41,7 @@ class ToolStarted(Value, tag=True):
     name: str
     """The name of the tool."""
     label: str = ""
-    """One line for people, such as the path or the command of the call."""
+    """One line that describes the call for people, such as its path or its command."""
     arguments: str = ""
     """The model's JSON arguments, with long texts cut and secrets redacted."""
 
@@ -63,7 +63,7 @@ class ToolFinished(Value, tag=True):
     name: str
     """The name of the tool."""
     seconds: float = 0.0
-    """How long the call took."""
+    """Duration of the call in seconds."""
     failed: bool = False
     """Whether the call failed."""
     result: str = ""

@@ -20,7 +20,7 @@ class SandboxScope(Value):
     workspace: str
     """The folder that paths are relative to. It is a path on the backend's machine."""
     home: str = ""
-    """The agent's own folder on this machine. File operations refuse it."""
+    """The agent's own folder on this machine. File operations can't use it."""
 
 
 class FileInfo(Value):
@@ -28,7 +28,7 @@ class FileInfo(Value):
 
     name: str
     kind: Literal["file", "folder", "link", "other"]
-    """`other` is a pipe, a socket or a device."""
+    """The kind of entry. `other` is a pipe, a socket or a device."""
     size: int
     """Size in bytes. It is meaningful for files only."""
     modified_at: float
@@ -48,7 +48,7 @@ class SearchQuery(Value):
     limit: int = 100
     """The search stops after this number of hits."""
     seconds: float = 10.0
-    """The search stops after this time."""
+    """The search stops after this number of seconds."""
 
 
 class SearchHit(Value):
@@ -90,7 +90,7 @@ class ProcessStatus(Value):
     """The exit code; negative if a signal ended the process. None if the process is running or the
     code is unknown."""
     seconds: float
-    """How long the process has run."""
+    """Number of seconds for which the process has run."""
 
 
 class ProcessOutput(Value):

@@ -147,7 +147,7 @@ _OPTIONAL = {"account", "user", "thread"}
 # The result is cached, because a turn writes its session's key several times.
 @lru_cache(maxsize=4096)
 def _quoted(part: str) -> str:
-    # surrogatepass: a lone surrogate from a hostile client must not raise or collide.
+    # With surrogatepass, a lone surrogate from a hostile client neither raises nor collides.
     return quote(part, safe="-_.~@+!#$&=,", errors="surrogatepass")
 
 

@@ -14,7 +14,7 @@ class Attachment(Value):
 
     kind: AttachmentKind
     path: str
-    """The file to send, or, for a received file, its name in the media cache."""
+    """The path of a file to send, or the name of a received file in the media cache."""
     media_type: str = "application/octet-stream"
     name: str | None = None
     size: int = 0
@@ -22,7 +22,8 @@ class Attachment(Value):
     at: int = 0
     """The attachment's position: the number of characters of the text before it."""
     detail: str = ""
-    """How closely a model looks at an image (`low`, `high`, …); empty leaves it to the provider."""
+    """How closely a model looks at an image (`low`, `high`, …); empty leaves the choice to the
+    provider."""
 
     @property
     def label(self) -> str:
@@ -222,7 +223,7 @@ class MessageEvent(Value):
     addressed: bool = True
     """Whether the message is addressed to the agent. This can be False in a group."""
     fingerprint: str = ""
-    """Hash of the request's body, which detects a key that is used for two different requests."""
+    """Hash of the request's body. It detects a key that is used for two different requests."""
     client_key: ClientKey | None = None
     """The client's key for a request with tool results. The `dedupe_key` of such a request names
     the results."""
@@ -294,6 +295,6 @@ class Content(Value):
 
 
 class MessageRef(Value):
-    """Identifies a message that we sent, on its platform."""
+    """Identifies one of our messages on its platform."""
 
     id: str

@@ -66,10 +66,10 @@ class AnswerBuilder(Protocol):
     """Collects an answer while a stream parser reads it."""
 
     finished: bool
-    """Set by the parser when the model has reported the end of its answer. If it is never set, the
-    connection was lost."""
+    """Whether the model has reported the end of its answer. The parser sets this field. If it is
+    never set, the connection was lost."""
     cut: CutReason
-    """Set by the parser if a token limit or a content filter stopped the model."""
+    """Why the model was stopped: a token limit or a content filter. The parser sets this field."""
     usage: UsageReported | None
     echo: bytes
     """JSON that must be sent back to the provider unchanged, with the results of the tools."""

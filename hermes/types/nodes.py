@@ -65,7 +65,7 @@ class Fence(Value, tag=True):
 class List(Value, tag=True):
     items: tuple["Document", ...]
     start: int | None = None
-    """The first number; None for a bulleted list."""
+    """The first number of a numbered list; None for a bulleted list."""
     tight: bool = True
     """Whether the items have no blank lines between them."""
 

@@ -36,7 +36,8 @@ class Quirks(Value):
     extra_body: str = ""
     """Further fields of every request in the provider's own wire format, as a JSON object."""
     list_prefix: str = ""
-    """Prefix that names have in the list of models, but must not have in a request."""
+    """Prefix of model names in the provider's list. In a request, the name must not have the
+    prefix."""
     structured: tuple[Literal["json_object", "json_schema"], ...] = ("json_object", "json_schema")
     """The kinds of `ResponseFormat` that the endpoint enforces, also with tools and streaming. For
     other kinds, the format is described in the prompt."""
@@ -84,22 +85,22 @@ class Budget(Value):
     steps: int = 90
     """Maximum number of model calls in one turn."""
     seconds: float = 1800.0
-    """Longest time that a turn may take."""
+    """Longest time in seconds that a turn may take."""
     client_seconds: float = 600.0
-    """Longest time that a turn waits for the results of client tools."""
+    """Longest time in seconds that a turn waits for the results of client tools."""
 
 
 class AgentProfile(Value):
     id: AgentId
     home: str = ""
     workspace: str = ""
-    """The folder that file tools stay inside."""
+    """The folder that file tools can't leave."""
     model: ModelChoice | None = None
     """The model that answers; None if no model is configured. A turn then fails and explains how to
     configure a model."""
     budget: Budget = Budget()
     soul: str = ""
-    """The persona from SOUL.md, which replaces the default one."""
+    """The persona from SOUL.md, which replaces the default persona."""
     instructions: str = ""
     """Text that the operator adds to the system prompt."""
     context_chars: int = 20_000

@@ -62,7 +62,7 @@ class Toolbox(Protocol):
 
 
 class MemoryProvider(Protocol):
-    """A memory in addition to the notes in files. An agent has at most one."""
+    """A memory in addition to the notes in files. An agent has at most one such memory."""
 
     @property
     def name(self) -> str: ...

@@ -25,8 +25,8 @@ class Provider(Value):
     small_model: str = ""
     """A cheap model for summaries and titles; empty if the default model writes them."""
     context_length: int | None = None
-    """Context window in tokens of all models of the provider; None if unknown or not the same for
-    all."""
+    """Context window in tokens of all models of the provider. None if it is unknown or differs
+    between models."""
     wire: str = "chat"
     """Name of the provider's wire format."""
     quirks: Quirks = Quirks()

@@ -153,7 +153,8 @@ class Failed(Value, tag=True):
     retry_after: float | None = None
     """Seconds after which a new attempt makes sense; None if unknown."""
     temporary: bool = False
-    """Whether the same request may succeed later. If it has an idempotency key, it is run again."""
+    """Whether the same request may succeed later. If a client repeats it with its idempotency key,
+    it is run again."""
 
     @classmethod
     def of(cls, error: HermesError) -> "Failed":

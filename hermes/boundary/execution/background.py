@@ -58,7 +58,8 @@ class BackgroundProcess(Value):
 
 
 class Background:
-    """The background processes that have records in one folder. A session sees only its own."""
+    """The background processes that have records in one folder. A session sees only its own
+    processes."""
 
     def __init__(self, root: Path, shell: str, environment: Mapping[str, str]) -> None:
         self._root = root

@@ -187,7 +187,7 @@ class Supervisor:
         return data
 
     def _obey(self) -> bool:
-        """Reads an order. Returns True if all processes must be ended."""
+        """Reads an order of the gateway. Returns True if all processes must be ended."""
         order = b""
         with contextlib.suppress(ConnectionError):
             order = self._control.recv(4096)

@@ -69,7 +69,7 @@ class LocalSandbox:
 
     @cached_property
     def _workspace(self) -> Workspace:
-        # They are created on first use, because most turns call no tool.
+        # The workspace is created on first use, because most turns call no tool.
         home = self._scope.home
         return Workspace(Path(self._scope.workspace), Path(home) if home else None)
 

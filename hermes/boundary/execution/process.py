@@ -133,7 +133,7 @@ def _pids() -> set[int]:
 
 def _end_if_marked(pid: int, mark: str) -> bool:
     with contextlib.suppress(OSError):
-        # The process is opened first, so that the signal can't reach a later process.
+        # Opening the process first keeps the signal from a later process with the same id.
         descriptor = os.pidfd_open(pid)
         try:
             if mark.encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):

@@ -99,7 +99,7 @@ class ForkServerClient:
         try:
             with anyio.fail_after(self.starting_seconds):
                 await self._send(supervised.fileno(), writing)
-                # Our copy is closed first, so that we notice the end of the supervisor.
+                # Our copy of the socket is closed, so that we notice the supervisor's end.
                 supervised.close()
                 await connection.send(request)
                 word, _, rest = (await connection.line()).partition(" ")

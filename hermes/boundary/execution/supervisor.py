@@ -77,7 +77,7 @@ def main() -> None:
     folder = Path(name)
     if os.fork():
         os._exit(0)
-    # The supervisor blocks these signals of the command, because it must write the exit code.
+    # The supervisor blocks signals for the command, because it must write the exit code.
     signal.pthread_sigmask(signal.SIG_BLOCK, MEANT_FOR_THE_COMMAND)
     os.setsid()
     # The input is also opened for writing, because otherwise the command could read an end of file.

@@ -84,7 +84,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class AnthropicMessages:
-    """Requests to `{base_url}/v1/messages`.
+    """Builds requests to `{base_url}/v1/messages`.
 
     Apart from the cache markers, the body of a call begins with the body of the previous call.
     """
@@ -196,8 +196,8 @@ def _options(choice: ModelChoice, sampling: Sampling) -> _Options:
 
 
 def _messages(request: ModelRequest, cache: EncodedMessageCache) -> bytes:
-    """Encodes all messages without their closing brackets, with cache markers where an answer
-    follows."""
+    """Encodes all messages, with cache markers where an answer follows. Their closing brackets are
+    left out."""
     said, encode = request.messages, partial(_encoded, request)
     parts: list[bytes] = []
     start = 0

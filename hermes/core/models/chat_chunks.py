@@ -13,7 +13,8 @@ class ChatEcho(Struct, omit_defaults=True):
     """Fields of an answer with tool calls that must be sent back unchanged."""
 
     reasoning_content: str | UnsetType = UNSET
-    """A server that sends this field, even if it is empty, refuses later requests that omit it."""
+    """The reasoning of the answer. A server that sends this field, even if it is empty, refuses
+    later requests without the field."""
     extra_content: dict[int, dict[str, Raw]] = {}
     """Additional data of each call, by the index of the call. Some servers use it to sign the
     call."""

@@ -68,7 +68,7 @@ class ModelClient:
             ) as response:
                 await _read(response, stream, live=request.live)
         except ValueError as error:
-            # For example, both the address and the settings contain a credential.
+            # This happens, for example, if the address and the settings both have a credential.
             raise Rejected(f"{choice.provider} can't be called at its base_url: {error}") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             # Once the model has finished, it does not matter how the connection ends.

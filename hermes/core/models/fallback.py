@@ -1,4 +1,4 @@
-"""Calls another model if one fails."""
+"""Calls another model if a model fails."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -144,7 +144,8 @@ class Engine:
         self.users = 0
         self.ended = anyio.Event()
         self.end = ""
-        """How the process ended: the rest of a sentence that begins with `the process`."""
+        """The reason why the process ended, as the end of a sentence that begins with `the
+        process`."""
         self._settled = anyio.Event()
         self._left = anyio.Event()
         self._scope = anyio.CancelScope()

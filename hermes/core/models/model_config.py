@@ -55,7 +55,7 @@ class ModelConfig(Value):
     input_price: float | None = None
     output_price: float | None = None
     sources: dict[str, SettingSource] = msgspec.field(default_factory=dict)
-    """The sources by setting. Settings with their default value are left out."""
+    """The source of each setting. Settings with their default value are left out."""
     variables: dict[str, str] = msgspec.field(default_factory=dict)
     """The environment variable of each setting."""
     environ: dict[str, str] = msgspec.field(default_factory=dict)

@@ -28,8 +28,8 @@ _TIMEOUT = aiohttp.ClientTimeout(total=20.0)
 
 
 class ModelDiscovery:
-    """Requests model lists over HTTP. Of an endpoint, the methods use only the provider and the
-    address."""
+    """Requests model lists over HTTP. The methods use only the provider and the address of an
+    endpoint."""
 
     def __init__(
         self, session: aiohttp.ClientSession, wires: WireFormats, cache: ModelCache

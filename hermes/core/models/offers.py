@@ -128,8 +128,8 @@ class OfferedModels:
         return demo, *sorted(file.name for file in files - {SMOLLM2.path(folder)})
 
     def _instead_of_demo(self) -> str:
-        """Returns the provider that replaces the demo model of config.yaml because its key is
-        set, or ""."""
+        """Returns the provider that replaces the demo model of config.yaml, or "". A provider
+        replaces the demo model if the provider's key is set."""
         choice = self.used()
         demo = self._catalog.find(self._config.main.provider) == self._catalog.named(LOCAL)
         if choice and demo and choice.provider not in (LOCAL, CUSTOM):

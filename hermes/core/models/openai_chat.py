@@ -77,7 +77,7 @@ _echoes = msgspec.json.Decoder(ChatEcho)
 
 
 class OpenAIChat:
-    """Requests to `{base_url}/chat/completions`."""
+    """Builds requests to `{base_url}/chat/completions`."""
 
     name = "chat"
     attachments: frozenset[AttachmentKind] = frozenset({"image", "audio", "file"})

@@ -22,7 +22,7 @@ _MENTION = re.compile(r'(?<!\S)@(?P<escaped>@?)(?:"(?P<quoted>[^"\n]+)"|(?P<plai
 _PUNCTUATION = ".,;:!?)]}'\"`…"
 """Characters that may follow a mention."""
 _FILE_NAME = re.compile(r"[^\s()\[\]{}<>=,;|&$*'\"`]+\.[A-Za-z0-9]{1,5}")
-"""A word that ends like the name of a file."""
+"""Matches a word that ends like the name of a file."""
 
 
 class FileNotAttached(HermesError):

@@ -103,7 +103,7 @@ def run(
             error = sole(group)
             if not isinstance(error, ConfigError) or not isinstance(error.__cause__, OSError):
                 raise
-            # The address is in use. Unlike after a wrong setting, another attempt may succeed.
+            # The address is in use. Another attempt may succeed, so this is not a wrong setting.
             say(error, err=True)
             sys.exit(1)
         say("stopped")

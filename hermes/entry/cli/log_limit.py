@@ -1,5 +1,4 @@
-"""Limits the log while a fault lasts to one line a minute, with the number of lines that were left
-out."""
+"""While a fault lasts, limits the log to one line a minute, with the number of lines left out."""
 
 import asyncio
 import copy

@@ -50,7 +50,7 @@ def logs(follow: bool, lines: int, level: str) -> None:
 
 
 class LevelFilter:
-    """Selects the records of at least a level, with their tracebacks."""
+    """Selects the records at or above a level, with their tracebacks."""
 
     def __init__(self, least: str) -> None:
         self._least = LEVELS.index(least.upper())

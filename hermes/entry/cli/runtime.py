@@ -137,7 +137,8 @@ class Runtime(Protocol):
     async def refresh_models(
         self, settings: Settings, endpoint: ModelChoice, *, fresh: bool
     ) -> None:
-        """Requests the list of models from a provider, at most once a day unless `fresh`."""
+        """Requests the list of models from a provider, at most once a day unless `fresh` is
+        true."""
         ...
 
     async def call_model(

@@ -16,7 +16,7 @@ from hermes.types.identity import OWNER, Principal
 GUESSES = 10
 """Number of wrong keys from one address that are answered without a delay."""
 FORGET_SECONDS = 60.0
-"""Time without a wrong key after which the wrong keys of an address are forgotten."""
+"""Seconds without a wrong key after which the wrong keys of an address are forgotten."""
 ADDRESSES = 1024
 """Maximum number of addresses whose wrong keys are counted."""
 DELAY_SECONDS = 1.0

@@ -45,9 +45,10 @@ class RequestCall(msgspec.Struct):
 
 class RequestMessage(msgspec.Struct):
     role: str
-    """`system`, `developer`, `user`, `assistant` or `tool`; `function` is ignored."""
+    """The role of the sender: `system`, `developer`, `user`, `assistant` or `tool`. A message with
+    the role `function` is ignored."""
     content: MessageContent = None
-    """Text, or a list of parts."""
+    """The text of the message, or a list of parts."""
     tool_calls: list[RequestCall] | None = None
     """Calls that an assistant message made; send them back unchanged."""
     tool_call_id: str | None = None

@@ -15,7 +15,7 @@ from hermes.types.messages import Sampling
 
 class StreamOptions(msgspec.Struct):
     include_usage: bool = False
-    """Adds a last chunk with the number of tokens."""
+    """Whether to add a last chunk with the number of tokens."""
     include_obfuscation: bool | None = None
     """Ignored."""
 
@@ -27,7 +27,7 @@ class ChatCompletionRequest(msgspec.Struct):
     model: str = ""
     """The agent, or a `provider/model`; empty for the default agent."""
     stream: bool | None = None
-    """Streams the answer as server-sent events."""
+    """Whether to stream the answer as server-sent events."""
     stream_options: StreamOptions | None = None
     """Options of a stream."""
     temperature: float | None = None
@@ -53,7 +53,8 @@ class ChatCompletionRequest(msgspec.Struct):
     tools: list[RequestTool] | None = None
     """Tools of the client, which the model may call in addition to the agent's own tools."""
     tool_choice: str | NamedTool | None = None
-    """`auto`, `none`, `required`, or the one function that the model must call first."""
+    """The tool choice: `auto`, `none`, `required`, or the one function that the model must call
+    first."""
     parallel_tool_calls: bool | None = None
     """Whether the model may call several tools at once."""
     response_format: RequestedFormat | None = None

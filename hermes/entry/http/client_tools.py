@@ -22,13 +22,13 @@ _MODES: dict[str, Literal["auto", "none", "required"]] = {
 
 class DeclaredFunction(msgspec.Struct):
     name: str
-    """1 to 64 letters, digits, `_` or `-`."""
+    """The name of the tool: 1 to 64 letters, digits, `_` or `-`."""
     description: str | None = None
-    """Tells the model what the tool does."""
+    """A description that tells the model what the tool does."""
     parameters: Raw | UnsetType = UNSET
     """A JSON schema of the arguments."""
     strict: bool | None = None
-    """Asks the provider to enforce the schema."""
+    """Whether to ask the provider to enforce the schema."""
 
 
 class RequestTool(msgspec.Struct):

@@ -201,7 +201,7 @@ class HttpConnection(HttpToolsProtocol):
         self._settle()
 
     def cut(self) -> None:
-        """Closes at once, without waiting for a client that does not read."""
+        """Closes the connection at once, without waiting for a client that does not read."""
         client: socket.socket = self.transport.get_extra_info("socket")
         # Without this, the kernel keeps unread data for as long as the client likes.
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -85,7 +85,7 @@ USUAL_LIMITS = ClientLimits()
 
 
 class ConnectionTable:
-    """All open connections, with the time since which each waits for its client.
+    """All open connections, with the time at which each began to wait for its client.
 
     A connection that waits for its client may be closed to make room for another client. A
     connection whose client waits for us is never closed for that reason.

@@ -60,7 +60,8 @@ class FilePart(msgspec.Struct):
 
 class ContentPart(msgspec.Struct):
     type: str = "text"
-    """`text`, `image_url`, `input_audio` or `file`; files can stand in user messages only."""
+    """The type of the part: `text`, `image_url`, `input_audio` or `file`. Files are allowed in user
+    messages only."""
     text: str = ""
     """The text of a part of the type `text`."""
     image_url: ImagePart | None = None

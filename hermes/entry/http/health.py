@@ -20,7 +20,7 @@ class Health(Value, omit_defaults=False):
 
 class Readiness(Value):
     status: str
-    """`ready`, or `not ready`."""
+    """The status: `ready` or `not ready`."""
     reason: str = ""
     """Why the gateway is not ready; empty if it is ready."""
 

@@ -29,7 +29,7 @@ from hermes.types.identity import new_id
 log = logging.getLogger(__name__)
 
 WHOLE_BODY_SECONDS = 300.0
-"""Maximum time that a client may take to send a whole body."""
+"""Maximum time in seconds that a client may take to send a whole body."""
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 """Usual names of a local server."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")

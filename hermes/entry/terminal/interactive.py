@@ -42,7 +42,7 @@ class InteractiveTerminal:
         *,
         color: bool,
     ) -> None:
-        """`commands` has the help of each slash command, `aliases` its other names."""
+        """`commands` has the help of each slash command, and `aliases` has its other names."""
         self._history = history
         self._suggestions = HistorySuggestions(aliases)
         self._completions = Completions(commands, Path.cwd())

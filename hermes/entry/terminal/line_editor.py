@@ -81,7 +81,7 @@ class LineEditor:
         self._session.default_buffer.on_text_changed += self._typed
 
     async def read(self, draft: str = "") -> str | None:
-        """Reads a message that begins with the draft; None when the person leaves."""
+        """Reads a message that begins with the draft. Returns None when the person leaves."""
         self._leaving = False
         try:
             return await self._session.prompt_async(

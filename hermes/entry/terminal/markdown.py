@@ -22,8 +22,7 @@ HEADINGS = ("bold underline", "bold")
 COLORS = "ansi_dark"
 """The theme for code, which uses the terminal's own colors."""
 CONTEXT = 100
-"""Number of lines before the new ones that are highlighted again, so that the new lines get the
-right colors."""
+"""Number of earlier lines that are highlighted again, so that new lines get the right colors."""
 INDENT = "  "
 BAR = "▌ "
 

@@ -81,7 +81,7 @@ class Writer:
         """Whether the last check found that the files are no longer ours."""
         self._reported_at = -LOST_FILES_SECONDS
         self._on_foreign_commit = on_foreign_commit
-        """A function that is called on the event loop."""
+        """A function that is called, on the event loop, after another process has committed."""
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._batch: list[Job] = []
