@@ -66,7 +66,8 @@ class Explanation(Value):
     key: str
     value: object
     source: str
-    """`environment HERMES_MODEL`, `/home/me/.hermes/config.yaml line 3` or `default`."""
+    """The source in words: `environment HERMES_MODEL`, `/home/me/.hermes/config.yaml line 3` or
+    `default`."""
     shadowed: tuple[tuple[str, object], ...] = ()
     """Overridden values with their sources, those with the highest precedence first."""
     secret: bool = False

@@ -11,7 +11,8 @@ CREATE_RECORD = (
     " (id bigint primary key, source text not null, progress text not null,"
     " finished_at double precision)"
 )
-"""SQL that both databases understand. The table has one row, with the id 1."""
+"""Creates the table, in SQL that both databases understand. The table has one row, with the id
+1."""
 
 
 class TableProgress(Value):
@@ -27,7 +28,7 @@ class CopyRecord(Value):
     """A copy that has begun."""
 
     source: str
-    """Names the store that is copied, without its password."""
+    """The name of the store that is copied, without its password."""
     tables: dict[str, TableProgress]
     finished_at: float | None = None
     """The time at which the copy was found to be equal to its source; None before that."""

@@ -29,7 +29,7 @@ from hermes.types.store import Row, Store, Work
 from hermes.types.store_copy import CopyRefused, CopyStep
 
 ReportStep = Callable[[CopyStep], None]
-"""Receives the progress: after each batch, and at the end of each phase."""
+"""A function that receives the progress after each batch and at the end of each phase."""
 
 
 class CopyEnd(Protocol):

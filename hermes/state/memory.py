@@ -124,7 +124,7 @@ def folder_of(turn: Turn) -> Path | None:
 
 @lru_cache(maxsize=CACHED)
 def folder_name(text: str) -> str:
-    """Returns a folder name that is unique to the text, also on a disk that ignores case."""
+    """Returns a folder name that is unique to the text, even on a disk that ignores case."""
     data = text.encode("utf-8", "surrogatepass")
     name = "".join(chr(byte) if chr(byte) in _SAFE else f"%{byte:02x}" for byte in data)
     if 0 < len(name) <= _LONGEST_NAME:

@@ -6,7 +6,7 @@ reused.
 """
 
 APPLICATION_ID = 0x48524D53
-"""`pragma application_id` of our databases, `HRMS` in ASCII. Earlier versions did not set it."""
+"""The `application_id` of our databases: `HRMS` in ASCII. Earlier versions did not set it."""
 MIGRATIONS: list[tuple[str, str]] = []
 """The name and the script of each migration, in order. `pragma user_version` is the number of
 migrations that have run."""

@@ -35,8 +35,8 @@ from hermes.testing.stores import forget_store, stores_on_postgres
 
 AT_ONCE = 5
 ALIKE = 3
-"""How often the same point is tried when the gateway passes it several times. Later passes are like
-the earlier ones."""
+"""Maximum number of times that one point is tried. Later passes of a point are like the earlier
+ones."""
 SCENARIO_SECONDS = 20.0
 Script = Callable[[Stage], Awaitable[None]]
 

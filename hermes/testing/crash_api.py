@@ -62,7 +62,8 @@ class _Completion(Struct):
 
 
 class ApiCaller:
-    """Asks, runs the tools that the answers call, and repeats each request until it is answered."""
+    """Asks questions, runs the tools that the answers call, and repeats each request until it is
+    answered."""
 
     def __init__(self, home: Path, token: str, *, session: bool) -> None:
         self._home = home

@@ -27,7 +27,7 @@ from hermes.types.store import Work
 from hermes.types.value import Value
 
 SECTOR = 512
-"""Bytes that a disk writes completely or not at all."""
+"""Number of bytes that a disk writes completely or not at all."""
 DATABASE_FILES = (STORE_NAME, f"{STORE_NAME}-wal")
 
 
@@ -37,7 +37,7 @@ class Recording(Value):
 
     operations: list[DiskOperation]
     acknowledged: list[tuple[int, int]]
-    """For each transaction its number, and how many operations came before its acknowledgement."""
+    """The number of each transaction, and the number of operations before its acknowledgement."""
 
 
 def pair(number: int, size: int) -> Work[None]:
@@ -64,7 +64,7 @@ async def record(folder: Path, transactions: int, seed: int) -> Recording:
                 async with anyio.create_task_group() as group:
                     for number in batch:
                         group.start_soon(commit, number, chance.choice((10, 5_000, 300_000)))
-            # The end of the store, which checkpoints the WAL and removes it, is not cut.
+            # No power cut is tried while the store is closed, which removes the WAL.
             done = list(operations)
     return Recording(operations=done, acknowledged=acknowledged)
 

@@ -1,4 +1,4 @@
-"""Kills a process before any of its changes to files."""
+"""Kills a process before one of its changes to files."""
 
 import os
 import signal

@@ -24,8 +24,8 @@ def _append(token: str) -> PlannedCall:
 
 
 def _plan(step: int) -> Plan:
-    """Returns calls of another kind for each step: single and parallel, repeatable and not
-    repeatable, valid and invalid."""
+    """Returns the plan of a step. The steps have calls of different kinds: single and parallel,
+    repeatable and not repeatable, valid and invalid."""
     token, limit = f"s{step}", step + 1
     match step % 6:
         case 0:

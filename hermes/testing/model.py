@@ -23,7 +23,7 @@ from hermes.testing.scripted import ChatRequest, Plan, PlannedCall, plan_of, ref
 
 KEPT_BODIES = 64
 LONGEST_ECHO = 200
-"""Number of words of the user, or of a tool, that an answer repeats."""
+"""Maximum number of words of the user, or of a tool, that an answer repeats."""
 
 _STREAM = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\n"

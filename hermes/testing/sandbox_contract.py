@@ -32,7 +32,7 @@ from hermes.types.execution import (
 from hermes.types.identity import Source
 
 SLOW_PATTERN = "(a+)+$"
-"""A pattern that practically never stops searching in the line `aaa…ab`."""
+"""A pattern for which a search in the line `aaa…ab` practically never ends."""
 WRONG_PATHS = ("..", "../f", "a/../../f", "/etc/passwd", "a\0b", "x/" * 3000)
 
 

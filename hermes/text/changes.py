@@ -163,7 +163,7 @@ def _reindented(line: str, was: str, now: str) -> str:
 
 
 def _equal_lines(old: list[str], new: list[str]) -> int:
-    """Returns how many lines are equal at the beginning."""
+    """Returns the number of equal lines at the beginning of both texts."""
     pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False))
     return sum(1 for _ in pairs)
 

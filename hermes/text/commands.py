@@ -15,7 +15,8 @@ class Command(Value):
     argument: str = ""
     """The text after the name, with its line breaks."""
     bot: str = ""
-    """The bot that a command in a group addresses, as in `/new@our_bot`; empty if it names none."""
+    """The bot that a command in a group addresses, as in `/new@our_bot`; empty if the command names
+    no bot."""
 
 
 class Unknown(Value, tag=True):

@@ -86,7 +86,7 @@ def json_problem(schema: str, text: str) -> str:
 
 
 class _OutOfTime(Exception):
-    """The check of a text took too long."""
+    """Raised if the check of a text takes too long."""
 
 
 _deadline: ContextVar[float] = ContextVar("deadline")

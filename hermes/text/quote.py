@@ -23,7 +23,7 @@ def quote(text: str) -> str:
 
 
 def shorten(text: str, longest: int) -> str:
-    """Returns the text on one line, cut to the longest length."""
+    """Returns the text on one line, cut to the maximum length."""
     looked_at = text[: _LOOK * longest]
     line = " ".join(_TEMPLATE.sub("< ", remove_invisible(looked_at)).split())
     if len(line) <= longest and len(looked_at) == len(text):

@@ -54,7 +54,8 @@ def escape(text: str) -> str:
 def escape_bare(text: str) -> str:
     """Adds a backslash to every marker that has none.
 
-    Use it for text of a model. A model reads escaped text, so markers that it repeats are escaped.
+    Use it for text of a model. A model reads escaped text, so the markers that it repeats are
+    escaped already.
     """
     for start, pattern in _BARE:
         if start in text:

@@ -20,7 +20,8 @@ SWEEP_SECONDS = 1.0
 FULL_SECONDS = 60.0
 """Seconds between two log messages that no connection can be accepted."""
 ClientState = Literal["idle", "sending", "body", "unread"]
-"""The thing that the server waits for, in the order in which connections are closed to make room:
+"""The state of a connection says what the server waits for. To make room, connections are closed in
+this order:
 
 - `idle`: the next request;
 - `sending`: the rest of a header, or the rest of a request that has been answered already;

@@ -51,7 +51,7 @@ _OWN = {
     "m003_origin": "",
     "m004_handles": "alter table calls add column handle text;",
 }
-"""Migrations that differ in more than types."""
+"""Migrations that differ from those of SQLite in more than their types."""
 
 
 def migrations() -> list[tuple[str, str]]:

@@ -41,7 +41,7 @@ class Server(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The server and the database as errors name them, without the password."""
+        """The server and the database in words for error messages, without the password."""
         found = self._parts()
         host, port = found.get("host") or "this machine", found.get("port")
         where = f"{host}:{port}" if port else str(host)

@@ -39,8 +39,8 @@ RECONNECT_SECONDS = 0.5
 """Seconds between two attempts to connect. While there is no connection, readers poll for changes
 at the same interval."""
 GRACE_SECONDS = 15.0
-"""Seconds after the start of the server in which its locks prove nothing, because processes must
-take them again."""
+"""For this number of seconds after its start, the server's locks prove nothing, because processes
+must take them again."""
 ANNOUNCE_SECONDS = 0.05
 """Seconds within which commits are announced together."""
 CHANNEL = "hermes"
@@ -127,7 +127,8 @@ class Presence:
         self._latest = 0
         """The highest number of a transaction that this store has committed."""
         self._seen = 0
-        """Transactions with lower numbers had ended before notifications were received."""
+        """The number of a transaction. All transactions with lower numbers had ended before
+        notifications were received."""
         self._lost_at = 0.0
         self._proved_at = time.monotonic()
         self.bus = PostgresBus(pool, self._id)

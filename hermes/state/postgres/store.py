@@ -27,7 +27,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 LOOKUP_SECONDS = 0.2
-"""Pause between two attempts to look up the outcome of a commit."""
+"""Seconds between two attempts to look up the outcome of a commit."""
 
 
 class PostgresStore:

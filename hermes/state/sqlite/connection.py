@@ -110,8 +110,8 @@ def translated() -> Iterator[None]:
 
 
 def error_class(error: BaseException) -> type[StoreUnavailable] | None:
-    """Returns our error class for an error of SQLite. Returns None if the statement is wrong, and
-    not the disk, the lock or the file."""
+    """Returns our error class for an error that concerns the disk, the lock or the file. Returns
+    None for an error in the statement."""
     if not isinstance(error, sqlite3.DatabaseError) or not hasattr(error, "sqlite_errorcode"):
         return None
     code = error.sqlite_errorcode & 0xFF

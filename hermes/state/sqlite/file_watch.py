@@ -41,13 +41,13 @@ class FileWatch:
             raise self._lost(f"{self._path} or its WAL was truncated")
 
     def _is_whole(self) -> bool:
-        """Returns whether every page can be read. This is checked because `VACUUM` and a checkpoint
-        may also truncate files."""
+        """Returns whether every page can be read. In this case nothing is lost, because `VACUUM`
+        and checkpoints truncate files too."""
         if is_emptied(self._path):
             suspect(self._path)
             return False
         try:
-            # The pages of an old connection may come from its cache.
+            # A new connection is used, because an old one may read pages from its cache.
             with contextlib.closing(connect(self._path)) as connection:
                 found: str = connection.execute("pragma quick_check(1)").fetchone()[0]
         except (sqlite3.Error, StoreUnavailable):

@@ -28,8 +28,8 @@ log = logging.getLogger(__name__)
 SHARE_SECONDS = 5.0
 """Seconds that a start waits for a process that uses the database exclusively."""
 CHECKED_BYTES = 256 << 20
-"""Size in bytes above which a file is not checked completely at the start. Damage is then found
-in use."""
+"""Size in bytes above which a file is not checked completely at the start. Damage in such a file is
+found when it is used."""
 
 
 @contextlib.contextmanager
