@@ -23,8 +23,8 @@ async def search(
     """Returns the matches below the open folder or in the open file that are found within the time
     limit.
 
-    In the hits, the name of that folder or file is the path of the query. `left_out` is the device
-    and inode of a folder that is not searched.
+    The hits name that folder or file by the path in the query. `left_out` is the device and inode
+    of a folder that is not searched.
     """
     task = ScanTask(
         pattern=query.pattern,

@@ -89,7 +89,7 @@ class Intake:
                 return IntakeResult(receipt=duplicate)
             done = yield from action(context)
             if unused := " ".join(file.label for file in files_of(event)):
-                # A command has no attachments. The person is told that they are dropped.
+                # A command has no attachments. The person is told that the files are dropped.
                 done = replace(done, reply=f"{done.reply}\nNot used: {unused}")
             return (yield from self._tell(id, event, key, done, now))
         if turn and turn.state == "suspended":

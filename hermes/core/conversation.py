@@ -68,7 +68,7 @@ class ModelConversation:
         """If the last summary was not enough, summarising is tried again at this size in tokens."""
         self._counted: int | None = None
         """Number of tokens of the history; None until it is needed."""
-        # The stored size is an upper bound, so that most conversations need not be counted.
+        # The stored size is an upper bound, so that most histories need not be counted.
         new = message_tokens(turn.history[-1]) if turn.size and turn.history else 0
         self._upper_bound = new + tokens_in_bytes(turn.size) + _attachment_tokens(turn.history[:-1])
         self._name = str(turn.session)

@@ -137,7 +137,7 @@ def describe() -> list[FieldDoc]:
 def load(home: Path | None = None, environ: Mapping[str, str] = ENVIRON) -> Settings:
     """Reads the configuration. Raises a ConfigError that lists all problems.
 
-    Before it reads them, it makes files and folders with secrets accessible to their owner only.
+    Files and folders with secrets are first made accessible to their owner only.
     """
     where = locate(home, environ)
     protect(where)

@@ -44,7 +44,7 @@ class Update(Value):
 
 
 class Batch(Value):
-    """Updates, and the sync token that continues after them."""
+    """A batch of updates, and the sync token with which the next batch is requested."""
 
     updates: tuple[Update, ...]
     token: str
