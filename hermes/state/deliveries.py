@@ -137,8 +137,8 @@ def mark_previewed(id: str, epoch: int, placed: tuple[Placed, ...]) -> Work[None
 def mark_placed(id: str, attempt: int, placed: tuple[Placed, ...]) -> Work[None]:
     """Stores the messages of the current attempt.
 
-    Nothing is changed if there is a later attempt, because a paused process may have lost the
-    account to another process. This applies to every change that an attempt makes.
+    If there is a later attempt, nothing is changed, because another process may hold the account
+    now. This rule applies to every change that an attempt makes.
     """
     yield (
         "update deliveries set placed = ?, doubtful = 0"

@@ -2,14 +2,15 @@
 
 Directives in a user's text plan the answer of the server in `hermes.testing.model`:
 
-    tool:<name>{json}   calls the tool, then quotes what it said; several are called side by side
-    steps:<n>           makes the calls n times, one after the other; STEP in their arguments counts
-    tokens:<n>          says n words            reasoning:<n>       thinks n words before
-    delay:<seconds>     between two words       ttft:<seconds>      before the first
-    hang                never answers           status:<code>       fails (retry-after:<seconds>)
-    fail-first:<n>      the first n calls with exactly this text fail with 500
-    cut:<n>             the connection breaks after n words; cut-first:<n> only the first time
-    finish:<reason>     ends with this finish_reason: finish:length, finish:content_filter
+- `tool:<name>{json}` calls the tool, and then quotes its result. Several tools run in parallel.
+- `steps:<n>` makes the calls n times in a row. STEP in the arguments is the number of the step.
+- `tokens:<n>` says n words, and `reasoning:<n>` thinks n words before them.
+- `delay:<seconds>` waits between two words, and `ttft:<seconds>` waits before the first word.
+- `hang` never answers.
+- `status:<code>` fails with this status, and `retry-after:<seconds>` adds the header.
+- `fail-first:<n>` makes the first n calls with exactly this text fail with status 500.
+- `cut:<n>` cuts the connection after n words, and `cut-first:<n>` does so only the first time.
+- `finish:<reason>` ends with this finish_reason, such as `length` or `content_filter`.
 """
 
 import json

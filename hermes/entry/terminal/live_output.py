@@ -48,7 +48,8 @@ class LiveOutput:
         return status_line(self.context, self.columns - 1, hint) if self.context else ""
 
     def note(self, text: str) -> None:
-        """Adds a line above the tail with the next drawing. Can be called from any thread."""
+        """Adds a line above the tail with the next drawing. This method can be called from any
+        thread."""
         self._notes.append(text)
 
     def put(self, *what: RenderableType) -> None:

@@ -28,7 +28,8 @@ def channel_of(owner: str) -> str:
 
 
 class PostgresBus:
-    """Sends long messages in several notifications, and puts them together again."""
+    """Sends a long message in several notifications, and joins the notifications that it
+    receives."""
 
     def __init__(self, pool: Pool, id: str) -> None:
         self._pool = pool
