@@ -45,8 +45,8 @@ class Plugins:
             owner = owners.setdefault(agent.home.resolve(), agent.id)
             if owner != agent.id:
                 raise ConfigError(
-                    f"the agents {owner!r} and {agent.id!r} have the same home, {agent.home}: each"
-                    " needs one of its own, because its memory and files are there"
+                    f"the agents {owner!r} and {agent.id!r} have the same home, {agent.home}:"
+                    " give each agent its own home, because its memory and files are stored there"
                 )
         return found
 

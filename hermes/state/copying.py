@@ -88,7 +88,7 @@ class StoreCopy:
         if (different := await self._first_difference("compare", {})) is not None:
             raise StoreDamaged(
                 f"the table {different!r} of the copy is not equal to the one in"
-                f" {self._source.place}: run the command again, which copies everything again"
+                f" {self._source.place}: run the command again to copy everything again"
             )
         await self._source.confirm()
         await self._target.store.run(finish_record, time.time())

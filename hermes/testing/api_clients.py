@@ -92,7 +92,9 @@ def _run(*command: str) -> None:
             command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False
         )
     except subprocess.TimeoutExpired as error:
-        raise Disconnected(f"the API clients could not be installed: {name} is slow") from error
+        raise Disconnected(
+            f"the API clients could not be installed: {name} took too long"
+        ) from error
     if done.returncode:
         raise Disconnected(f"the API clients could not be installed: {_last_line(done.stderr)}")
 

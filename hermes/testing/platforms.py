@@ -174,7 +174,7 @@ class ChatServer:
             raise failure
         empty = not content.text.strip() and not content.attachments
         if empty or len(content.text) > LIMIT:
-            raise Rejected(f"a text of {len(content.text)} characters is not taken")
+            raise Rejected(f"a text of {len(content.text)} characters is refused")
 
     def _wake(self) -> None:
         self._changed.set()

@@ -379,7 +379,7 @@ async def test_places_that_can_t_be_meant_are_refused(home: Path, tmp_path: Path
         await copy_store(settings_of(home), "mysql://host/db", quiet)
     with pytest.raises(ConfigError, match="--to 'postgres' is not a place for a copy"):
         await copy_store(settings_of(home), "postgres", quiet)
-    with pytest.raises(CopyRefused, match="is the store that is to be copied"):
+    with pytest.raises(CopyRefused, match="is the source of the copy"):
         await copy_store(settings_of(home), "sqlite", quiet)
     with pytest.raises(CopyRefused, match="there is nothing to copy"):
         await copy_store(settings_of(tmp_path / "empty"), str(tmp_path / "new.db"), quiet)

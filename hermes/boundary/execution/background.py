@@ -110,7 +110,9 @@ class Background:
             said = await BufferedByteReceiveStream(starter.stdout).receive_until(b"\n", 32)
         started = start_time(int(said))
         if started is None:
-            raise ToolFailed("Background commands need Linux: they are found again in /proc.")
+            raise ToolFailed(
+                "Background commands need Linux, because they are found through /proc."
+            )
         return ProcessGroup(group=int(said), started=started)
 
     def of(self, session: SessionKey) -> list[ProcessStatus]:

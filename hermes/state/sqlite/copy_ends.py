@@ -151,7 +151,7 @@ def _free_path(path: Path, source: str) -> Path:
     """Returns the path with its links resolved. Raises CopyRefused if a database exists there."""
     path = path.resolve()
     if path == Path(source):
-        raise CopyRefused(f"{path} is the store that is to be copied: name another one")
+        raise CopyRefused(f"{path} is the source of the copy: name another target")
     unfinished = unfinished_copy(path)
     if path.exists() and unfinished.exists() and path.samefile(unfinished):
         # An earlier copy was killed just before its last step.

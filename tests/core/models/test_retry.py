@@ -159,7 +159,7 @@ async def test_a_pause_that_another_turn_extends_above_the_limit_fails() -> None
     async with anyio.create_task_group() as turns:
         turns.start_soon(turn)
         turns.start_soon(turn)
-    assert sorted(told) == ["fake requests a pause of 600 s: try again after it", "slow down"]
+    assert sorted(told) == ["fake requests a pause of 600 s: try again after that", "slow down"]
     assert len(model.requests) == 2
 
 
