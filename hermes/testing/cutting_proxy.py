@@ -1,4 +1,4 @@
-"""A proxy before PostgreSQL that cuts the connection at a chosen statement."""
+"""A proxy in front of PostgreSQL that cuts the connection at a chosen statement."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -126,7 +126,7 @@ class _Messages:
 
 @asynccontextmanager
 async def cutting_proxy(socket: Path) -> AsyncIterator[CuttingProxy]:
-    """Yields a proxy before the server with this socket, until the block ends."""
+    """Yields a proxy in front of the server with this socket, until the block ends."""
     proxy = CuttingProxy(socket)
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     proxy.port = listener.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610  # no Django

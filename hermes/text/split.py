@@ -17,7 +17,7 @@ Measure = Callable[[str], int]
 
 _SENTENCE = re.compile(r"(?<=[.!?…])(?=\s)|(?<=[。！？])")
 _AHEAD = 8
-"""Number of characters after the last possible cut that are read to choose the cut."""
+"""Number of characters that are read beyond the last possible cut, in order to choose the cut."""
 _GRAPHEME = 32
 """Maximum number of code points that are kept together as one character."""
 _ROOM = 8
