@@ -24,7 +24,7 @@ CONNECT_SECONDS, SECONDS = 10.0, 30.0
 redirects."""
 REDIRECTS = 5
 LARGEST_PAGE = 5_000_000
-"""Maximum number of bytes of a page after decompression. The rest is not read."""
+"""Maximum number of bytes of a page after decompression. The page is not read beyond this size."""
 LONGEST_URL = 4096
 QUOTED = 200
 

@@ -1,6 +1,7 @@
 """Searches files for a pattern in a process of its own, because a match can't be stopped otherwise.
 
-It is run by its path, without the rest of the package, so that it starts within milliseconds.
+The script is run by its path and does not import the package, so that it starts within
+milliseconds.
 """
 
 import contextlib

@@ -15,7 +15,7 @@ PROMPTS = 256
 
 class HistoryCache:
     """Histories by session. Rows are only added, so a cached history is always the first part of
-    the stored one."""
+    the stored history."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, History] = OrderedDict()

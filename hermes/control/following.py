@@ -1,4 +1,4 @@
-"""Follows a turn from any event: first the stored events, then the live ones."""
+"""Follows a turn from any event: first the stored events, then the live events."""
 
 import math
 import time

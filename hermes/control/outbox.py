@@ -67,8 +67,9 @@ class Outbox:
         return AccountCursor(self._store, account, (self._owner, epoch), read)
 
     async def holds(self, account: str) -> bool:
-        """Returns whether this process still has the lease of an attached account. If not, the
-        account is detached. It stays attached if the store can't be read."""
+        """Returns whether this process still has the lease of an attached account. If it has lost
+        the lease, the account is detached. If the store can't be read, the account stays
+        attached."""
         _, epoch = self._accounts[account]
         try:
             held = await self._store.read(

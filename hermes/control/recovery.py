@@ -90,9 +90,9 @@ class Recovery:
     async def resume(self, start: StartTurn, runs: Callable[[TurnId], bool]) -> None:
         """Starts the turns that can be run now.
 
-        There are three kinds: suspended turns that were decided or stopped, turns of this process
-        that must be stopped but that no lane runs, and turns for messages that wait in idle
-        sessions.
+        Suspended turns can be run after they were decided or stopped. Turns of this process that no
+        lane runs are run if they must be stopped. Messages that wait in idle sessions get new
+        turns.
         """
         rows, idle = await self._store.run(self._to_resume)
         for row in rows:

@@ -1,4 +1,4 @@
-"""The newest events of a turn that another node runs, as far as that node has sent them."""
+"""The newest events of a turn that another node runs and sends to this node."""
 
 from bisect import bisect_right
 

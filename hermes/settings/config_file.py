@@ -22,8 +22,8 @@ _COMMENT = re.compile(r"(?m)(?:^|[ \t])(#.*)$")
 def edits(text: str, old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:
     """Yields candidate texts for a file that contains `old` and should contain `new`.
 
-    The first text changes as few lines as possible, the next one has ruamel's layout, and the last
-    one has no comments. Some YAML can't be edited as text, so the caller must use the first
+    The first text changes as few lines as possible. The second text has ruamel's layout, and the
+    last text has no comments. Some YAML can't be edited as text, so the caller must use the first
     candidate that YAML parses as `new`.
     """
     # ruamel is slow to import, and only the commands that change settings need it.

@@ -97,7 +97,7 @@ class Sources(Value):
     secrets: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
-    """Warnings about ignored keys of config.yaml, of which a Hermes Agent file has many."""
+    """Warnings about ignored keys of config.yaml. A file of Hermes Agent has many such keys."""
 
     def __repr__(self) -> str:
         return f"Sources({', '.join(self.found)})"

@@ -55,8 +55,8 @@ def search(
 
 
 def around(number: int, audience: Audience, span: int = 3) -> Work[list[FoundMessage]]:
-    """Returns the message and its neighbours in the conversation, as far as the audience may see
-    them."""
+    """Returns the message and its neighbours in the conversation. Messages that the audience may
+    not see are left out."""
     heard, by = _heard(audience)
     spoken = (
         "select m.id, m.session, m.role, m.text, m.at from messages hit"  # noqa: S608

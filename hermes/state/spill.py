@@ -83,8 +83,8 @@ def folded(text: str) -> str:
 
 
 def trimmed(text: str, limit: int, name: str) -> str:
-    """Returns a short text unchanged. Of a long text, returns the beginning and the end, and
-    between them a line that says how to read the rest."""
+    """Returns a short text unchanged. A long text is reduced to its beginning and its end. A line
+    between them says how to read the missing part."""
     if len(text) <= limit:
         return text
     room = limit - len(_note(len(text), 10 * len(text), name)) - 1

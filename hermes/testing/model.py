@@ -71,8 +71,8 @@ class Reply(Struct):
 class FakeModel:
     """The server. `async with FakeModel() as model` serves it at `model.base_url`.
 
-    The plans of `script` answer the first requests, whatever these contain. The plans of `turn`
-    answer every turn, one plan for each step.
+    The plans of `script` answer the first requests, whatever the requests contain. The plans of
+    `turn` answer every turn, one plan for each step.
     """
 
     def __init__(

@@ -48,7 +48,7 @@ UNTIL_SECONDS = 0.01
 
 
 class Conditions(Value):
-    """The options of a test's gateway that differ from the usual ones."""
+    """The options of a test's gateway."""
 
     agent: AgentSettings = AgentSettings(drain_seconds=0.0)
     """Settings of the agent. The gateway does not drain, so it ends as if it were killed."""

@@ -19,14 +19,14 @@ _PLACE = re.compile(r"\{(\d+|images)\}")
 class StrictModel(FakeModel):
     """Answers every turn with the same plans, one for each step.
 
-    In the text of a plan, `{0}` is the result of the first tool call of the turn, `{1}` that of the
-    second, and `{images}` the types and sizes of the images in the request. A plan without calls is
-    answered in JSON if the request asks for JSON. The values are `facts`, by the names of the
-    properties.
+    In the text of a plan, `{0}` is the result of the first tool call of the turn, and `{1}` that of
+    the second. `{images}` stands for the types and sizes of the images in the request. A plan
+    without calls is answered in JSON if the request asks for JSON. The values are `facts`, by the
+    names of the properties.
 
-    Like `FakeModel`, it refuses invalid requests. It also refuses calls of tools that the request
-    does not declare (in the history and in its plans), plans that break `tool_choice`, schemas that
-    are not valid in strict mode, and images other than PNG.
+    Like `FakeModel`, it refuses invalid requests. It also refuses calls of undeclared tools in the
+    history and in its plans. It refuses plans that break `tool_choice`, schemas that are not valid
+    in strict mode, and images other than PNG.
     """
 
     def __init__(self, *turn: Plan, facts: Mapping[str, object] | None = None) -> None:

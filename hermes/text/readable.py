@@ -126,8 +126,8 @@ class _Page:
         return self._stack[-1] if self._stack else None
 
     def _enter(self, node: LexborNode) -> bool:
-        """Begins a node. Returns whether to read its content, in which case `_leave` must
-        follow."""
+        """Begins a node. Returns whether to read its content. If so, `_leave` must be called
+        afterwards."""
         if node.is_text_node:
             self._say(node.text_content or "")
             return False

@@ -13,8 +13,8 @@ from hermes.types.turns import Turn
 from hermes.types.value import Value
 
 EndSession = Callable[[Turn, float], Awaitable[None]]
-"""A function that is called with a conversation that has ended, and with the time at which it
-ended. It may be called more than once for the same conversation."""
+"""A function that is called with an ended conversation and the time of its end. It may be called
+more than once for the same conversation."""
 WriteTitle = Callable[[Turn, str], Awaitable[str]]
 """Returns a title for a conversation from its first turn and answer, or "" for no title."""
 

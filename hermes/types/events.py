@@ -69,8 +69,8 @@ class ToolFinished(Value, tag=True):
     result: str = ""
     """The beginning of the result, with secrets redacted."""
     diff: str = ""
-    """The beginning of the change that the call made to a text file, as a unified diff with secrets
-    redacted; empty if there is no change to show."""
+    """The change that the call made to a text file: the beginning of a unified diff, with secrets
+    redacted. It is empty if there is no change to show."""
 
 
 class QuestionAsked(Value, tag=True):

@@ -31,7 +31,8 @@ _random = random.Random(os.urandom(32))  # noqa: S311  # ids are names, not secr
 
 
 def new_id() -> str:
-    """Returns a unique id that sorts by time: 11 hex digits of milliseconds and 10 random ones."""
+    """Returns a unique id that sorts by time: 11 hex digits of milliseconds and 10 random hex
+    digits."""
     return f"{time.time_ns() // 1_000_000:011x}{_random.getrandbits(40):010x}"
 
 
@@ -90,8 +91,8 @@ class Principal(Value):
     name: str
     """The name of the API key or of the entry point. It stays the same when a key is rotated."""
     person: PersonId
-    """The authenticated person. The field has no default: an entry point that forgot it would
-    otherwise treat its callers as owners."""
+    """The authenticated person. The field has no default, so that an entry point can't forget it
+    and treat its callers as owners."""
 
 
 class SessionKey(Value):
@@ -102,7 +103,7 @@ class SessionKey(Value):
     kind: ChatKind
     chat: str
     account: str | None = None
-    """The account that received the message; None for the platform's default account. This way,
+    """The account that received the message; None for the platform's default account. As a result,
     adding a second account changes no existing key."""
     user: str | None = None
     thread: str | None = None

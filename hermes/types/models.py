@@ -38,7 +38,8 @@ class ModelRequest(Value):
     ephemeral: str = ""
     """Text that is added after `system`, in this call only."""
     live: bool = True
-    """Whether to emit each word as it arrives. Otherwise a few events per second are enough."""
+    """Whether to emit each word as it arrives. If it is False, a few events per second are
+    enough."""
     conversation: str = ""
     """Identifies the conversation that this call continues. Only caches use it."""
     media: Mapping[str, bytes] = msgspec.field(default_factory=dict)

@@ -18,7 +18,8 @@ class Provider(Value):
     base_url: str = ""
     """The address of the provider's API; empty if each user has their own address."""
     keys: tuple[str, ...] = ()
-    """Environment variables that may hold the provider's key. The first one that is set is used."""
+    """Environment variables that may hold the provider's key. The first variable that is set is
+    used."""
     base_url_env: tuple[str, ...] = ()
     """Environment variables that override `base_url`."""
     default_model: str = ""

@@ -56,7 +56,7 @@ class Foreground:
             await supervised.aclose()
 
     def close(self) -> None:
-        """Ends the fork server. The next command starts another one."""
+        """Ends the fork server. The next command starts a new server."""
         self._server.close()
 
 

@@ -1,4 +1,4 @@
-"""Chooses the attachments that are sent to a model, and replaces the others by a line of text."""
+"""Chooses the attachments that are sent to a model, and replaces all others by a line of text."""
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -34,7 +34,7 @@ class ModelFamily(Value):
 
 
 class ReasoningRule(Value):
-    """How reasoning is controlled for some models, if not in the default way."""
+    """A way to control the reasoning of some models that differs from the default way."""
 
     models: str
     """Regular expression that matches a part of the models' names."""

@@ -1,4 +1,4 @@
-"""Redacts the results of tools, and shortens long ones."""
+"""Redacts the results of tools, and shortens long results."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from hermes.types.identity import CallId
 from hermes.types.turns import Turn
 
 LARGEST_RESULT = 1_000_000
-"""Maximum number of characters of a result that are stored. The rest is dropped."""
+"""Maximum number of characters of a result that are stored. Further characters are dropped."""
 SECRET_MARGIN = 10_000
 """Longest secret, in characters, that is recognized at the place where a text is cut."""
 LONGEST_RESULT = 24_000
@@ -21,7 +21,7 @@ Redact = Callable[[str], str]
 
 
 class ResultFilter:
-    """Redacts results, and spills long ones to files."""
+    """Redacts results, and spills long results to files."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""`hermes logs`: shows the last lines of the service's log, and follows new ones."""
+"""`hermes logs`: shows the last lines of the service's log, and follows new lines."""
 
 import os
 import re
@@ -73,7 +73,7 @@ class LogTail:
         self._follow = follow
 
     def last(self, count: int, wanted: LevelFilter) -> Iterator[str]:
-        """Yields the last selected lines, and then the new ones if the log is followed."""
+        """Yields the last selected lines. If the log is followed, yields new lines too."""
         file = self._opened()
         if file is None:
             return

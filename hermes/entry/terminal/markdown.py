@@ -35,7 +35,7 @@ def render(piece: Piece) -> RenderableType:
 
 
 class Margin:
-    """Puts one mark before the first line of its content, and another one before the other
+    """Puts one mark before the first line of its content, and another mark before all other
     lines."""
 
     def __init__(self, inside: RenderableType, first: Text, rest: Text) -> None:

@@ -1,4 +1,4 @@
-"""A connection on which statements are sent without waiting for the results of earlier ones.
+"""A connection on which statements are sent without waiting for the results of earlier statements.
 
 It uses the pipeline mode of libpq directly. A statement costs a fifth of the CPU of psycopg's
 cursors, which wait for each result.

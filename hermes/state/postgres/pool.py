@@ -72,7 +72,7 @@ class Server(NamedTuple):
 
 
 class Pool:
-    """Lends connections. A connection that was lost is replaced when the next one is needed."""
+    """Lends connections. A lost connection is replaced when a connection is needed."""
 
     def __init__(self, server: Server, size: int = CONNECTIONS) -> None:
         self._server = server
