@@ -1,7 +1,7 @@
 """The agent loop: calls the model and runs its tool calls until there is an answer.
 
 It keeps no state between runs. If the history ends with unanswered tool calls, the loop runs them
-first. That is how it resumes after a restart and after a person's decision.
+first. In this way, a turn is resumed after a restart or after a person's decision.
 """
 
 from collections import Counter

@@ -84,8 +84,8 @@ async def serve_rooms(
 ) -> None:
     """Serves the platforms, by account, until cancelled. Reports the port once it listens.
 
-    It does not use a UNIX socket. If a read on anyio's UNIX socket is cancelled in the same round
-    of the event loop in which data arrives, asyncio prints "Exception in callback …
+    A UNIX socket is not used for this. If a read on anyio's UNIX socket is cancelled in the same
+    round of the event loop in which data arrives, asyncio prints "Exception in callback …
     InvalidStateError".
     """
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:

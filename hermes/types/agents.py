@@ -23,8 +23,8 @@ FindModel = Callable[[str], ModelChoice]
 If the model can't be used, raises a ConfigError that says why."""
 
 CheckRequest = Callable[[Asked], None]
-"""Raises a HermesError if the agent's model can't accept the request. It is called before the
-request is stored."""
+"""Raises a HermesError if the agent's model can't accept the request. This function is called
+before the request is stored."""
 
 
 def own_model_only(name: str) -> ModelChoice:

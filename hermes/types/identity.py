@@ -22,7 +22,7 @@ CallId = NewType("CallId", str)
 `parse_call_id` parses it."""
 
 OWNER = PersonId("owner")
-"""The person who installed Hermes. They use its terminal or the API key of the gateway."""
+"""The person who installed Hermes. This person uses the terminal, or the API key of the gateway."""
 
 Trigger = Literal["message", "api", "job", "webhook", "a2a", "hook"]
 """The kind of event that causes a turn."""

@@ -221,7 +221,7 @@ class MessageEvent(Value):
     received_at: float
     body: Body
     addressed: bool = True
-    """Whether the message is addressed to the agent. This can be False in a group."""
+    """Whether the message is addressed to the agent. Some messages in a group are not."""
     fingerprint: str = ""
     """Hash of the request's body. It detects a key that is used for two different requests."""
     client_key: ClientKey | None = None
