@@ -26,7 +26,7 @@ TICK = 0.02
 PROBE_START = 0.7
 """Seconds that pass before the measured work begins, so that the probe has started."""
 YOUNG = 10
-"""Number of turns of a young session. The median of their times is that of about the fifth turn."""
+"""Number of turns of a young session. The median of their times belongs to about the fifth turn."""
 
 
 async def growth(stage: Stage, sizes: Sizes) -> None:

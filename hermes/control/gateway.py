@@ -54,7 +54,7 @@ P = ParamSpec("P")
 
 STOP_TURNS_SECONDS = 5.0
 TAKE_BACK_SECONDS = 0.1
-"""Seconds between two checks of stopped turns. A stopped turn can be resumed when it has ended."""
+"""Seconds between two attempts to resume the turns that this process had to stop."""
 
 
 CHANGES_POLL_SECONDS = 1.0

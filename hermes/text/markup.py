@@ -63,7 +63,7 @@ _LEFT_OUT = frozenset(
 )
 # The parser reopens formatting elements in every later block.
 # The other elements change how the parser reads the text after them.
-# The parser also reopens `a`, but never more than one.
+# The parser also reopens `a`, but never more than one `a`.
 _SPECIAL = frozenset(
     {
         *("b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt"),
