@@ -217,8 +217,8 @@ def _decision(question: OpenQuestion, event: MessageEvent) -> tuple[str, str | N
 
 
 def _meant(event: MessageEvent, open_ones: list[OpenQuestion]) -> OpenQuestion | None:
-    """Returns the question that the event answers. A text answers the oldest question. An approval
-    can only be answered with its button, which names the question."""
+    """Returns the question that the event answers. A text answers the oldest question. Only a
+    `Pressed` event, which names its question, can answer an approval."""
     if isinstance(event.body, Pressed):
         wanted = event.body.question
         return next((question for question in open_ones if question.id == wanted), None)

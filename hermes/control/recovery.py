@@ -90,8 +90,8 @@ class Recovery:
     async def resume(self, start: StartTurn, runs: Callable[[TurnId], bool]) -> None:
         """Starts the turns that can be run now.
 
-        Suspended turns can be run after they were decided or stopped. Turns of this process that no
-        lane runs are run if they must be stopped. Messages that wait in idle sessions get new
+        Suspended turns can be run after they were decided or stopped. A turn of this process that
+        must be stopped is run if no lane runs it. Messages that wait in idle sessions get new
         turns.
         """
         rows, idle = await self._store.run(self._to_resume)
