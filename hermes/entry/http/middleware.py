@@ -2,8 +2,8 @@
 size.
 
 A middleware that refuses a request answers it itself. `ErrorMiddleware` is the innermost one: it
-turns the errors of endpoints and mounted apps into responses. A middleware that has nothing to do
-after the response returns the awaitable of the next app instead of awaiting it, which is faster.
+turns the errors of endpoints and mounted apps into responses. If a middleware has nothing to do
+after the response, it returns the awaitable of the next app. This is faster than awaiting it.
 """
 
 import ipaddress
