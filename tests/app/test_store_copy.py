@@ -378,9 +378,9 @@ async def test_a_copy_can_be_made_into_a_database_without_tables(home: Path, fre
 async def test_invalid_sources_and_targets_are_refused(home: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"--to begins with 'mysql'.*postgresql://"):
         await copy_store(settings_of(home), "mysql://host/db", quiet)
-    with pytest.raises(ConfigError, match="--to 'postgres' is no place for a copy"):
+    with pytest.raises(ConfigError, match="--to 'postgres' is not a place for a copy"):
         await copy_store(settings_of(home), "postgres", quiet)
-    with pytest.raises(CopyRefused, match="is the store that is to be copied"):
+    with pytest.raises(CopyRefused, match="is the source of the copy"):
         await copy_store(settings_of(home), "sqlite", quiet)
     with pytest.raises(CopyRefused, match="there is nothing to copy"):
         await copy_store(settings_of(tmp_path / "empty"), str(tmp_path / "new.db"), quiet)

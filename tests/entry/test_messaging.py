@@ -128,7 +128,7 @@ async def test_an_account_waits_while_the_disk_is_full(tmp_path: Path) -> None:
 
 async def test_an_account_that_was_lost_is_taken_again(tmp_path: Path) -> None:
     server = ChatServer()
-    adapter = Moody(server, ClaimLost("chat is served by another process by now"))
+    adapter = Moody(server, ClaimLost("chat is now served by another process"))
     async with running(tmp_path, [adapter], ScriptedModel([])) as gateway:
         server.says("/status")
         await until(lambda: server.texts() == ["Idle."])
@@ -148,7 +148,7 @@ async def test_an_adapter_is_stopped_when_another_process_serves_its_account(
         await store.run(register, THEM, "gateway", NOW)
         await store.run(claim_lease, f"account:{adapter.account}", THEM, {store.owner}, NOW)
         await until(lambda: adapter.attempts == 2, within=10)
-        assert "is served by another process by now" in caplog.text
+        assert "is now served by another process" in caplog.text
         server.says("/status")
         await until(lambda: server.texts() == ["Idle."])
 

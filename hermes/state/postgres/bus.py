@@ -14,27 +14,29 @@ from hermes.types.identity import OwnerId
 log = logging.getLogger(__name__)
 
 PIECE_CHARACTERS = 1900
-"""A notification has less than 8000 bytes, and a character up to 4."""
+"""Number of characters in one notification. A notification has less than 8000 bytes, and a
+character has up to 4."""
 UNREAD_MESSAGES = 1024
-"""Messages that wait for the reader. Further ones are dropped."""
+"""Maximum number of messages that wait for the reader. Further messages are dropped."""
 BUS_CHANNEL = "hermes_bus"
 """The channel to which every process listens."""
 
 
 def channel_of(owner: str) -> str:
-    """The channel of messages to one process."""
+    """Returns the channel of messages to one process."""
     return f"hermes_{owner}"
 
 
 class PostgresBus:
-    """Sends long messages in several notifications, and puts them together again."""
+    """Sends a long message in several notifications, and joins the notifications that it
+    receives."""
 
     def __init__(self, pool: Pool, id: str) -> None:
         self._pool = pool
         self._id = id
         self._numbers = itertools.count(1)
         self._pieces: dict[str, list[str]] = {}
-        """The pieces of each sender's message that is not complete yet."""
+        """The received pieces of each sender's message that is not complete yet."""
         self._inbox, self._outlet = anyio.create_memory_object_stream[str](UNREAD_MESSAGES)
 
     async def send(self, texts: Sequence[str], to: OwnerId | None = None) -> None:
@@ -74,7 +76,7 @@ class PostgresBus:
             log.debug("a message of another process is dropped: too many wait")
 
     def interrupted(self) -> None:
-        """Forgets incomplete messages. Call this when the connection was lost."""
+        """Forgets incomplete messages. Call this after the connection was lost."""
         self._pieces.clear()
 
     def close(self) -> None:

@@ -190,7 +190,7 @@ def test_a_key_in_the_file_is_not_used_for_another_provider(tmp_path: Path) -> N
     (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
     refused = hermes(tmp_path, "groq/a/b")
     assert refused.exit_code == 2
-    assert "has a model.api_key that groq would be sent" in refused.stderr
+    assert "has a model.api_key, which would be sent to groq" in refused.stderr
     assert config(tmp_path) == text
 
 
