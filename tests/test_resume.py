@@ -102,7 +102,7 @@ class World:
         self._moments.close()
 
     async def changed(self, change: str) -> None:
-        """Sends a copy of the home and of the platform's messages."""
+        """Copies the home and the platform's messages, and passes the copy on."""
         if not self._open:
             return
         self._count += 1

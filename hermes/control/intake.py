@@ -120,8 +120,8 @@ class Intake:
         turn: TurnRow,
         now: float,
     ) -> Work[IntakeResult]:
-        """Handles a message to a turn that waits for a person. The message decides a question or is
-        queued."""
+        """Handles a message to a turn that waits for a person. The message answers a question, or it
+        is queued."""
         open_ones = yield from turns.open_questions(turn.id)
         # If all questions have just expired, the turn waits for nobody and is about to be resumed.
         client_calls = () if open_ones else (yield from turns.open_client_calls(turn.id))
@@ -157,7 +157,8 @@ class Intake:
     def _go_on_without_results(
         self, event: MessageEvent, key: SessionKey, person: PersonId, turn: TurnRow, now: float
     ) -> Work[IntakeResult]:
-        """Handles a message without results to a turn that waits for client tools."""
+        """Handles a message that contains no results, to a turn that waits for results of client
+        tools."""
         id = new_id()
         duplicate = yield from inbox.insert(id, event, key, person, self._transactions.owner)
         if duplicate:

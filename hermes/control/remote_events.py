@@ -27,7 +27,7 @@ class LiveEvents(Value, tag=True):
 
 
 class RemoteEvents:
-    """Consecutive events from one number to another. Earlier events are in the store."""
+    """Holds a series of events without a gap. Earlier events are in the store."""
 
     def __init__(self) -> None:
         self.base = 0

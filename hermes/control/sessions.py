@@ -45,11 +45,10 @@ def latest(platform: str) -> Work[Summary | None]:
 
 
 def find(name: str) -> Work[Summary]:
-    """Returns the conversation that a name selects.
+    """Returns the conversation that `name` selects.
 
-    A name is a session key, the name of a session, a number or an id from the list, or the
-    beginning of a session's name. A number or an id selects that conversation. Every other name
-    selects the session's current conversation.
+    A number or an id from the list selects that conversation. The key of a session, its name or the
+    beginning of its name selects the current conversation of the session.
     """
     found = yield from conversations.named(name)
     if not found and _NUMBER.fullmatch(name):

@@ -142,7 +142,7 @@ def _head(history: Sequence[Message], steps: Sequence[int], window: Window) -> i
 
 
 def _tail(history: Sequence[Message], steps: Sequence[int], request: int, window: Window) -> int:
-    """Returns the index at which the kept end begins. At least the last step is kept."""
+    """Returns the index of the first message that is kept. At least the last step is kept."""
     # The request is always kept, so a long request leaves less room for other messages.
     room = window.room - sum(map(message_tokens, history[request : request + 1]))
     kept = 0

@@ -88,7 +88,7 @@ class Sources(Value):
     """All values that were found, before they are checked."""
 
     found: dict[str, tuple[FoundValue, ...]] = msgspec.field(default_factory=dict)
-    """The values of each setting without its default, those with the highest precedence last."""
+    """The values of each setting that were found, in order of precedence: the last value wins."""
     platforms: dict[str, PlatformSection] = msgspec.field(default_factory=dict)
     """The platforms' own settings, by platform."""
     dotenv: dict[str, str] = msgspec.field(default_factory=dict)

@@ -70,8 +70,8 @@ class FileLock:
         return True
 
     def is_removed(self) -> bool:
-        """Returns whether the file was removed or replaced, so that other processes can't see
-        the lock."""
+        """Returns whether the file was removed or replaced. Other processes do not see the lock
+        then."""
         try:
             return self.path.stat().st_ino != os.fstat(self._descriptor).st_ino
         except FileNotFoundError:

@@ -56,7 +56,7 @@ class OpenQuestion(Value):
 
 
 CLIENT_CALL = "client_call"
-"""The kind of a question that only a client can answer, with the result of a client tool."""
+"""The kind of an open call of a client tool. Only the client can answer it."""
 _COLUMNS = (
     "id, session, person, account, state, owner, epoch, trigger_kind, transient, generation,"
     " steps, seq, shown, stop_requested, reason, code, started_at, workspace, request"

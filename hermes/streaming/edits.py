@@ -18,8 +18,8 @@ _PATIENCE = 3
 _LONG_WORD = 24
 _TAIL = " \t\r\n…"
 _SOURCE = (1.25, 4)
-"""Number of characters of Markdown that are read per unit of the limit. The second number is used
-if the first does not fill a message."""
+"""How many characters of Markdown are read for each unit of the limit. If the first number does not
+fill a message, the second is used."""
 _PLACEHOLDER: Document = (Paragraph(children=(Text(text=PLACEHOLDER),)),)
 
 
@@ -76,7 +76,7 @@ class EditPlan:
         self._frozen_until = -math.inf
 
     def wants(self, now: float, text: str) -> PreviewStep:
-        """Returns the next step for a preview of an answer that begins with `text`."""
+        """Returns the next step of the preview, if `text` is the answer so far."""
         source = text.rstrip()
         if self._frame is None or self._frame[0] != source:
             if self._frame is not None and self._full and source.startswith(self._frame[0]):

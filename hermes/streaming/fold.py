@@ -46,7 +46,7 @@ class View(Value):
     """The text of the unfinished segment."""
     tools: tuple[ToolLine, ...] = ()
     questions: tuple[QuestionAsked, ...] = ()
-    """Questions that are still open, because their calls have not continued."""
+    """Questions that are not answered yet."""
     notices: tuple[Notice, ...] = ()
     usage: UsageReported | None = None
     """Total usage of all model calls of the turn."""

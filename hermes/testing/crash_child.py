@@ -295,7 +295,7 @@ def settings_of(options: Options) -> Settings:
         "HERMES_STORE_URL": options.store_url,
     }
     settings = load(Path(options.home), environ)
-    # The interval is so short that an answer of half a second has a preview and edits.
+    # With this short interval, even an answer that takes half a second has a preview and edits.
     return replace(settings, streaming=replace(settings.streaming, edit_interval=EDIT_SECONDS))
 
 

@@ -1,6 +1,6 @@
 """Runs the quick tests of a folder on several stores: SQLite, a store that retries, and PostgreSQL.
 
-A conftest imports both names from here.
+A conftest.py imports the fixture and the hook of this module.
 """
 
 from collections.abc import Iterator

@@ -28,8 +28,7 @@ CHECKED = "hermes.control"
 
 
 class LockCheckingStore(WrappedStore):
-    """A store that records each transaction that changes a session before it has the session's
-    lock."""
+    """Records the transactions that change a session without having taken the session's lock."""
 
     def __init__(self, package: str, found: set[str], store: Store) -> None:
         super().__init__(store)

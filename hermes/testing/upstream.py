@@ -99,7 +99,7 @@ async def ask(
 
 
 def read(wire: WireFormat, *pieces: bytes) -> tuple[AssistantMessage, list[AgentEvent]]:
-    """Returns the answer in a stream, and the events."""
+    """Parses the pieces of a stream. Returns the answer and the events that were emitted."""
     events: list[AgentEvent] = []
     answer = StreamedAnswer(choice_of(wire.name), events.append)
     stream = PayloadStream(answer, wire.parser(answer))

@@ -137,8 +137,7 @@ def _dedented(lines: list[str]) -> tuple[str, list[str]]:
 
 
 def _indentation(lines: list[str], first: int, wanted: list[str]) -> str | None:
-    """Returns the indentation with which the wanted lines occur at `first`, or None if they do
-    not occur there."""
+    """Returns the indentation of the wanted lines at `first`; None if the lines there differ."""
     place = next(place for place, line in enumerate(wanted) if line)
     line = lines[first + place]
     indent = line[: len(line) - len(wanted[place])]

@@ -44,7 +44,7 @@ _ENDED_BY_START: dict[str, frozenset[str]] = {
     **dict.fromkeys(_ROW_GROUPS, _ROWS | _ROW_GROUPS),
     **dict.fromkeys(("blockquote", "div", "dl", "ol", "p", "pre", "ul"), frozenset({"p"})),
 }
-"""Maps an element to the open elements that its start tag ends."""
+"""Maps an element to the open elements that are closed when the element starts."""
 _ENDED_BY_END: dict[str, frozenset[str]] = {
     "table": _ROWS | _ROW_GROUPS,
     "li": frozenset({"p"}),

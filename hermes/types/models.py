@@ -135,7 +135,7 @@ class WireFormat(Protocol):
         ...
 
     def headers(self, choice: ModelChoice) -> Mapping[str, str]:
-        """Returns the headers for both URLs, with the API key if there is one."""
+        """Returns the headers of a request, with the API key if there is one."""
         ...
 
     def declare(self, tool: DeclaredTool) -> Mapping[str, object]:

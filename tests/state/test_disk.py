@@ -1,4 +1,4 @@
-"""A disk that has no room for a start is recognised."""
+"""Recognising a disk that is too full for the gateway to start."""
 
 import shutil
 import subprocess

@@ -23,10 +23,10 @@ LONGEST_BACKOFF = 30.0
 
 
 class Retrying:
-    """Calls a model up to `attempts` times. A pause applies to all turns that use the object.
+    """Calls a model up to `attempts` times. If a provider requests a pause, all turns wait.
 
-    Before it repeats an answer that was cut off, it emits `SegmentDiscarded(from_seq=0)`. The event
-    hub replaces the 0 by the number of the segment's first event, which only the hub knows.
+    Before an answer that was cut off is repeated, the event `SegmentDiscarded(from_seq=0)` is
+    emitted. The event hub replaces the 0 by the number of the segment's first event.
     """
 
     def __init__(

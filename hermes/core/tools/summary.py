@@ -140,7 +140,7 @@ def _shortened(text: str, redact: Redact, margin: int) -> str:
 
 @lru_cache(maxsize=256)
 def _names_secret(name: str) -> bool:
-    """Returns whether a value that is assigned to the name is masked, as in `password=…`."""
+    """Returns whether the name is that of a secret, so that its value is masked."""
     return redact_for_people(f"{name}=abcdefgh") != f"{name}=abcdefgh"
 
 

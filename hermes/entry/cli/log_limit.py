@@ -72,7 +72,7 @@ class RepeatedFaults(logging.Filter):
         try:
             asyncio.get_running_loop().call_later(seconds, self._report_now, key, fault)
         except RuntimeError:
-            # This thread has no event loop, so the next record of this kind reports the number.
+            # Without an event loop, the next record of this kind reports how many were left out.
             return
 
     def _report_now(self, key: FaultKey, fault: _Fault) -> None:

@@ -36,7 +36,7 @@ class WriteFlow(Protocol):
 
 
 class ClientConnection(Protocol):
-    """A client's connection, as requests and the table of connections use it."""
+    """The part of a client's connection that requests and the table of connections use."""
 
     on_lost: Callable[[], None] | None
     """A function that is called when the client has disconnected. A request sets it while it

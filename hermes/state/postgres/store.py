@@ -145,7 +145,7 @@ class PostgresStore:
 async def open_postgres(
     url: str, kind: OwnerKind | None = None, direct_url: str = ""
 ) -> AsyncIterator[PostgresStore]:
-    """Opens and migrates the store at `url`, until the context ends.
+    """Migrates the store at `url`, and keeps it open until the context ends.
 
     A process that runs turns passes its kind and is registered; other processes are not. If `url`
     is the address of a pooler, `direct_url` is the address of the server itself.

@@ -91,7 +91,7 @@ def _room(home: Home) -> int:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Makes an online backup. Creates neither the source nor its folder."""
+    """Makes an online backup. A source that does not exist is an error and is not created."""
     target.unlink(missing_ok=True)
     make_private(target)
     with (
