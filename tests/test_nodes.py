@@ -202,6 +202,13 @@ class SilentBus:
         await anyio.sleep_forever()
         yield ""
 
+    async def announce(self, commit: int) -> None:
+        pass
+
+    async def announced(self) -> AsyncIterator[int | None]:
+        await anyio.sleep_forever()
+        yield None
+
 
 class DeafStore(WrappedStore):
     """A store whose processes reach each other only through its rows."""
