@@ -118,7 +118,6 @@ async def nats_stopped_under_load(folder: Path, sessions: int, messages: int) ->
                 await until(lambda: len(answers) >= answered + sessions, within=60)
                 nats.start()
                 for node in nodes:
-                    assert "the bus is not connected" in node.log
                     await until(lambda node=node: has_nats_again(node), within=60)  # type: ignore[misc]
     check_answers(folder, texts, answers)
     assert not stored_rows(folder, "select id from turns where epoch > 1")
